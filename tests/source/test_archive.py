@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import tarfile
+import time
+
+import pytest
+
+from tests.index_server import FILES, archive_of, member, sdist
+from vpatch.progress import Silent
+from vpatch.source.archive import ArchiveError, read_archive
+
+GOOD = member("t/a", b"1")
+
+
+def read(tmp_path, data):
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(data)
+    return list(read_archive(path, "vllm-0.23.0.tar.gz", Silent()))
+
+
+def test_files_and_modes(tmp_path):
+    found = {file.path: file for file in read(tmp_path, sdist())}
+    assert {path: file.data for path, file in found.items()} == FILES
+    assert found["tools/run.sh"].mode == 0o100755
+    assert found["vllm/__init__.py"].mode == 0o100644
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (member("/etc/passwd", b"x"), "absolute"),
+        (member("../evil", b"x"), "'..'"),
+        (member("t/../../evil", b"x"), "'..'"),
+        (member("t/l", type=tarfile.SYMTYPE, linkname="/etc"), "link"),
+        (member("t/l", type=tarfile.LNKTYPE, linkname="t/a"), "link"),
+        (member("t/d", type=tarfile.CHRTYPE), "neither a file nor a folder"),
+        (member("t/p", type=tarfile.FIFOTYPE), "neither a file nor a folder"),
+        (member("other/a", b"x"), "top folder"),
+        (member("t", b"x"), "top folder"),
+        (member("t/a", b"2"), "twice"),
+        (member("t/./a", b"2"), "twice"),
+        (member("t/a/b", b"2"), "below a file"),
+        (member("t/.git/hooks/post-checkout", b"x"), "repository"),
+        (member("t/.GIT/config", b"x"), "repository"),
+        (member("t/a\nb", b"x"), "control"),
+    ],
+)
+def test_refused_members(tmp_path, bad, reason):
+    with pytest.raises(ArchiveError, match=reason) as caught:
+        read(tmp_path, archive_of([GOOD, bad]))
+    assert repr(bad[0].name) in str(caught.value)
+
+
+def test_a_folder_in_place_of_a_file(tmp_path):
+    folder = member("t/a", type=tarfile.DIRTYPE)
+    with pytest.raises(ArchiveError, match="twice"):
+        read(tmp_path, archive_of([GOOD, folder]))
+
+
+@pytest.mark.parametrize("keep", [0, 5, 60, -20, -6, -1])
+def test_cut_off_gzip(tmp_path, keep):
+    with pytest.raises(ArchiveError, match="damaged"):
+        read(tmp_path, sdist()[:keep])
+
+
+def test_flipped_bits(tmp_path):
+    data = bytearray(sdist())
+    for place in (len(data) // 2, len(data) - 6):
+        broken = bytes(data[:place]) + bytes([data[place] ^ 0xFF]) + bytes(data[place + 1 :])
+        with pytest.raises(ArchiveError):
+            read(tmp_path, broken)
+
+
+def test_cut_off_tar_in_a_sound_gzip(tmp_path):
+    inner = gzip.decompress(archive_of([member("t/a", b"x" * 5000)]))
+    with pytest.raises(ArchiveError, match="damaged"):
+        read(tmp_path, gzip.compress(inner[:3000]))
+
+
+def test_no_files(tmp_path):
+    with pytest.raises(ArchiveError, match="no files"):
+        read(tmp_path, archive_of([member("t", type=tarfile.DIRTYPE)]))
+
+
+def test_a_sound_digest_does_not_save_a_cut_gzip(index, opening, tmp_path):
+    cut = sdist()[:-30]
+    index.add("0.23.0", cut)
+    with pytest.raises(ArchiveError, match=r"vllm-0\.23\.0\.tar\.gz: the archive is damaged"):
+        opening(expected_digest="sha256:" + hashlib.sha256(cut).hexdigest())
+    assert not list((tmp_path / "cache/staging").iterdir())
+
+
+def test_five_thousand_files_are_quick(tmp_path):
+    files = {f"vllm/d{n % 100}/f{n}.py": b"x = 1\n" * 50 for n in range(5000)}
+    data = sdist(files=files)
+    start = time.process_time()
+    assert len(read(tmp_path, data)) == 5000
+    assert time.process_time() - start < 3

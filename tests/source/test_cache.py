@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import vpatch
+from tests.index_server import FILES, sdist
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source.cache import Cache, CacheError, default_cache_folder
+from vpatch.source.entry import DamagedEntry
+from vpatch.source.locks import try_lock
+from vpatch.source.resolve import open_tree
+from vpatch.source.spec import parse_vllm
+
+OPEN = """
+import sys
+from vpatch.source import cache, pip_settings, resolve, spec
+from vpatch.progress import Silent
+class Tell(Silent):
+    def start(self, what, *, total=None):
+        print(what, flush=True)
+        return self
+    def note(self, message):
+        print("note", message, flush=True)
+with resolve.open_tree(
+    spec.parse_vllm("0.23.0"), cache=cache.Cache(cache.default_cache_folder()),
+    settings=pip_settings.PipSettings(index_url=sys.argv[1]), offline=False, progress=Tell(),
+) as tree:
+    tree.base_repository(Tell())
+    print("open", len(tree.paths()), flush=True)
+    if "hold" in sys.argv:
+        sys.stdin.readline()
+"""
+
+
+def process(index, *args):
+    env = {**os.environ, "PYTHONPATH": str(Path(vpatch.__file__).parents[1])}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": env}
+    return subprocess.Popen([sys.executable, "-c", OPEN, index.url, *args], **pipes)
+
+
+def only_entry(cache):
+    (entry,) = (cache.folder / "trees").iterdir()
+    return entry
+
+
+def test_a_tree(opening, notes):
+    with opening() as tree:
+        assert tree.paths() == sorted(FILES)
+        assert {path: tree.read(path) for path in tree.paths()} == FILES
+        assert set(tree.package_files) == {"vllm/__init__.py", "vllm/models/llama.py"}
+        assert tree.pin.label == "vllm-0.23.0"
+        assert tree.records["tools/run.sh"].mode == 0o100755
+        assert tree.carried == frozenset()
+    opening().close()
+    assert len(notes.downloads) == 1
+
+
+def test_an_exact_version_in_the_cache_needs_no_network(index, opening):
+    opening("0.23.0").close()
+    asked = len(index.asked)
+    opening("0.23.0").close()
+    opening("0.23.0", offline=True).close()
+    assert len(index.asked) == asked
+
+
+def test_offline_without_an_entry(opening, cache, notes):
+    opening("0.23").close()
+    cache.clear(["vllm-0.23.0"], notes)
+    with pytest.raises(CacheError, match=r"vllm-0\.23\.0 is not in the cache\n.*--offline"):
+        opening("0.23", offline=True)
+
+
+@pytest.mark.parametrize(
+    ("carried", "ids"),
+    [(b'{"patches": [{"id": "a"}, {"id": "b"}]}', {"a", "b"}), (b'{"patches": []}', set())],
+)
+def test_carried_patches(index, opening, carried, ids):
+    index.add(data=sdist(files=FILES | {"vpatch.lock": carried}))
+    with opening() as tree:
+        assert tree.carried == ids
+
+
+def test_a_lock_that_says_nothing_is_an_error(index, opening):
+    index.add(data=sdist(files=FILES | {"vpatch.lock": b"{"}))
+    with pytest.raises(VpatchError, match=r"vpatch\.lock cannot be read"):
+        opening()
+
+
+def test_packages_where_none_is_named_as_the_distribution(index, opening):
+    index.add(data=sdist(files={"a/__init__.py": b"", "a/b.py": b"", "docs/c.py": b""}))
+    with opening() as tree:
+        assert set(tree.package_files) == {"a/__init__.py", "a/b.py"}
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-4])
+
+
+def flip(path):
+    data = path.read_bytes()
+    path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+
+
+DAMAGES = [
+    ("files/vllm/models/llama.py", truncate),
+    ("files/vllm/models/llama.py", flip),
+    ("files/vllm/models/llama.py", Path.unlink),
+    ("files/vllm/data.json", truncate),
+    ("files/vllm/data.json", Path.unlink),
+    ("manifest.json", truncate),
+    ("manifest.json", Path.unlink),
+    ("seal.json", truncate),
+]
+
+
+@pytest.mark.parametrize(("path", "damage"), DAMAGES)
+def test_a_damaged_entry_is_fetched_anew(opening, cache, notes, path, damage):
+    opening().close()
+    damage(only_entry(cache) / path)
+    with opening() as tree:
+        assert {path: tree.read(path) for path in tree.paths()} == FILES
+    assert path.removeprefix("files/") in notes.notes[-1]
+    assert len(notes.downloads) == 2
+
+
+@pytest.mark.parametrize(("path", "damage"), DAMAGES[:-1])
+def test_a_damaged_entry_offline(opening, cache, path, damage):
+    opening().close()
+    damage(only_entry(cache) / path)
+    with pytest.raises(DamagedEntry, match=path.removeprefix("files/")) as caught:
+        opening(offline=True)
+    assert "without --offline" in str(caught.value)
+
+
+def test_a_damage_found_late_is_remembered(opening, cache, notes):
+    with opening() as tree:
+        flip(only_entry(cache) / "files/vllm/data.json")
+        with pytest.raises(DamagedEntry, match=r"data\.json"):
+            tree.read("vllm/data.json")
+        with pytest.raises(DamagedEntry, match=r"data\.json"):
+            tree.base_repository(notes)
+    with opening() as tree:
+        assert tree.read("vllm/data.json") == FILES["vllm/data.json"]
+    assert len(notes.downloads) == 2
+
+
+def test_a_base_repository_cut_off_is_made_anew(opening, notes):
+    with opening() as tree:
+        repository, commit = tree.base_repository(notes)
+        (pack,) = repository.glob("objects/pack/*.pack")
+        pack.chmod(0o644)
+        truncate(pack)
+        assert tree.base_repository(notes) == (repository, commit)
+        assert "made anew" in notes.notes[-1]
+        assert tree.base_repository(notes) == (repository, commit)
+        assert len(notes.notes) == 1
+
+
+MOMENTS = [
+    ("Downloading", 0.0),
+    ("Unpacking", 0.0),
+    ("Unpacking", 0.02),
+    ("Unpacking", 0.05),
+    ("Making", 0.0),
+]
+
+
+def test_kill_at_any_moment(index, opening, cache, notes):
+    files = FILES | {f"vllm/f{number}.py": b"z = 3\n" * 200 for number in range(400)}
+    index.add(data=sdist(files=files))
+    for mark, delay in MOMENTS:
+        with process(index) as child:
+            assert any(line.startswith(mark) for line in iter(child.stdout.readline, ""))
+            time.sleep(delay)
+            child.send_signal(signal.SIGKILL)
+        for entry in (cache.folder / "trees").glob("*"):
+            assert (entry / "seal.json").exists()
+    assert notes.notes == []
+    with opening() as tree:
+        assert {path: tree.read(path) for path in tree.paths()} == files
+        repository, commit = tree.base_repository(notes)
+        assert not (repository.parent / "repo.git.part").exists()
+        assert len(commit) == 40
+    assert not list((cache.folder / "staging").iterdir())
+
+
+def test_leftovers_of_a_killed_process_go(opening, cache):
+    opening().close()
+    name = only_entry(cache).name
+    only_entry(cache).rename(cache.folder / "staging" / name)
+    (cache.folder / "staging" / name / "files" / "extra").write_text("half")
+    with opening() as tree:
+        assert "extra" not in tree.paths()
+    assert not list((cache.folder / "staging").iterdir())
+
+
+def test_two_at_once_download_once(index):
+    served = index.answers["/files/"] = threading.Event()
+    with process(index) as one:
+        assert one.stdout.readline().startswith("Downloading")
+        with process(index) as two:
+            first = two.stdout.readline()
+            served.set()
+            assert first.startswith("note waiting for another vpatch process")
+            told = [one.communicate()[0], two.communicate()[0]]
+    assert all(f"open {len(FILES)}" in text for text in told)
+    assert index.count("/files/") == 1
+
+
+def test_a_half_made_base_repository_goes(opening, cache, notes):
+    with opening() as tree:
+        left = only_entry(cache) / "repo.git.part" / "objects" / "pack" / "tmp_pack_x"
+        left.parent.mkdir(parents=True)
+        left.write_text("half")
+        repository, _ = tree.base_repository(notes)
+        assert not list(repository.rglob("tmp_pack_x"))
+
+
+def test_clear_leaves_what_is_in_use(index, cache, notes):
+    with process(index, "hold") as child:
+        assert any(line.startswith("open") for line in iter(child.stdout.readline, ""))
+        cache.clear(None, notes)
+        assert "in use" in notes.notes[-1]
+        assert [entry.label for entry in cache.list()] == ["vllm-0.23.0"]
+        child.kill()
+    assert cache.clear(None, notes) > 0
+    assert cache.list() == ()
+
+
+def test_list_and_clear(index, opening, cache, notes):
+    index.add("0.24.0")
+    opening("0.23.0").close()
+    opening("0.24.0").close()
+    entries = cache.list()
+    assert [entry.label for entry in entries] == ["vllm-0.23.0", "vllm-0.24.0"]
+    assert entries[0].size > sum(map(len, FILES.values()))
+    assert entries[0].digest.startswith("sha256:")
+    with pytest.raises(UsageError, match=r"not in the cache: vllm-0\.23\.9\n.*vllm-0\.23\.0"):
+        cache.clear(["vllm-0.23.9"], notes)
+    assert cache.clear(["vllm-0.23.0"], notes) == entries[0].size
+    assert [entry.label for entry in cache.list()] == ["vllm-0.24.0"]
+    assert not list((cache.folder / "staging").iterdir())
+
+
+def test_a_cache_that_cannot_be_written(settings, notes):
+    # Not even root may create a folder there, whose permissions bind nobody else.
+    cache = Cache(Path("/proc/vpatch"))
+    with pytest.raises(VpatchError, match="VPATCH_CACHE_DIR"):
+        open_tree(
+            parse_vllm("0.23.0"), cache=cache, settings=settings, offline=False, progress=notes
+        )
+
+
+def test_a_cache_in_the_way_of_a_file(opening, cache):
+    cache.folder.mkdir()
+    (cache.folder / "locks").write_text("")
+    with pytest.raises(CacheError, match="VPATCH_CACHE_DIR"):
+        opening()
+
+
+def test_the_folder_is_named_by_the_environment(monkeypatch, tmp_path):
+    assert default_cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv("VPATCH_CACHE_DIR")
+    assert default_cache_folder() == tmp_path / "home/.cache/vpatch"
+    assert Cache(default_cache_folder()).list() == ()
+
+
+def test_locks(tmp_path):
+    path = tmp_path / "lock"
+    with try_lock(path, exclusive=False), try_lock(path, exclusive=False):
+        assert try_lock(path, exclusive=True) is None
+    with try_lock(path, exclusive=True):
+        assert try_lock(path, exclusive=False) is None
+    try_lock(path, exclusive=True).release()
+
+
+def test_a_second_opener_waits_for_the_first(index, opening, notes):
+    index.answers["/files/"] = 0.2
+    trees = []
+    threads = [threading.Thread(target=lambda: trees.append(opening())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [tree.pin.version for tree in trees] == ["0.23.0", "0.23.0"]
+    assert len(notes.downloads) == 1
+    for tree in trees:
+        tree.close()

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.index_server import Index, sdist, serve
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source import index as index_module
+from vpatch.source.index import IndexAccessError, Release, choose
+from vpatch.source.network import DownloadError
+from vpatch.source.pip_settings import PipSettings, read_pip_settings
+from vpatch.source.spec import parse_tree
+
+VERSIONS = ["0.22.1", "0.23.0rc1", "0.23.0", "0.23.1", "0.23.2", "0.24.0", "0.30.0rc2"]
+
+
+def listed(*versions, yanked=()):
+    return [Release("vllm", v, "", "", None, None, v in yanked) for v in versions]
+
+
+@pytest.mark.parametrize(
+    ("spec", "chosen"),
+    [
+        ("0.23", "0.23.2"),
+        ("0.23.0", "0.23.0"),
+        ("0.23.0rc1", "0.23.0rc1"),
+        ("0.30.0rc2", "0.30.0rc2"),
+        ("latest", "0.24.0"),
+        ("0", "0.24.0"),
+    ],
+)
+def test_choice(spec, chosen):
+    assert choose(listed(*VERSIONS), spec).version == chosen
+
+
+@pytest.mark.parametrize("spec", ["0.30", "0.23.9", "0.25", "1"])
+def test_no_match_names_the_nearest(spec):
+    with pytest.raises(UsageError, match=r"no (final )?release .* of vllm\n.*nearest"):
+        choose(listed(*VERSIONS), spec)
+
+
+def test_yanked_only_by_its_exact_name():
+    found = listed("0.23.0", "0.23.1", yanked=["0.23.1"])
+    assert choose(found, "0.23").version == "0.23.0"
+    assert choose(found, "latest").version == "0.23.0"
+    assert choose(found, "0.23.1").version == "0.23.1"
+
+
+def test_the_index_says_what_is_yanked(index, opening):
+    index.add("0.23.1")
+    index.yanked.add("vllm-0.23.1.tar.gz")
+    with opening("0.23") as tree:
+        assert tree.pin.version == "0.23.0"
+
+
+def test_tampered_archive_leaves_nothing(index, opening, tmp_path):
+    index.digests["vllm-0.23.0.tar.gz"] = "0" * 64
+    found = hashlib.sha256(index.archives["vllm-0.23.0.tar.gz"]).hexdigest()
+    with pytest.raises(DownloadError) as caught:
+        opening()
+    assert found in str(caught.value)
+    assert "0" * 64 in str(caught.value)
+    assert not list((tmp_path / "cache/staging").iterdir())
+    assert not (tmp_path / "cache/trees").exists()
+
+
+def test_truncated_download(index, opening, tmp_path):
+    index.answers["/files/"] = "cut"
+    with pytest.raises(DownloadError, match="cut off"):
+        opening()
+    assert not list((tmp_path / "cache/staging").iterdir())
+
+
+def test_no_digest_is_refused_unless_expected(index, opening):
+    index.digests["vllm-0.23.0.tar.gz"] = None
+    with pytest.raises(VpatchError, match="no sha256 digest"):
+        opening()
+    right = "sha256:" + hashlib.sha256(index.archives["vllm-0.23.0.tar.gz"]).hexdigest()
+    with opening(expected_digest=right) as tree:
+        assert tree.pin.digest == right
+
+
+def test_404_names_project_index_and_the_nearest(index, opening):
+    with pytest.raises(UsageError) as caught:
+        opening(parse_tree("vlm==0.23.0"))
+    text = str(caught.value)
+    assert "no index knows the project vlm" in text
+    assert index.url in text
+    assert "did you mean vllm?" in text
+
+
+def test_500_after_retries(index, opening, settings):
+    index.answers["/simple/"] = 500
+    with pytest.raises(IndexAccessError, match=r"answered 500 .*\n.*index-url.*--offline"):
+        opening(settings=replace(settings, retries=2))
+    assert index.count("/simple/vllm/") == 3
+
+
+def test_a_passing_500_is_retried(index, opening, settings, monkeypatch):
+    page = index.page
+    monkeypatch.setattr(index, "page", lambda project: (index.answers.clear(), page(project))[1])
+    index.answers["/simple/"] = 503
+    with opening(settings=replace(settings, retries=2)) as tree:
+        assert tree.pin.version == "0.23.0"
+
+
+def test_connection_refused(opening, settings):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/simple"
+        with pytest.raises(IndexAccessError, match=r"(?s)cannot be reached.*refused.*--offline"):
+            opening(settings=replace(settings, index_url=url))
+
+
+def test_an_index_that_hangs(index, opening):
+    index.answers["/simple/"] = 1.0
+    env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": "0.2", "PIP_RETRIES": "0", "HOME": "/none"}
+    settings = read_pip_settings(env, etc=Path("/none"), prefix=Path("/none"))
+    with pytest.raises(IndexAccessError, match=r"did not answer within 0\.2 s"):
+        opening(settings=settings)
+
+
+def test_an_archive_that_is_gone(index, opening):
+    index.answers["/files/"] = 404
+    with pytest.raises(IndexAccessError, match="answered 404"):
+        opening()
+
+
+def test_something_else_answers(index, opening):
+    index.archives.clear()
+    index.answers["/simple/"] = b"<html>please log in</html>"
+    with pytest.raises(UsageError, match=r"no source archive"):
+        opening()
+
+
+def test_the_extra_index_fills_in(index, opening, settings):
+    with serve(Index()) as other:
+        other.add("0.24.0")
+        with_extra = replace(settings, extra_index_urls=(other.url,))
+        with opening("latest", settings=with_extra) as tree:
+            assert tree.pin.version == "0.24.0"
+        index.archives.clear()  # a 404 in one index is fine if another knows the project
+        with_extra = replace(with_extra, extra_index_urls=(other.url + "/",))
+        with opening("0.24", settings=with_extra) as tree:
+            assert tree.pin.version == "0.24.0"
+
+
+def test_a_file_index(tmp_path, opening):
+    folder = tmp_path / "idx" / "simple"
+    (folder / "vllm").mkdir(parents=True)
+    data = sdist()
+    (folder / "vllm" / "vllm-0.23.0.tar.gz").write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()
+    (folder / "vllm" / "index.html").write_text(
+        f'<a href="vllm-0.23.0.tar.gz#sha256={digest}">vllm-0.23.0.tar.gz</a>'
+    )
+    settings = PipSettings(index_url=folder.as_uri())
+    with opening("0.23", settings=settings) as tree:
+        assert tree.pin.digest == f"sha256:{digest}"
+    with pytest.raises(UsageError, match="no index knows the project other"):
+        opening(parse_tree("other==1.0.0"), settings=settings)
+
+
+def test_credentials_are_sent_and_never_told(index, opening, settings, tmp_path):
+    url = index.url.replace("://", "://bob:hunter2@")
+    secret = replace(settings, index_url=url)
+    index.answers["/files/"] = 403
+    with pytest.raises(IndexAccessError, match="answered 403") as caught:
+        opening(settings=secret)
+    wanted = "Basic " + base64.b64encode(b"bob:hunter2").decode()
+    assert set(index.authorized) == {wanted}
+    index.answers["/simple/"] = 500
+    told = [str(caught.value)]
+    for spec in ("vlm==1.0.0", "vllm==9.9.9"):
+        with pytest.raises(VpatchError) as caught:
+            opening(parse_tree(spec), settings=secret)
+        told.append(str(caught.value))
+    written = [p.read_bytes() for p in (tmp_path / "cache").rglob("*") if p.is_file()]
+    assert written
+    assert "hunter2" not in "".join(told)
+    assert b"hunter2" not in b"".join(written)
+
+
+def test_credentials_stay_with_their_host(index, opening, settings):
+    with serve(Index()) as other:
+        url = index.url.replace("://", "://bob:hunter2@")
+        with opening(settings=replace(settings, index_url=url, extra_index_urls=(other.url,))):
+            pass
+        assert other.authorized == [None]
+
+
+def test_a_listing_is_asked_for_once_in_ten_minutes(index, opening, tmp_path):
+    for _ in range(2):
+        opening("0.23").close()
+    assert index.count("/simple/") == 1
+    (kept,) = (tmp_path / "cache/index").iterdir()
+    content = json.loads(kept.read_bytes())
+    kept.write_text(json.dumps(content | {"asked": content["asked"] - 601}))
+    opening("0.23").close()
+    assert index.count("/simple/") == 2
+
+
+def test_a_half_written_listing_is_asked_for_again(index, opening, tmp_path):
+    opening("0.23").close()
+    (kept,) = (tmp_path / "cache/index").iterdir()
+    kept.write_bytes(kept.read_bytes()[:50])
+    opening("0.23").close()
+    assert index.count("/simple/") == 2
+
+
+def test_offline_takes_the_listing_of_any_age_and_says_so(index, opening, notes, tmp_path):
+    with pytest.raises(IndexAccessError, match="never asked"):
+        opening("0.23", offline=True)
+    opening("0.23").close()
+    (kept,) = (tmp_path / "cache/index").iterdir()
+    content = json.loads(kept.read_bytes())
+    kept.write_text(json.dumps(content | {"asked": content["asked"] - 3 * 86400}))
+    opening("0.23", offline=True).close()
+    assert "3 days old" in notes.notes[-1]
+    assert index.count("/simple/") == 1
+
+
+def test_no_index_setting(opening, settings):
+    with pytest.raises(UsageError, match="no-index"):
+        opening(settings=replace(settings, no_index=True))
+
+
+def test_the_warm_path_does_not_import_the_network(opening, tmp_path):
+    opening("0.23").close()
+    code = """
+import os, sys
+from pathlib import Path
+from vpatch.progress import Silent
+from vpatch.source import cache, pip_settings, resolve, spec
+settings = pip_settings.PipSettings(index_url=sys.argv[1])
+store = cache.Cache(cache.default_cache_folder())
+for name in ("0.23", "0.23.0"):
+    resolve.open_tree(spec.parse_vllm(name), cache=store, settings=settings, offline=False,
+                      progress=Silent()).close()
+print([name for name in ("requests", "pypi_simple", "git") if name in sys.modules])
+"""
+    (kept,) = (tmp_path / "cache/index").iterdir()
+    url = json.loads(kept.read_bytes())["releases"][0]["url"].partition("/files")[0] + "/simple"
+    run = subprocess.run(
+        [sys.executable, "-c", code, url],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(index_module.__file__).parents[2])},
+    )
+    assert run.stdout == "[]\n"

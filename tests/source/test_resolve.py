@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.index_server import FILES
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source import folder as folder_module
+from vpatch.source.cache import CacheError
+from vpatch.source.resolve import PinMismatchError
+
+ODD = {
+    "vllm/__init__.py": b"x = 1\r\n",
+    "vllm/utf16.txt": "a\n".encode("utf-16"),
+    "vllm/$Id$.py": b"# $Id$\n",
+    "vllm/no_newline.py": b"y",
+    ".gitattributes": b"* text=auto eol=crlf ident export-subst\n"
+    b"*.txt working-tree-encoding=UTF-16\nno* export-ignore\n",
+    ".gitignore": b"*.log\n/build/\n",
+}
+
+
+def git(repo, *args):
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    who = ["-c", "user.name=n", "-c", "user.email=e", "-c", "protocol.file.allow=always"]
+    run = subprocess.run(
+        ["git", "-C", str(repo), *who, *args], check=True, capture_output=True, text=True, env=env
+    )
+    return run.stdout.strip()
+
+
+def write(root, files):
+    for path, data in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+
+
+@pytest.fixture
+def repo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "upstream"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    # Blobs as they are: `git add` would apply the attributes.
+    write(root, {path: data for path, data in ODD.items() if path != ".gitattributes"})
+    (root / "run.sh").write_bytes(b"#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    (root / "link").symlink_to("vllm")
+    git(root, "add", "-A")
+    write(root, {".gitattributes": ODD[".gitattributes"]})
+    git(root, "-c", "core.attributesFile=/dev/null", "add", ".gitattributes")
+    git(root, "commit", "-q", "-m", "one")
+    git(root, "tag", "-a", "v0.23.0", "-m", "release")
+    git(root, "config", "uploadpack.allowFilter", "true")
+    return root
+
+
+def check_odd(tree):
+    expected = ODD | {"run.sh": b"#!/bin/sh\n"}
+    assert {path: tree.read(path) for path in tree.paths()} == expected
+    assert tree.records["run.sh"].mode == 0o100755
+    assert "link" not in tree.paths()
+
+
+@pytest.mark.parametrize("url", ["./upstream", "file"])
+@pytest.mark.parametrize("ref", ["v0.23.0", "main", "commit"])
+def test_git_byte_for_byte(repo, opening, notes, url, ref):
+    commit = git(repo, "rev-parse", "HEAD")
+    url = repo.as_uri() if url == "file" else url
+    with opening(f"{url}@{commit if ref == 'commit' else ref}") as tree:
+        check_odd(tree)
+        assert (tree.pin.kind, tree.pin.digest, tree.pin.origin) == ("git", f"sha1:{commit}", url)
+        assert tree.pin.version == ("0.23.0" if ref == "v0.23.0" else None)
+        base, base_commit = tree.base_repository(notes)
+        listing = git(base, "ls-tree", "-r", base_commit)
+        assert listing == git(repo, "ls-tree", "-r", "HEAD")
+
+
+def test_the_pin_and_base_do_not_depend_on_what_is_cached(repo, opening, notes):
+    commit = git(repo, "rev-parse", "HEAD")
+    bases = set()
+    for ref, version in [("main", None), ("v0.23.0", "0.23.0"), (commit, None), (commit[:9], None)]:
+        with opening(f"./upstream@{ref}") as tree:
+            assert (tree.pin.ref, tree.pin.version) == (ref, version)
+            bases.add(tree.base_repository(notes))
+    assert len(bases) == 1
+    assert sum("Fetching" in what for what in notes.started) == 1
+
+
+def test_a_branch_that_moves(repo, opening):
+    with opening("./upstream@main") as tree:
+        first = tree.pin.digest
+    write(repo, {"new.py": b""})
+    git(repo, "add", "new.py")
+    git(repo, "commit", "-q", "-m", "two")
+    with opening("./upstream@main") as tree:
+        assert "new.py" in tree.paths()
+    with opening(f"{repo.as_uri()}@v0.23.0") as tree:
+        assert tree.pin.digest == first
+
+
+def test_git_offline(repo, opening):
+    commit = git(repo, "rev-parse", "HEAD")
+    with pytest.raises(CacheError, match="never asked"):
+        opening("./upstream@main", offline=True)
+    opening(f"{repo.as_uri()}@main").close()
+    shutil.move(repo, repo.with_name("gone"))
+    for ref in ("main", commit):
+        with opening(f"{repo.as_uri()}@{ref}", offline=True) as tree:
+            check_odd(tree)
+    opening(f"{repo.as_uri()}@{commit}").close()  # online too: a full id needs no asking
+    with pytest.raises(CacheError, match="not in the cache"):
+        opening(f"{repo.as_uri()}@{'1' * 40}", offline=True)
+
+
+@pytest.mark.parametrize("form", ["./upstream@v9", "URL@v9"])
+def test_no_such_ref(repo, opening, form):
+    with pytest.raises(UsageError, match="v9"):
+        opening(form.replace("URL", repo.as_uri()))
+
+
+def test_no_such_repository_and_no_credentials_told(tmp_path, opening):
+    with pytest.raises(VpatchError) as caught:
+        opening(f"http://bob:hunter2@127.0.0.1:9/{tmp_path.name}.git@v1")
+    assert "hunter2" not in str(caught.value)
+    assert "ls-remote" in str(caught.value)
+
+
+def test_a_folder_in_a_work_tree(repo, opening):
+    write(repo, {"noise.log": b"n", "build/x.py": b"n", "vllm/new.py": b"fresh\n"})
+    with opening("./upstream") as tree:
+        found = set(tree.paths())
+        digest = tree.pin.digest
+        assert tree.pin.origin == "./upstream"
+        assert tree.read("vllm/new.py") == b"fresh\n"
+    assert found == {*ODD, "run.sh", "vllm/new.py"}
+    (repo / "noise.log").write_bytes(b"more")
+    with opening("./upstream") as tree:
+        assert tree.pin.digest == digest
+    (repo / "run.sh").chmod(0o644)
+    with opening("./upstream") as tree:
+        assert tree.pin.digest != digest
+
+
+def test_a_plain_folder(opening, tmp_path):
+    root = tmp_path / "plain"
+    write(root, FILES | {"vllm/__pycache__/x.pyc": b"c"})
+    with opening(str(root)) as tree:
+        assert tree.paths() == sorted(FILES)
+        assert tree.pin.version == "0.23.0"
+    (root / "alias").symlink_to("vllm")
+    with opening(str(root), offline=True) as tree:
+        assert tree.paths() == sorted(FILES)
+        assert tree.records["alias"].mode == 0o120000
+
+
+def test_an_empty_folder(opening, tmp_path):
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(UsageError, match="no files"):
+        opening(str(tmp_path / "plain"))
+
+
+def test_a_folder_that_changes_while_it_is_read(tmp_path):
+    write(tmp_path, {"a": b"1"})
+    records = folder_module.scan(tmp_path)
+    write(tmp_path, {"a": b"2"})
+    with pytest.raises(VpatchError, match="changed while"):
+        list(folder_module.reread(tmp_path, records))
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_another_digest_than_expected(index, cache, opening, offline):
+    right = "sha256:" + hashlib.sha256(index.archives["vllm-0.23.0.tar.gz"]).hexdigest()
+    wrong = f"sha256:{'1' * 64}"
+    opening("0.23.0", expected_digest=right).close()
+    opening("0.23.0", expected_digest=right, offline=offline).close()
+    shutil.rmtree(cache.answers("index"))
+    with pytest.raises(PinMismatchError) as caught:
+        opening("0.23.0", expected_digest=wrong, offline=offline)
+    assert right in str(caught.value)
+    assert wrong in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", ["./upstream@main", "./upstream"])
+@pytest.mark.usefixtures("repo")
+def test_another_digest_than_expected_elsewhere(opening, spec):
+    with pytest.raises(PinMismatchError, match="expected"):
+        opening(spec, expected_digest=f"sha1:{'1' * 40}")

@@ -1,0 +1,1 @@
+"""From what the user names to a pristine, verified tree in the cache."""

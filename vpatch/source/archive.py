@@ -1,0 +1,116 @@
+"""Source archives: their files, with everything refused that could write outside its folder."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING
+
+from vpatch.errors import VpatchError
+from vpatch.source.manifest import EXECUTABLE, REGULAR, SourceFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.progress import Progress, Task
+
+_DAMAGE = (EOFError, gzip.BadGzipFile, tarfile.TarError, zlib.error)
+
+
+class ArchiveError(VpatchError):
+    """A source archive is damaged, or holds something that no source archive should."""
+
+
+def read_archive(archive: Path, name: str, progress: Progress) -> Iterator[SourceFile]:
+    """Yield the regular files of a .tar.gz, with paths relative to its one top folder."""
+    task = progress.start(f"Unpacking {name}", total=archive.stat().st_size)
+    try:
+        with archive.open("rb") as raw, gzip.GzipFile(fileobj=raw) as unzipped:
+            yield from _files(name, raw, unzipped, task)
+            # The tar format ends before the gzip trailer does: only reading on checks the CRC.
+            while unzipped.read(1 << 20):
+                pass
+    except _DAMAGE as error:
+        raise ArchiveError(
+            f"the archive is damaged: {error}",
+            where=name,
+            todo="run the command again; if it stays so, the index serves a broken archive",
+        ) from error
+    finally:
+        task.done()
+
+
+def _files(name: str, raw: IO[bytes], unzipped: gzip.GzipFile, task: Task) -> Iterator[SourceFile]:
+    guard = _Guard(name)
+    with tarfile.open(fileobj=unzipped, mode="r|", errorlevel=2) as tar:
+        seen = 0
+        for member in tar:
+            path = guard.admit(member)
+            if path and member.isreg():
+                stream = tar.extractfile(member)
+                data = stream.read() if stream else b""
+                yield SourceFile(path, EXECUTABLE if member.mode & 0o100 else REGULAR, data)
+            task.advance(raw.tell() - seen)
+            seen = raw.tell()
+    if not guard.files:
+        raise ArchiveError("the archive holds no files", where=name)
+
+
+class _Guard:
+    """Remembers the members seen, as some dangers lie only in two members together."""
+
+    def __init__(self, archive: str) -> None:
+        self.archive = archive
+        self.top: str | None = None
+        self.files: set[str] = set()
+        self.folders: set[str] = set()
+
+    def admit(self, member: tarfile.TarInfo) -> str:
+        """Return the path below the top folder ("" for that folder itself), or refuse."""
+        parts = PurePosixPath(member.name).parts
+        reason = _reason_to_refuse(member, parts)
+        if reason:
+            raise self._refusal(member, reason)
+        if self.top is None:
+            self.top = parts[0]
+        elif parts[0] != self.top:
+            raise self._refusal(member, f"it lies outside the archive's top folder {self.top}")
+        if member.isreg() and len(parts) == 1:
+            raise self._refusal(member, "it lies outside a top folder")
+        path = "/".join(parts[1:])
+        parents = {"/".join(parts[1:depth]) for depth in range(2, len(parts))}
+        if path in self.files or (member.isreg() and path in self.folders):
+            raise self._refusal(member, "the archive has it twice")
+        if parents & self.files:
+            raise self._refusal(member, "it lies below a file")
+        self.folders |= parents if member.isreg() else {*parents, path}
+        if member.isreg():
+            self.files.add(path)
+        return path
+
+    def _refusal(self, member: tarfile.TarInfo, reason: str) -> ArchiveError:
+        return ArchiveError(
+            f"refusing to unpack member {member.name!r}: {reason}",
+            where=self.archive,
+            todo="do not trust this archive; compare it with the project's own release",
+        )
+
+
+def _reason_to_refuse(  # noqa: PLR0911 - a list of reasons
+    member: tarfile.TarInfo, parts: tuple[str, ...]
+) -> str | None:
+    if not parts or parts[0].startswith("/"):
+        return "its path is absolute or empty"
+    if ".." in parts:
+        return "its path has '..' in it"
+    if any(part.lower() == ".git" for part in parts):
+        return "it would become part of a git repository's own folder"
+    if any(not character.isprintable() for character in member.name if character < "\x80"):
+        return "its name has control characters in it"
+    if member.issym() or member.islnk():
+        return f"it is a link (to {member.linkname!r})"
+    if not (member.isreg() or member.isdir()):
+        return "it is neither a file nor a folder"
+    return None

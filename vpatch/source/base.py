@@ -1,0 +1,68 @@
+"""The base repository of a cached tree, made when it is first asked for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+from vpatch import git
+from vpatch.source.locks import wait_for_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from vpatch.progress import Progress
+    from vpatch.source.manifest import SourceFile
+
+_REPOSITORY = "repo.git"
+_STAGING = "repo.git.part"
+_FACTS = "vpatch.json"
+
+
+def base_repository(
+    entry: Path, files: Iterable[SourceFile], message: str, progress: Progress
+) -> tuple[Path, str]:
+    repository = entry / _REPOSITORY
+    commit = _intact(repository)
+    if commit is None:
+        # Not the entry's own lock: readers of the entry, we among them, share that one.
+        with wait_for_lock(entry / "repo.lock", exclusive=True, on_wait=lambda: None):
+            commit = _intact(repository) or _create(entry, files, message, progress)
+    return repository, commit
+
+
+def _create(entry: Path, files: Iterable[SourceFile], message: str, progress: Progress) -> str:
+    repository, staging = entry / _REPOSITORY, entry / _STAGING
+    if repository.exists():
+        progress.note(f"{repository} is damaged and is made anew")
+        shutil.rmtree(repository)
+    shutil.rmtree(staging, ignore_errors=True)
+    task = progress.start(f"Making the base commit of {entry.name}")
+    commit = git.create_base_repository(staging, files, message)
+    facts = {"commit": commit, "sizes": _pack_sizes(staging)}
+    (staging / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
+    staging.rename(repository)
+    task.done()
+    return commit
+
+
+def _intact(repository: Path) -> str | None:
+    """Return the base commit, or None where the repository is missing or was cut off.
+
+    Sizes suffice here: git itself checks the digest of every object that it reads.
+    """
+    try:
+        facts = json.loads((repository / _FACTS).read_bytes())
+        if facts["sizes"] != _pack_sizes(repository):
+            return None
+        commit: str = facts["commit"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return commit
+
+
+def _pack_sizes(repository: Path) -> dict[str, int]:
+    packs = (repository / "objects" / "pack").iterdir()
+    return {pack.name: pack.stat().st_size for pack in packs}

@@ -1,0 +1,225 @@
+"""The cache of trees: safe for several processes at once, and after a kill at any moment.
+
+trees/NAME/    an entry, complete: it gets there by one rename
+staging/NAME/  an entry in the making, by the holder of its exclusive lock
+locks/NAME     shared by readers, exclusive to make or remove the entry
+index/ refs/   what indexes and git remotes answered, for --offline
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source import entry
+from vpatch.source.entry import CachedTree, DamagedEntry
+from vpatch.source.locks import Lock, try_lock, wait_for_lock
+from vpatch.source.manifest import FileRecord
+
+if TYPE_CHECKING:
+    from vpatch.progress import Progress
+    from vpatch.source.tree import Pin
+
+# Writes a tree's files into `FILES` below the folder it is given, and says what it wrote.
+Populate = Callable[[Path], list[FileRecord]]
+
+# Between making an entry and opening it, a `cache clear` may take it away again.
+_ATTEMPTS = 3
+
+
+class CacheError(VpatchError):
+    """The cache cannot be written, or does not have what --offline asks of it."""
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    label: str
+    digest: str
+    size: int
+
+
+def default_cache_folder() -> Path:
+    named = os.environ.get("VPATCH_CACHE_DIR")
+    return Path(named).absolute() if named else platformdirs.user_cache_path("vpatch")
+
+
+@dataclass(frozen=True)
+class Cache:
+    folder: Path
+
+    def open(self, pin: Pin, populate: Populate | None, progress: Progress) -> CachedTree:
+        """Open the pin's tree, made by `populate` where it is missing or damaged.
+
+        Without `populate`, a missing tree raises CacheError and a damaged one DamagedEntry.
+        """
+        name = _entry_name(pin)
+        try:
+            for _ in range(_ATTEMPTS):
+                try:
+                    tree = self._load(name, progress)
+                except DamagedEntry as damage:
+                    if populate is None:
+                        raise
+                    progress.note(f"{damage.what}; it is fetched anew")
+                    tree = None
+                if tree is not None:
+                    return tree
+                if populate is None:
+                    break
+                self._populate(name, pin, populate, progress)
+        except OSError as error:
+            raise CacheError(
+                f"the cache cannot be used: {error}",
+                where=str(self.folder),
+                todo="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+            ) from error
+        raise CacheError(
+            f"{pin.label} is not in the cache",
+            where=str(self.folder),
+            todo="run the command once without --offline",
+        )
+
+    def find(self, tree: str, version: str) -> tuple[Pin, ...]:
+        """Return the pins of the cached archives of that exact version."""
+        folders = self._trees.glob(f"{tree}-{version}-*")
+        pins = (entry.read_pin(folder) for folder in sorted(folders))
+        wanted = (tree, version, "pypi")
+        return tuple(pin for pin in pins if pin and (pin.tree, pin.version, pin.kind) == wanted)
+
+    def list(self) -> tuple[CacheEntry, ...]:
+        """List the complete entries and what each takes on disk."""
+        found = []
+        for folder in self._entries():
+            pin = entry.read_pin(folder)
+            if pin is not None:
+                found.append(CacheEntry(pin.label, pin.digest, _disk_size(folder)))
+        return tuple(found)
+
+    def clear(self, labels: Iterable[str] | None, progress: Progress) -> int:
+        """Remove these entries, or everything; return the bytes freed. Entries in use stay."""
+        entries = {folder.name: entry.read_pin(folder) for folder in self._entries()}
+        if labels is None:
+            staged = {folder.name for folder in self._staging.glob("*")}
+            names = sorted(entries.keys() | staged)
+        else:
+            names = _named(set(labels), entries, self.folder)
+        freed = sum(self._remove(name, progress) for name in names)
+        if labels is None:
+            for answers in (self.answers("index"), self.answers("refs")):
+                freed += _remove_tree(answers)
+        return freed
+
+    def answers(self, kind: str) -> Path:
+        return self.folder / kind
+
+    @property
+    def _trees(self) -> Path:
+        return self.folder / "trees"
+
+    @property
+    def _staging(self) -> Path:
+        return self.folder / "staging"
+
+    def _entries(self) -> tuple[Path, ...]:
+        return tuple(sorted(self._trees.glob("*")))
+
+    def _lock_file(self, name: str) -> Path:
+        return self.folder / "locks" / name
+
+    def _load(self, name: str, progress: Progress) -> CachedTree | None:
+        folder = self._trees / name
+        lock = self._wait(name, progress, exclusive=False)
+        try:
+            tree = entry.load(folder, lock) if folder.exists() else None
+        except BaseException:
+            lock.release()
+            raise
+        if tree is None:
+            lock.release()
+        return tree
+
+    def _populate(self, name: str, pin: Pin, populate: Populate, progress: Progress) -> None:
+        folder, staging = self._trees / name, self._staging / name
+        with self._wait(name, progress, exclusive=True) as lock:
+            # A process that was killed here may have left something, whatever it was doing.
+            _remove_tree(staging)
+            if folder.exists():
+                # Another process may have been faster.
+                with suppress(DamagedEntry):
+                    entry.load(folder, lock)
+                    return
+                folder.rename(staging)
+                _remove_tree(staging)
+            try:
+                (staging / entry.FILES).mkdir(parents=True)
+                entry.seal(staging, pin, populate(staging))
+                self._trees.mkdir(exist_ok=True)
+                staging.rename(folder)
+            finally:
+                _remove_tree(staging)
+
+    def _wait(self, name: str, progress: Progress, *, exclusive: bool) -> Lock:
+        return wait_for_lock(
+            self._lock_file(name),
+            exclusive=exclusive,
+            on_wait=lambda: progress.note(f"waiting for another vpatch process that has {name}"),
+        )
+
+    def _remove(self, name: str, progress: Progress) -> int:
+        lock = try_lock(self._lock_file(name), exclusive=True)
+        if lock is None:
+            progress.note(f"{name} is in use by another vpatch process and stays")
+            return 0
+        with lock:
+            freed = _remove_tree(self._staging / name)
+            if (self._trees / name).exists():
+                # Out of sight first, so that a kill half-way leaves no half entry there.
+                self._staging.mkdir(exist_ok=True)
+                (self._trees / name).rename(self._staging / name)
+                freed += _remove_tree(self._staging / name)
+        return freed
+
+
+def _entry_name(pin: Pin) -> str:
+    """Name the folder by what is known before the tree is there, and tells the bytes apart."""
+    kind = pin.version if pin.kind == "pypi" else pin.kind
+    return f"{pin.tree}-{kind}-{pin.digest.partition(':')[2][:12]}"
+
+
+def _named(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> list[str]:
+    known = {name: {name, pin.label if pin else name} for name, pin in entries.items()}
+    unknown = sorted(labels - set().union(*known.values()))
+    if unknown:
+        candidates = sorted(set().union(*known.values()))
+        near = get_close_matches(unknown[0], candidates, n=3, cutoff=0.0)
+        raise UsageError(
+            f"not in the cache: {', '.join(unknown)}",
+            where=str(cache),
+            todo=f"the nearest that are: {', '.join(near)}" if near else "the cache is empty",
+        )
+    return [name for name, names in known.items() if names & labels]
+
+
+def _disk_size(folder: Path) -> int:
+    return sum(
+        (Path(parent) / name).lstat().st_size
+        for parent, _, names in os.walk(folder)
+        for name in names
+    )
+
+
+def _remove_tree(folder: Path) -> int:
+    if not folder.exists():
+        return 0
+    size = _disk_size(folder)
+    shutil.rmtree(folder)
+    return size

@@ -1,0 +1,76 @@
+"""A local folder as a source."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch import git
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source.manifest import EXECUTABLE, REGULAR, SYMLINK, FileRecord, SourceFile, record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NO_SOURCE = frozenset({".git", "__pycache__"})
+
+
+def scan(folder: Path) -> list[FileRecord]:
+    """Digest a folder's source files."""
+    records = [record_of(file) for file in _files(folder)]
+    if not records:
+        raise UsageError("the folder holds no files", where=str(folder), todo="name another one")
+    return records
+
+
+def reread(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
+    """Yield the files of an earlier scan, and fail where one has changed since."""
+    for record in records:
+        file = _file(folder, record.path)
+        if file is None or record_of(file) != record:
+            raise VpatchError(
+                f"{record.path} changed while the folder was read",
+                where=str(folder),
+                todo="run the command again when nothing writes there",
+            )
+        yield file
+
+
+def _files(folder: Path) -> Iterator[SourceFile]:
+    for path in _paths(folder):
+        file = _file(folder, path)
+        if file:
+            yield file
+
+
+def _paths(folder: Path) -> list[str]:
+    """In a git work tree what git does not ignore; elsewhere, or if it ignores all, everything."""
+    above = [folder.resolve(), *folder.resolve().parents]
+    if any((parent / ".git").exists() for parent in above):
+        tracked = git.worktree_files(folder)
+        if tracked:
+            return tracked
+    found = []
+    for parent, folders, files in os.walk(folder):
+        names = files + [name for name in folders if (Path(parent) / name).is_symlink()]
+        folders[:] = [name for name in folders if name not in _NO_SOURCE]
+        found += [os.path.relpath(f"{parent}/{name}", folder) for name in names]
+    return sorted(path for path in found if path.rpartition("/")[2] not in _NO_SOURCE)
+
+
+def _file(folder: Path, relative: str) -> SourceFile | None:
+    path = folder / relative
+    try:
+        if path.is_symlink():
+            return SourceFile(relative, SYMLINK, os.fsencode(path.readlink()))
+        if not path.is_file():
+            return None  # a submodule, a socket, or a file that git tracks and the user removed
+        mode = EXECUTABLE if path.stat().st_mode & 0o100 else REGULAR
+        return SourceFile(relative, mode, path.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"the source cannot be read: {error.strerror}",
+            where=str(path),
+            todo="correct the file's permissions",
+        ) from error

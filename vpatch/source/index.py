@@ -1,0 +1,187 @@
+"""What the package index has of a project, and which of it a version names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from bisect import bisect
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source.manifest import replace_file
+from vpatch.source.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.progress import Progress
+    from vpatch.source.pip_settings import PipSettings
+
+LATEST = "latest"
+# The max-age that the public index gives its own answers.
+_FRESH = 600
+_SERIES_PARTS = 2
+
+
+class IndexAccessError(VpatchError):
+    """An index cannot be reached, or does not answer as an index does."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A source archive. The URL has no credentials: those of its index are added on download."""
+
+    project: str
+    version: str
+    filename: str
+    url: str
+    sha256: str | None
+    size: int | None
+    yanked: bool
+
+
+@dataclass(frozen=True)
+class _Listing:
+    age: float
+    releases: tuple[Release, ...]
+
+
+def is_exact(version: str) -> bool:
+    """Tell 0.23.0 or 0.30.0rc2, which name one release, from 0.23 and latest."""
+    if version == LATEST:
+        return False
+    parsed = Version(version)
+    plain = parsed.public == parsed.base_version and parsed.local is None
+    return not plain or len(parsed.release) > _SERIES_PARTS
+
+
+def releases(
+    project: str, *, settings: PipSettings, folder: Path, offline: bool, progress: Progress
+) -> tuple[Release, ...]:
+    """List the project's source archives over all indexes, oldest version first.
+
+    The answer is kept in `folder` and not asked for again while it is fresh.
+    """
+    urls = (settings.index_url or "", *settings.extra_index_urls)
+    key = hashlib.sha256(json.dumps([redact(url) for url in urls]).encode()).hexdigest()[:12]
+    path = folder / f"{project}-{key}.json"
+    known = _read(path)
+    if known and (offline or 0 <= known.age < _FRESH):
+        if offline:
+            progress.note(f"offline: the list of {project} releases is {_age(known.age)} old")
+        return known.releases
+    if offline:
+        raise IndexAccessError(
+            f"offline, and which releases {project} has was never asked of these indexes",
+            where=str(folder),
+            todo="name an exact version that is in the cache, or run once without --offline",
+        )
+    if settings.no_index:
+        raise UsageError(
+            f"pip's no-index setting forbids asking an index for {project}",
+            todo="unset it (PIP_NO_INDEX, or no-index in pip.conf), or use --offline",
+        )
+    # requests and pypi_simple cost more time to import than the rest of a warm run.
+    from vpatch.source import network  # noqa: PLC0415
+
+    found = network.list_releases(project, settings)
+    if found is None:
+        raise _unknown_project(project, network.index_urls(settings), folder)
+    ordered = tuple(sorted(found, key=lambda release: Version(release.version)))
+    _write(path, ordered)
+    return ordered
+
+
+def choose(found: Sequence[Release], version: str) -> Release:
+    """Pick the release that `version` names. Raises UsageError where there is none."""
+    if is_exact(version):
+        matching = [one for one in found if Version(one.version) == Version(version)]
+    else:
+        wanted = () if version == LATEST else Version(version).release
+        matching = [
+            one
+            for one in found
+            if not one.yanked
+            and not Version(one.version).is_prerelease
+            and (*Version(one.version).release, 0)[: len(wanted)] == wanted
+        ]
+    if not matching:
+        raise _no_match(found, version)
+    return matching[-1]
+
+
+def _no_match(found: Sequence[Release], version: str) -> UsageError:
+    project = found[0].project if found else "the project"
+    if not found:
+        return UsageError(
+            "the index has no source archive (.tar.gz) of this project",
+            todo="name a git repository or a folder as the source",
+        )
+    if version == LATEST:
+        nearest = [one.version for one in found[-4:]]
+    else:
+        place = bisect([Version(one.version) for one in found], Version(version))
+        nearest = [one.version for one in found[max(0, place - 2) : place + 2]]
+    kind = "release" if is_exact(version) else "final release"
+    return UsageError(
+        f"the index has no {kind} {version} of {project}",
+        todo=f"the nearest that it has: {', '.join(nearest)}",
+    )
+
+
+def _unknown_project(project: str, urls: Sequence[str], folder: Path) -> UsageError:
+    listed = {path.stem.rpartition("-")[0] for path in folder.glob("*.json")}
+    near = get_close_matches(project, listed | {"vllm", "vllm-ascend"} - {project}, n=1)
+    todo = "check the name, and pip's index-url setting"
+    return UsageError(
+        f"no index knows the project {project}",
+        where=", ".join(redact(url) for url in urls),
+        todo=f"did you mean {near[0]}? If not, {todo}" if near else todo,
+    )
+
+
+def _read(path: Path) -> _Listing | None:
+    try:
+        content = json.loads(path.read_bytes())
+        known = tuple(Release(**one) for one in content["releases"])
+        return _Listing(time.time() - content["asked"], known)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(path: Path, found: Sequence[Release]) -> None:
+    content = {"asked": time.time(), "releases": [asdict(one) for one in found]}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps(content))
+    except OSError as error:
+        raise IndexAccessError(
+            f"the index's answer cannot be kept: {error}",
+            where=str(path),
+            todo="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+        ) from error
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        count = int(seconds // size)
+        if count:
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return "less than a minute"
+
+
+def parse_version(text: str) -> str | None:
+    """Return a version's text as the index spells it (no v in front), or None if it is none."""
+    if text == LATEST:
+        return text
+    try:
+        Version(text)
+    except InvalidVersion:
+        return None
+    return text.removeprefix("v")

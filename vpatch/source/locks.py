@@ -1,0 +1,69 @@
+"""Shared and exclusive locks between processes.
+
+flock and not filelock's ReadWriteLock: that does the job too, also after kill -9, but it brings in
+sqlite3 and costs each run 60 ms.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+
+
+class Lock:
+    """A lock that is held; the kernel drops it when the process ends, however it ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def try_lock(path: Path, *, exclusive: bool) -> Lock | None:
+    """Take the lock, or return None where another holder is in the way."""
+    return _lock(path, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+
+
+def wait_for_lock(path: Path, *, exclusive: bool, on_wait: Callable[[], None]) -> Lock:
+    """Take the lock; `on_wait` is called once where that takes waiting for another holder."""
+    lock = try_lock(path, exclusive=exclusive)
+    if lock is None:
+        on_wait()
+        lock = _lock(path, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+    assert lock is not None  # noqa: S101 - a blocking flock returns with the lock or raises
+    return lock
+
+
+def _lock(path: Path, operation: int) -> Lock | None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The lock file is never removed: two processes could then hold "the same" lock on two files.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, operation)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return Lock(descriptor)

@@ -1,0 +1,81 @@
+"""What files a tree holds, with the digest of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+REGULAR = 0o100644
+EXECUTABLE = 0o100755
+SYMLINK = 0o120000
+
+
+class SourceFile(NamedTuple):
+    """A file on its way into the cache; the data of a symbolic link is its target."""
+
+    path: str
+    mode: int
+    data: bytes
+
+
+class FileRecord(NamedTuple):
+    """A file of a tree. The mode is git's: one of the three above."""
+
+    path: str
+    mode: int
+    size: int
+    sha256: str
+
+
+def record_of(file: SourceFile) -> FileRecord:
+    return FileRecord(file.path, file.mode, len(file.data), hashlib.sha256(file.data).hexdigest())
+
+
+def store(files: Iterable[SourceFile], into: Path) -> Iterator[FileRecord]:
+    """Write `files` below `into` one by one.
+
+    A symbolic link becomes a plain file with its target as text, so nothing below `into` can ever
+    lead out of it.
+    """
+    made: set[str] = set()
+    for file in files:
+        target = f"{into}/{file.path}"
+        parent = target.rpartition("/")[0]
+        if parent not in made:
+            os.makedirs(parent, exist_ok=True)  # noqa: PTH103 - pathlib costs a third of the run
+            made.add(parent)
+        with open(target, "xb") as stream:  # noqa: PTH123 - as above
+            stream.write(file.data)
+        yield record_of(file)
+
+
+def dump(records: Iterable[FileRecord]) -> bytes:
+    return json.dumps(sorted(records)).encode()
+
+
+def load(data: bytes) -> list[FileRecord]:
+    """Read what `dump` wrote; anything else raises ValueError or TypeError."""
+    return [FileRecord(*item) for item in json.loads(data)]
+
+
+def content_digest(records: Iterable[FileRecord]) -> str:
+    """Digest paths, modes and contents, whatever order the records come in."""
+    digest = hashlib.sha256()
+    for record in sorted(records):
+        digest.update(f"{record.mode:o} {record.sha256} ".encode())
+        digest.update(os.fsencode(record.path) + b"\0")
+    return digest.hexdigest()
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file so that no reader ever sees half of it."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+    os.replace(file.name, path)  # noqa: PTH105 - the name is all that the file gives

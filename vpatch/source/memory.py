@@ -1,0 +1,31 @@
+"""A tree held in memory: what examples are run on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.source.tree import Pin
+
+
+@dataclass(frozen=True)
+class MemoryTree:
+    """Implements `Tree` over a mapping of paths to bytes; all of its Python is the package."""
+
+    pin: Pin
+    files: Mapping[str, bytes]
+    carried: frozenset[str] = field(default=frozenset())
+
+    @cached_property
+    def package_files(self) -> Mapping[str, bytes]:
+        return {path: text for path, text in self.files.items() if path.endswith(".py")}
+
+    def paths(self) -> list[str]:
+        return sorted(self.files)
+
+    def read(self, path: str) -> bytes:
+        return self.files[path]

@@ -1,0 +1,255 @@
+"""What goes over the network to a package index: its listings and its archives.
+
+Import this only when something is to be fetched: requests and pypi_simple take 0.2 s to import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import requests
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+from pypi_simple import (
+    PYPI_SIMPLE_ENDPOINT,
+    DistributionPackage,
+    NoSuchProjectError,
+    PyPISimple,
+    UnsupportedContentTypeError,
+    UnsupportedRepoVersionError,
+)
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase, HTTPBasicAuth
+from requests_file import FileAdapter
+from urllib3.exceptions import NewConnectionError
+from urllib3.exceptions import TimeoutError as Urllib3TimeoutError
+from urllib3.util import Retry
+
+from vpatch import __version__
+from vpatch.errors import VpatchError
+from vpatch.source.index import IndexAccessError, Release
+from vpatch.source.urls import redact, split_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from vpatch.progress import Progress
+    from vpatch.source.pip_settings import PipSettings
+
+_CHUNK = 1 << 17
+_PASSING = (500, 502, 503, 504, 520, 524, 527)
+_NOT_AN_INDEX = (UnsupportedContentTypeError, UnsupportedRepoVersionError, ValueError)
+
+
+class DownloadError(VpatchError):
+    """An archive came incomplete, or is not the one that was promised."""
+
+
+def index_urls(settings: PipSettings) -> tuple[str, ...]:
+    return (settings.index_url or PYPI_SIMPLE_ENDPOINT, *settings.extra_index_urls)
+
+
+def list_releases(project: str, settings: PipSettings) -> list[Release] | None:
+    """List the project's source archives over all indexes, or None where no index knows it.
+
+    Where two indexes have the same file, the first one's counts, as with pip's download.
+    """
+    found: dict[str, Release] = {}
+    known = False
+    with _session(settings) as session:
+        for url in index_urls(settings):
+            packages = _ask(session, url, project, settings)
+            known = known or packages is not None
+            for package in packages or ():
+                release = _release(project, package)
+                if release:
+                    found.setdefault(release.filename, release)
+    return list(found.values()) if known else None
+
+
+def download(
+    release: Release, dest: Path, sha256: str, *, settings: PipSettings, progress: Progress
+) -> None:
+    """Fetch the archive to `dest`; unless its digest is `sha256`, nothing is left there."""
+    digest = hashlib.sha256()
+    received = 0
+    task = progress.start(f"Downloading {release.filename}", total=release.size)
+    with ExitStack() as undo, _session(settings) as session:
+        undo.callback(task.done)
+        removal = undo.enter_context(ExitStack())
+        removal.callback(dest.unlink, missing_ok=True)
+        try:
+            # An archive is compressed already, and only its own length can be checked.
+            plain = {"Accept-Encoding": "identity"}
+            with (
+                session.get(
+                    release.url, stream=True, timeout=settings.timeout, headers=plain
+                ) as response,
+                dest.open("wb") as file,
+            ):
+                response.raise_for_status()
+                promised = response.headers.get("Content-Length")
+                for chunk in response.iter_content(_CHUNK):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    received += len(chunk)
+                    task.advance(len(chunk))
+        except requests.exceptions.ChunkedEncodingError as error:
+            raise _cut_off(release, received) from error
+        except requests.RequestException as error:
+            raise _no_answer(release.url, error, settings) from error
+        if promised is not None and received != int(promised):
+            raise _cut_off(release, received)
+        if digest.hexdigest() != sha256:
+            raise DownloadError(
+                f"the archive's digest is sha256:{digest.hexdigest()}, "
+                f"and sha256:{sha256} was expected ({received} bytes received)",
+                where=redact(release.url),
+                todo="do not use this archive: it was altered on its way, or on the index",
+            )
+        removal.pop_all()
+
+
+def _ask(
+    session: requests.Session, url: str, project: str, settings: PipSettings
+) -> list[DistributionPackage] | None:
+    address, _ = split_credentials(url)
+    # Not as a context manager: that would close the session, which serves the other indexes too.
+    client = PyPISimple(address, session=session)
+    try:
+        return client.get_project_page(project, timeout=settings.timeout).packages
+    except NoSuchProjectError:
+        return None
+    except requests.exceptions.JSONDecodeError as error:
+        raise _no_index(address, error) from error
+    except requests.RequestException as error:
+        raise _no_answer(address, error, settings) from error
+    except _NOT_AN_INDEX as error:
+        raise _no_index(address, error) from error
+
+
+def _release(project: str, package: DistributionPackage) -> Release | None:
+    if package.package_type != "sdist" or not package.filename.endswith(".tar.gz"):
+        return None
+    if package.version is None or canonicalize_name(package.project or "") != project:
+        return None
+    try:
+        version = str(Version(package.version))
+    except InvalidVersion:
+        return None
+    url, _ = split_credentials(package.url)
+    sha256 = package.digests.get("sha256")
+    return Release(project, version, package.filename, url, sha256, package.size, package.is_yanked)
+
+
+@contextmanager
+def _session(settings: PipSettings) -> Iterator[requests.Session]:
+    retry = Retry(
+        total=settings.retries,
+        backoff_factor=0.25,
+        status_forcelist=_PASSING,
+        raise_on_status=False,
+    )
+    with requests.Session() as session:
+        session.headers["User-Agent"] = f"vpatch/{__version__}"
+        session.auth = _IndexCredentials(settings)
+        session.verify = settings.cert or True
+        session.cert = settings.client_cert
+        if settings.proxy:
+            session.proxies = {"http": settings.proxy, "https": settings.proxy}
+        session.mount("https://", HTTPAdapter(max_retries=retry))
+        session.mount("http://", HTTPAdapter(max_retries=retry))
+        for host in settings.trusted_hosts:
+            for prefix in (f"https://{host}/", f"https://{host}:"):
+                session.mount(prefix, _TrustingAdapter(max_retries=retry))
+        # Only for who names such an index: no remote one may send us to local files.
+        if any(url.startswith("file:") for url in index_urls(settings)):
+            session.mount("file://", _FolderAdapter())
+        yield session
+
+
+class _IndexCredentials(AuthBase):
+    """The credentials in an index's URL, for that host alone; else what netrc has."""
+
+    def __init__(self, settings: PipSettings) -> None:
+        self._known = {}
+        for url in index_urls(settings):
+            address, credentials = split_credentials(url)
+            if credentials:
+                self._known[_host(address)] = credentials
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        url = request.url or ""
+        found = self._known.get(_host(url)) or requests.utils.get_netrc_auth(url)
+        return HTTPBasicAuth(*found)(request) if found else request
+
+
+class _TrustingAdapter(HTTPAdapter):
+    """For pip's trusted-host: no check of the certificate."""
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override] # requests calls it by keyword
+        return super().send(request, **(options | {"verify": False}))
+
+
+class _FolderAdapter(FileAdapter):
+    """Serves a folder by its index.html, as pip does."""
+
+    def send(
+        self, request: requests.PreparedRequest, *args: Any, **options: Any
+    ) -> requests.Response:
+        if request.url and request.url.endswith("/"):
+            request.url += "index.html"
+        response = super().send(request, *args, **options)
+        if not options.get("stream"):
+            with response:  # nobody else would close the file
+                _ = response.content
+        return response
+
+
+def _host(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+def _cut_off(release: Release, received: int) -> DownloadError:
+    of = f" of {release.size}" if release.size else ""
+    return DownloadError(
+        f"the archive was cut off: {received} bytes{of} were received",
+        where=redact(release.url),
+        todo="run the command again; nothing was kept",
+    )
+
+
+def _no_index(url: str, error: Exception) -> IndexAccessError:
+    return IndexAccessError(
+        f"what answered is no package index: {redact(str(error))}",
+        where=redact(url),
+        todo="check pip's index-url and extra-index-url settings",
+    )
+
+
+def _no_answer(
+    url: str, error: requests.RequestException, settings: PipSettings
+) -> IndexAccessError:
+    return IndexAccessError(
+        _answer(error, settings),
+        where=redact(url),
+        todo="check pip's index-url, extra-index-url and proxy settings, "
+        "or use --offline with what is cached",
+    )
+
+
+def _answer(error: requests.RequestException, settings: PipSettings) -> str:
+    if error.response is not None:
+        return f"the index answered {error.response.status_code} {error.response.reason}"
+    # requests wraps what urllib3 met last in the tale of its retries.
+    cause = error.args[0] if error.args else error
+    cause = getattr(cause, "reason", None) or cause
+    timed_out = isinstance(cause, Urllib3TimeoutError) and not isinstance(cause, NewConnectionError)
+    if timed_out or isinstance(error, requests.Timeout):
+        return f"the index did not answer within {settings.timeout:g} s (pip's timeout setting)"
+    return f"the index cannot be reached: {redact(str(cause))}"

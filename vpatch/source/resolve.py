@@ -1,0 +1,203 @@
+"""From a spec to an open tree: the one way in to the sources."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from vpatch import git
+from vpatch.errors import VpatchError
+from vpatch.source import folder, index, manifest
+from vpatch.source.archive import read_archive
+from vpatch.source.cache import Cache, CacheError
+from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
+from vpatch.source.manifest import FileRecord, replace_file
+from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
+from vpatch.source.tree import Pin
+from vpatch.source.urls import redact
+
+if TYPE_CHECKING:
+    from vpatch.progress import Progress
+    from vpatch.source.index import Release
+    from vpatch.source.pip_settings import PipSettings
+
+
+class PinMismatchError(VpatchError):
+    """The source is not what the recipe or the lock says it is."""
+
+
+def open_tree(
+    spec: TreeSpec,
+    *,
+    cache: Cache,
+    settings: PipSettings,
+    offline: bool,
+    progress: Progress,
+    expected_digest: str | None = None,
+) -> CachedTree:
+    """Open the tree that `spec` names, fetched first unless the cache has it. Close it after use.
+
+    `expected_digest` is that of a `Pin`; a source with another one is an error.
+    """
+    match spec:
+        case PypiSpec():
+            archive = _Archive(spec, cache, settings, progress, expected_digest)
+            return archive.open(offline=offline)
+        case GitSpec():
+            return _open_git(spec, cache, progress, expected_digest, offline=offline)
+        case FolderSpec():
+            return _open_folder(spec, cache, progress, expected_digest)
+
+
+@dataclass(frozen=True)
+class _Archive:
+    """A release's source archive on the package index."""
+
+    spec: PypiSpec
+    cache: Cache
+    settings: PipSettings
+    progress: Progress
+    expected: str | None
+
+    def open(self, *, offline: bool) -> CachedTree:
+        cached = self._cached(offline=offline)
+        if cached:
+            try:
+                return self.cache.open(cached, None, self.progress)
+            except (DamagedEntry, CacheError):
+                if offline:
+                    raise
+        found = index.releases(
+            self.spec.tree,
+            settings=self.settings,
+            folder=self.cache.answers("index"),
+            offline=offline,
+            progress=self.progress,
+        )
+        release = index.choose(found, self.spec.version)
+        pin = self._pin(release)
+
+        def fetch(staging: Path) -> list[FileRecord]:
+            return self._fetch(release, pin, staging)
+
+        return self.cache.open(pin, None if offline else fetch, self.progress)
+
+    def _cached(self, *, offline: bool) -> Pin | None:
+        """Find the one cached archive that an exact version can mean: no index need be asked."""
+        if not index.is_exact(self.spec.version):
+            return None
+        pins = self.cache.find(self.spec.tree, str(Version(self.spec.version)))
+        if self.expected:
+            matching = [pin for pin in pins if pin.digest == self.expected]
+            if pins and not matching and offline:
+                raise _mismatch(pins[0].label, pins[0].digest, self.expected, "the cache")
+            pins = tuple(matching)
+        return pins[0] if len(pins) == 1 else None
+
+    def _pin(self, release: Release) -> Pin:
+        digest = f"sha256:{release.sha256}" if release.sha256 else self.expected
+        if digest is None:
+            raise VpatchError(
+                f"the index gives no sha256 digest of {release.filename}, so it cannot be trusted",
+                where=redact(release.url),
+                todo="use an index that gives digests, or a recipe that pins the archive's digest",
+            )
+        if self.expected and digest != self.expected:
+            raise _mismatch(release.filename, digest, self.expected, "the index")
+        return Pin(self.spec.tree, "pypi", release.version, digest, release.filename)
+
+    def _fetch(self, release: Release, pin: Pin, staging: Path) -> list[FileRecord]:
+        from vpatch.source import network  # noqa: PLC0415 - only where something is fetched
+
+        archive = staging / "archive.tar.gz"
+        sha256 = pin.digest.removeprefix("sha256:")
+        network.download(release, archive, sha256, settings=self.settings, progress=self.progress)
+        files = read_archive(archive, release.filename, self.progress)
+        records = list(manifest.store(files, staging / FILES))
+        archive.unlink()
+        return records
+
+
+def _open_git(
+    spec: GitSpec, cache: Cache, progress: Progress, expected: str | None, *, offline: bool
+) -> CachedTree:
+    resolved = _resolve_ref(spec, cache, offline=offline)
+    digest = f"sha1:{resolved.commit}"
+    origin = redact(spec.url)
+    if expected and digest != expected:
+        raise _mismatch(f"{spec.ref} in {origin}", digest, expected, "the repository")
+    pin = Pin(spec.tree, "git", None, digest, origin, spec.ref)
+
+    def fetch(staging: Path) -> list[FileRecord]:
+        task = progress.start(f"Fetching {spec.ref} from {origin}")
+        clone = staging / "clone.git"
+        git.fetch_commit(spec.url, resolved, clone)
+        files = git.commit_files(clone, resolved.commit)
+        records = list(manifest.store(files, staging / FILES))
+        shutil.rmtree(clone)
+        task.done()
+        return records
+
+    tree = cache.open(pin, None if offline else fetch, progress)
+    # The entry may have been made for another ref of the same commit.
+    return replace(tree, pin=replace(pin, version=version_in(tree) or _version_of_tag(spec.ref)))
+
+
+def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> git.ResolvedRef:
+    """Ask the remote what a name stands for now; --offline, what it stood for when last asked."""
+    if git.FULL_COMMIT.fullmatch(spec.ref):
+        return git.ResolvedRef(spec.ref, spec.ref)
+    key = hashlib.sha256(f"{redact(spec.url)}\0{spec.ref}".encode()).hexdigest()[:16]
+    answer = cache.answers("refs") / f"{key}.json"
+    if not offline:
+        resolved = git.resolve_ref(spec.url, spec.ref)
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(answer, json.dumps(asdict(resolved)))
+        return resolved
+    try:
+        return git.ResolvedRef(**json.loads(answer.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise CacheError(
+            f"offline, and which commit {spec.ref} is was never asked",
+            where=redact(spec.url),
+            todo="name a commit that is in the cache, or run once without --offline",
+        ) from error
+
+
+def _version_of_tag(ref: str) -> str | None:
+    found = re.fullmatch(r"(?:refs/tags/)?v?(\d.*)", ref)
+    version = index.parse_version(found[1]) if found and "." in found[1] else None
+    return str(Version(version)) if version else None
+
+
+def _open_folder(
+    spec: FolderSpec, cache: Cache, progress: Progress, expected: str | None
+) -> CachedTree:
+    source = Path(spec.path).expanduser()
+    task = progress.start(f"Reading {spec.path}")
+    records = folder.scan(source)
+    task.done()
+    digest = f"sha256:{manifest.content_digest(records)}"
+    if expected and digest != expected:
+        raise _mismatch(spec.path, digest, expected, "the folder")
+    pin = Pin(spec.tree, "folder", None, digest, spec.path)
+
+    def copy(staging: Path) -> list[FileRecord]:
+        return list(manifest.store(folder.reread(source, records), staging / FILES))
+
+    tree = cache.open(pin, copy, progress)
+    return replace(tree, pin=replace(pin, version=version_in(tree)))
+
+
+def _mismatch(what: str, found: str, expected: str, source: str) -> PinMismatchError:
+    return PinMismatchError(
+        f"{what} is {found} in {source}, and {expected} was expected",
+        todo="find out which is right, then correct the recipe or the lock, or the source",
+    )

@@ -1,0 +1,57 @@
+"""A pristine source tree at a pin, as the later stages see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SourceKind = Literal["pypi", "git", "folder"]
+
+
+@dataclass(frozen=True)
+class Pin:
+    """An exact version of a source.
+
+    `tree` is the canonical distribution name (PEP 503: `vllm`, `vllm-ascend`). `digest` is
+    `sha256:HEX` of the archive (pypi) or of the content (folder), `sha1:HEX` of the commit (git).
+    `origin` is the archive's file name, the git URL without credentials, or the folder's path as
+    the user gave it. `version` is None where the source does not tell one.
+    """
+
+    tree: str
+    kind: SourceKind
+    version: str | None
+    digest: str
+    origin: str
+    ref: str | None = None
+
+    @property
+    def label(self) -> str:
+        """A short name that is also safe as a folder name: `vllm-0.23.0`."""
+        if self.version:
+            return f"{self.tree}-{self.version}"
+        return f"{self.tree}-{self.digest.partition(':')[2][:12]}"
+
+
+class Tree(Protocol):
+    """Read access to a tree; paths are POSIX, relative to the tree's root."""
+
+    @property
+    def pin(self) -> Pin: ...
+
+    @property
+    def carried(self) -> frozenset[str]:
+        """Ids of the patches that a `vpatch.lock` in the tree says it carries."""
+
+    @property
+    def package_files(self) -> Mapping[str, bytes]:
+        """The Python files of the importable package, verified and held in memory."""
+
+    def paths(self) -> list[str]:
+        """Every regular file, sorted."""
+
+    def read(self, path: str) -> bytes:
+        """The file's bytes, checked against the digest taken when the tree was fetched."""

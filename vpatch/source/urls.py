@@ -1,0 +1,28 @@
+"""URLs that may carry credentials, which are never shown or stored."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*)(:[^/\s]*)?@")
+
+
+def redact(text: str) -> str:
+    """Remove the credentials of every URL in `text`; ssh's user name is no secret."""
+
+    def keep(match: re.Match[str]) -> str:
+        is_ssh = "ssh" in match["scheme"].lower()
+        return match["scheme"] + (f"{match['user']}@" if is_ssh and match["user"] else "")
+
+    return _USERINFO.sub(keep, text)
+
+
+def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Split `url` into the address and the user and password in it, if any."""
+    parts = urlsplit(url)
+    userinfo, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, None
+    user, _, password = userinfo.partition(":")
+    return urlunsplit(parts._replace(netloc=host)), (unquote(user), unquote(password))
