@@ -105,6 +105,13 @@ class GitError(VpatchError):
         outcome = "could not be started" if status is None else f"ended with status {status}"
         super().__init__(f"{self.command} {outcome}: {self.stderr}", todo=todo)
 
+    @property
+    def gist(self) -> str:
+        """The line of git's message that says why."""
+        lines = self.stderr.splitlines() or [self.what]
+        line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+        return line.removeprefix("fatal: ").removeprefix("error: ")
+
 
 @dataclass(frozen=True)
 class ResolvedRef:

@@ -6,6 +6,9 @@ from typing import Protocol
 
 
 class Task(Protocol):
+    def resize(self, total: int) -> None:
+        """Say the size in bytes, where it became known only after the start."""
+
     def advance(self, amount: int) -> None:
         """Count `amount` further units (bytes of a download) as done."""
 
@@ -26,6 +29,9 @@ class Silent:
 
     def start(self, what: str, *, total: int | None = None) -> Silent:  # noqa: ARG002
         return self
+
+    def resize(self, total: int) -> None:
+        pass
 
     def advance(self, amount: int) -> None:
         pass

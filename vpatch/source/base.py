@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from vpatch import git
+from vpatch.errors import VpatchError
 from vpatch.source.locks import wait_for_lock
 
 if TYPE_CHECKING:
@@ -29,8 +30,22 @@ def base_repository(
     if commit is None:
         # Not the entry's own lock: readers of the entry, we among them, share that one.
         with wait_for_lock(entry / "repo.lock", exclusive=True, on_wait=lambda: None):
-            commit = _intact(repository) or _create(entry, files, message, progress)
+            commit = _intact(repository) or _make(entry, files, message, progress)
     return repository, commit
+
+
+def _make(entry: Path, files: Iterable[SourceFile], message: str, progress: Progress) -> str:
+    try:
+        return _create(entry, files, message, progress)
+    except (OSError, git.GitError) as error:
+        reason = error.gist if isinstance(error, git.GitError) else error
+        raise VpatchError(
+            f"the base commit cannot be made: {reason}",
+            where=str(entry),
+            todo="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+        ) from error
+    finally:
+        shutil.rmtree(entry / _STAGING, ignore_errors=True)
 
 
 def _create(entry: Path, files: Iterable[SourceFile], message: str, progress: Progress) -> str:

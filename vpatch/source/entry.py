@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from vpatch.errors import VpatchError
 from vpatch.source import base, manifest
 from vpatch.source.manifest import SYMLINK, FileRecord, SourceFile
-from vpatch.source.tree import Pin
+from vpatch.source.tree import LOCK_FILE, Pin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,6 +84,8 @@ class CachedTree:
 
     def _all_files(self) -> Iterator[SourceFile]:
         for path, record in self.records.items():
+            if path == LOCK_FILE:
+                continue  # not source: the checkout that is made of this tree gets its own
             data = self.package_files.get(path)
             if data is None:
                 data = self._read_verified(record)
@@ -178,7 +180,7 @@ def _is_source(record: FileRecord) -> bool:
 
 
 def _carried(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
-    record = records.get("vpatch.lock")
+    record = records.get(LOCK_FILE)
     if record is None:
         return frozenset()
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch import git
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.manifest import EXECUTABLE, REGULAR, SYMLINK, FileRecord, SourceFile, record_of
+from vpatch.source.tree import LOCK_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,9 @@ def _paths(folder: Path) -> list[str]:
     if any((parent / ".git").exists() for parent in above):
         tracked = git.worktree_files(folder)
         if tracked:
-            return tracked
+            # git is told to ignore the lock of a checkout, which says what the checkout carries.
+            locks = [LOCK_FILE] if (folder / LOCK_FILE).is_file() else []
+            return sorted({*tracked, *locks})
     found = []
     for parent, folders, files in os.walk(folder):
         names = files + [name for name in folders if (Path(parent) / name).is_symlink()]

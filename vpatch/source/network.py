@@ -93,6 +93,8 @@ def download(
             ):
                 response.raise_for_status()
                 promised = response.headers.get("Content-Length")
+                if promised is not None:  # few indexes tell the size in their listing
+                    task.resize(int(promised))
                 for chunk in response.iter_content(_CHUNK):
                     file.write(chunk)
                     digest.update(chunk)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# What `vpatch apply` leaves at the root of a checkout; see `vpatch.lock`.
+LOCK_FILE = "vpatch.lock"
+
 SourceKind = Literal["pypi", "git", "folder"]
 
 

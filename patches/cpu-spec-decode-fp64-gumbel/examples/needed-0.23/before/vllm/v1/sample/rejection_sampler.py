@@ -1,0 +1,9 @@
+def sample_recovered_tokens(output_token_ids, target_probs, inv_q, vocab_size, use_fp64_gumbel):
+    sample_recovered_tokens_kernel[grid](
+        output_token_ids,
+        target_probs,
+        inv_q,
+        vocab_size,
+        NO_DRAFT_PROBS=True,
+        USE_FP64_GUMBEL=use_fp64_gumbel,
+    )

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers import edited, edits_of, run
+from vpatch.codemods.pattern import PatternError
+
+K = {"find": "f(...)", "add-keyword": {"k": "1"}}
+D = {"find": "def f(...): ...", "add-keyword": {"k": "None"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f()\n", "f(k=1)\n"),
+        ("f( )\n", "f( k=1)\n"),
+        ("f(a)\n", "f(a, k=1)\n"),
+        ("f(a, )\n", "f(a, k=1, )\n"),
+        ("f(a,b)\n", "f(a,b,k=1)\n"),
+        ("f( a )\n", "f( a, k=1 )\n"),
+        ("f(*a, **b)\n", "f(*a, **b, k=1)\n"),
+        ("f(\n    a,\n    b,\n)\n", "f(\n    a,\n    b,\n    k=1,\n)\n"),
+        ("f(\n    a,\n    b\n)\n", "f(\n    a,\n    b,\n    k=1\n)\n"),
+        ("f(\n    a,\n)\n", "f(\n    a,\n    k=1,\n)\n"),
+        ("f(\n    a, b\n)\n", "f(\n    a, b, k=1\n)\n"),
+        ("f(a,\n  b)\n", "f(a,\n  b,\n  k=1)\n"),
+        (
+            "f(\n    a,\n    b,  # why\n    # last\n)\n",
+            "f(\n    a,\n    b,  # why\n    # last\n    k=1,\n)\n",
+        ),
+        ("f(\n    a,\n    b  # why\n)\n", "f(\n    a,\n    b,  # why\n    k=1\n)\n"),
+        ("f(a  # why\n)\n", "f(a,  # why\nk=1\n)\n"),
+        ("f(\n    # first\n    a,\n)\n", "f(\n    # first\n    a,\n    k=1,\n)\n"),
+        ("if x:\n\tf(\n\t\ta,\n\t)\n", "if x:\n\tf(\n\t\ta,\n\t\tk=1,\n\t)\n"),
+        ("f(\r\n    a,\r\n)\r\n", "f(\r\n    a,\r\n    k=1,\r\n)\r\n"),
+        ("f(a)", "f(a, k=1)"),
+        ("f(\n\n    a,\n\n    b,\n)\n", "f(\n\n    a,\n\n    b,\n    k=1,\n)\n"),
+    ],
+)
+def test_call_layout(before, after):
+    assert edited(K, before) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f(): pass\n", "def f(k=None): pass\n"),
+        ("def f(a, b=1): pass\n", "def f(a, b=1, k=None): pass\n"),
+        ("def f(a, *, b): pass\n", "def f(a, *, b, k=None): pass\n"),
+        ("def f(*args): pass\n", "def f(*args, k=None): pass\n"),
+        ("def f(*args, **kw): pass\n", "def f(*args, k=None, **kw): pass\n"),
+        ("def f(a, **kw): pass\n", "def f(a, k=None, **kw): pass\n"),
+        ("def f(**kw): pass\n", "def f(k=None, **kw): pass\n"),
+        ("def f(a, /): pass\n", "def f(a, /, k=None): pass\n"),
+        (
+            "def f(\n    a,\n    b: int = 1,  # why\n) -> int:\n    pass\n",
+            "def f(\n    a,\n    b: int = 1,  # why\n    k=None,\n) -> int:\n    pass\n",
+        ),
+        (
+            "def f(\r\n\ta,\r\n\t*,\r\n\tb\r\n):\r\n\tpass",
+            "def f(\r\n\ta,\r\n\t*,\r\n\tb,\r\n\tk=None\r\n):\r\n\tpass",
+        ),
+    ],
+)
+def test_def_layout(before, after):
+    assert edited(D, before) == after
+
+
+@pytest.mark.parametrize(
+    "source", ["f(k=2)\n", "f(a, k = 1, b=3)\n", "f(\n    k=None,  # why\n)\n"]
+)
+def test_call_that_has_the_keyword_is_done(source):
+    assert edited(K, source) == source
+
+
+@pytest.mark.parametrize("source", ["def f(k): pass\n", "def f(*, k: int = 1): pass\n"])
+def test_def_that_has_the_parameter_is_done(source):
+    assert edited(D, source) == source
+
+
+def test_half_of_the_keywords():
+    edit = {"find": "f(...)", "add-keyword": {"k": "1", "m": "2"}}
+    assert edited(edit, "f(a, k=0)\n") == "f(a, k=0, m=2)\n"
+
+
+def test_metavariable_in_an_f_string():
+    edit = {
+        "find": "self.$p = L(...)",
+        "where": {"$p": ["a", "b"]},
+        "add-keyword": {"prefix": 'f"{prefix}.$p"'},
+        "expect": {"count": 1, "for-each": "$p"},
+    }
+    before = "self.a = L(1)\nself.b = L(\n    2,\n)\nself.c = L(3)\n"
+    after = (
+        'self.a = L(1, prefix=f"{prefix}.a")\n'
+        'self.b = L(\n    2,\n    prefix=f"{prefix}.b",\n)\nself.c = L(3)\n'
+    )
+    assert edited(edit, before) == after
+
+
+def test_metavariable_bound_to_a_tuple_gets_brackets():
+    edit = {"find": "x = f(...)", "add-keyword": {"k": "1"}}
+    assert edited(edit, "x = f(\n  a\n)\n") == "x = f(\n  a,\n  k=1\n)\n"
+    edit = {"find": "f(g[$i], ...)", "add-keyword": {"k": "$i"}}
+    assert edited(edit, "f(g[(a, b)])\n") == "f(g[(a, b)], k=(a, b))\n"
+
+
+def test_return_of_a_call():
+    edit = {"find": "return f(...)", "add-keyword": {"k": "1"}}
+    assert edited(edit, "def g():\n    return f()\n") == "def g():\n    return f(k=1)\n"
+
+
+def test_within_narrows():
+    edit = {**K, "within": "C.m"}
+    before = "f()\nclass C:\n    def m(self):\n        f()\n    def n(self):\n        f()\n"
+    assert edited(edit, before) == before.replace(
+        "        f()\n    def n", "        f(k=1)\n    def n"
+    )
+
+
+def test_two_where_one_was_declared():
+    result = run(K, "f(1)\nf(2)\n")
+    assert result.mismatch == "expected 1, found 2"
+    assert result.view.changed == {}
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ({"find": "x = 1", "add-keyword": {"k": "1"}}, "needs a call or a def"),
+        ({"find": "f($x)", "add-keyword": {"k": "$y"}}, r"\$y: in the new code"),
+        ({"find": "f(...)", "add-keyword": {"k": "1 +"}}, "not Python"),
+        ({"find": "f(...)", "add-keyword": {"k": "x = 1"}}, "not one expression"),
+        ({"find": "f(...)", "add-keyword": {"k k": "1"}}, "cannot be a keyword"),
+        ({"find": "f(...)", "add-keyword": {"if": "1"}}, "cannot be a keyword"),
+        ({"find": "f($x)", "add-keyword": {"k": "1"}, "where": {"$y": ["a"]}}, r"has no \$y"),
+    ],
+)
+def test_declaration_is_checked_before_any_tree(edit, message):
+    with pytest.raises(PatternError, match=message):
+        edits_of(edit)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers import edits_of, run
+from vpatch.codemods.bind import beside, inside_tree
+from vpatch.errors import UsageError
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a/..", "a\\b", "..\\x"])
+def test_path_that_leaves_the_tree(path):
+    with pytest.raises(UsageError, match="leaves the tree"):
+        inside_tree(path)
+
+
+@pytest.mark.parametrize("path", ["x", "vllm/*.py", "a..b/c", ".github/x"])
+def test_path_in_the_tree(path):
+    assert inside_tree(path) == path
+
+
+LEAVING = "../../x"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"find": "f()", "rewrite": "g()", "files": LEAVING},
+        {"find": "f()", "rewrite": "g()", "files": ["vllm/*", "/etc/x"]},
+        {"text": {"find": "a", "replace": "b"}, "files": LEAVING},
+        {"add-file": LEAVING, "from": "in.txt"},
+        {"add-file": "/etc/x", "from": "in.txt"},
+    ],
+)
+def test_edit_outside_the_tree(tmp_path, edit):
+    (tmp_path / "in.txt").write_text("x")
+    with pytest.raises(UsageError, match="leaves the tree"):
+        edits_of(edit, tmp_path)
+
+
+@pytest.mark.parametrize("path", ["../out.py", "{root}/out.py", "link.py"])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"insert": {"from": "PATH"}, "after": "f()"},
+        {"find": "def f(): ...", "replace-body": {"from": "PATH"}, "having": "x"},
+        {"codemod": "PATH", "contains": "x"},
+        {"diff": "PATH"},
+        {"add-file": "x", "from": "PATH"},
+    ],
+)
+def test_file_outside_the_patch(tmp_path, edit, path):
+    folder = tmp_path / "fix"
+    folder.mkdir()
+    (tmp_path / "out.py").write_text("x = 1\n")
+    (folder / "link.py").symlink_to(tmp_path / "out.py")
+    path = path.format(root=tmp_path)
+    filled = {
+        key: {"from": path} if isinstance(value, dict) else path if value == "PATH" else value
+        for key, value in edit.items()
+    }
+    with pytest.raises(UsageError, match="leaves the patch's folder"):
+        edits_of(filled, folder)
+
+
+def test_file_that_is_not_there(tmp_path):
+    with pytest.raises(UsageError, match=r"no file 'x\.py' beside"):
+        beside(tmp_path, "x.py")
+    with pytest.raises(UsageError, match=r"no file '\.' beside"):
+        beside(tmp_path, ".")
+
+
+def test_snippet_without_the_name(tmp_path):
+    (tmp_path / "new.py").write_text("def f(): pass\n")
+    with pytest.raises(UsageError, match=r"new\.py defines no g"):
+        edits_of({"insert": {"from": "new.py", "name": "g"}, "after": "f()"}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "name"),
+    [
+        ({"find": "f($x)", "add-keyword": {"a": "1", "b": "2"}}, "add a, b to f($x)"),
+        ({"find": "f( a,\n b )", "rewrite": "g()"}, "rewrite f( a, b )"),
+        ({"insert": "z()", "at-end-of": "class C: ..."}, "insert end class C: ..."),
+        ({"add-import": "import a", "beside": "f()"}, "import a"),
+        ({"set-value": "1", "of": "C.X", "was": "2"}, "set C.X"),
+        ({"find": "def f(): ...", "replace-body": "x", "having": "y"}, None),
+        ({"text": {"find": "a" * 70, "replace": "b"}, "files": "x"}, f"text {'a' * 59}…"),
+    ],
+)
+def test_name_of_an_edit(edit, name):
+    (bound,) = edits_of(edit)
+    assert bound.name == (name or "replace the body of def f(): ...")
+
+
+def test_files_narrow_an_edit():
+    edit = {"find": "f($x)", "rewrite": "g($x)", "files": "vllm/v1/*"}
+    result = run(edit, {"vllm/v1/a/b.py": "f(1)\n", "vllm/c.py": "f(1)\n"})
+    assert set(result.view.changed) == {"vllm/v1/a/b.py"}

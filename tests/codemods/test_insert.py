@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers import edited, edits_of, run
+from vpatch.codemods.pattern import PatternError
+
+
+def insert(code, **keys):
+    return {"insert": code, **keys}
+
+
+BEFORE = """\
+import os
+
+# about f
+def f(a):
+    '''Doc.'''
+    x = a  # one
+
+    # two
+    return x
+
+
+class C:
+    y = 1
+
+    def m(self):
+        return self.y
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "old", "new"),
+    [
+        (insert("z()", after="x = a"), "  # one\n", "  # one\n    z()\n"),
+        (
+            insert("z()", before="return x"),
+            "    # two\n    return x",
+            None,
+        ),
+        (insert("z()", at_start_of="def f(...): ..."), "Doc.'''\n", "Doc.'''\n    z()\n"),
+        (insert("z()", at_end_of="def f(...): ..."), "return x\n", "return x\n    z()\n"),
+        (insert("y2 = 2", after="y = 1"), "    y = 1\n", "    y = 1\n    y2 = 2\n"),
+        (
+            insert("def g(): pass", after="def f(...): ..."),
+            "    return x\n",
+            "    return x\n\n\ndef g(): pass\n",
+        ),
+        (
+            insert("def n(self):\n  if a:\n    return 1", at_end_of="class C: ..."),
+            "return self.y\n",
+            "return self.y\n\n    def n(self):\n        if a:\n            return 1\n",
+        ),
+        (
+            insert("def g(): pass", before="class C: ..."),
+            "\n\nclass C",
+            "\n\ndef g(): pass\n\n\nclass C",
+        ),
+        (insert("# why\nz()", after="x = a"), "  # one\n", "  # one\n    # why\n    z()\n"),
+        (insert("log($v)", after="x = $v"), "  # one\n", "  # one\n    log(a)\n"),
+    ],
+)
+def test_insert(edit, old, new):
+    edit = {key.replace("_", "-"): value for key, value in edit.items()}
+    if new is None:
+        # The comment above a statement belongs to it.
+        assert edited(edit, BEFORE) == BEFORE.replace("\n    # two", "    z()\n\n    # two")
+    else:
+        assert edited(edit, BEFORE) == BEFORE.replace(old, new)
+
+
+def test_code_that_is_there_is_done():
+    source = "def f():\n    z( )  # why\n    a()\n"
+    assert edited({"insert": "z()", "before": "a()"}, source) == source
+
+
+def test_code_that_is_there_elsewhere_is_not():
+    result = run({"insert": "z()", "after": "a()"}, "def g():\n    z()\ndef f():\n    a()\n")
+    assert result.todo
+
+
+def test_each_anchor_of_a_block_gets_its_own():
+    edit = {"insert": "z()", "after": "a()", "expect": 2}
+    assert edited(edit, "a()\nb\na()\n") == "a()\nz()\nb\na()\nz()\n"
+    assert edited(edit, "a()\nz()\nb\na()\n") == "a()\nz()\nb\na()\nz()\n"
+    edit = {"insert": "z()", "before": "a()", "expect": 2}
+    assert edited(edit, "a()\nb\na()\n") == "z()\na()\nb\nz()\na()\n"
+    assert edited(edit, "a()\nz()\na()\n") == "z()\na()\nz()\na()\n"
+
+
+def test_stub_is_not_taken_for_any_body():
+    result = run(
+        {"insert": "def g(): ...", "after": "def f(): ..."}, "def f(): pass\ndef g(): return 1\n"
+    )
+    assert "another definition of g is already there" in result.mismatch
+
+
+def test_body_on_the_header_line():
+    result = run({"insert": "z()", "at-start-of": "def f(): ..."}, "def f(): return 1\n")
+    assert "stands on the line of its header" in result.mismatch
+
+
+def test_anchor_twice_where_one_was_declared():
+    result = run({"insert": "z()", "after": "a()"}, "a()\na()\n")
+    assert (result.mismatch, result.view.changed) == ("expected 1, found 2", {})
+
+
+def test_inside_a_nested_block():
+    edit = {"insert": "z()", "after": "a()"}
+    assert edited(edit, "if x:\n\ttry:\n\t\ta()\n\tfinally:\n\t\tpass\n") == (
+        "if x:\n\ttry:\n\t\ta()\n\t\tz()\n\tfinally:\n\t\tpass\n"
+    )
+
+
+def test_crlf_tabs_and_no_final_newline():
+    edit = {"insert": "if z:\n    y()", "at-end-of": "def f(): ..."}
+    before = "def f():\r\n\ta()\r\n\tb()"
+    assert edited(edit, before) == "def f():\r\n\ta()\r\n\tb()\r\n\tif z:\r\n\t\ty()"
+
+
+def test_snippet_from_a_file(tmp_path):
+    (tmp_path / "new.py").write_text(
+        'import x\n\n\n# costs $five\ndef g():\n    """$HOME and $x."""\n    return 1\n'
+    )
+    edit = {"insert": {"from": "new.py", "name": "g"}, "after": "def f(): ..."}
+    assert edited(edit, "def f():\n    pass\n", tmp_path) == (
+        'def f():\n    pass\n\n\n# costs $five\ndef g():\n    """$HOME and $x."""\n    return 1\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ({"insert": "z()", "at-start-of": "f($x)"}, "only a def, class or other block has a start"),
+        ({"insert": "z($y)", "after": "f($x)"}, r"\$y stands in the new code"),
+        ({"insert": "z(", "after": "f($x)"}, "not Python"),
+    ],
+)
+def test_declaration_is_checked_before_any_tree(edit, message):
+    with pytest.raises(PatternError, match=message):
+        edits_of(edit)
+
+
+def test_dollar_in_an_inline_comment_stays():
+    edit = {"insert": "# from $HOME, as $v\nz()", "after": "x = $v"}
+    assert edited(edit, "x = a\n") == "x = a\n# from $HOME, as a\nz()\n"

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from vpatch.codemods.match import canonical, code_of, is_gap, same_code
+from vpatch.codemods.pattern import PatternError, find_in, parse_code, parse_pattern
+
+
+def matched(pattern, code):
+    """What the pattern binds in the code, or None where it does not match."""
+    (node,) = cst.parse_module(code).body
+    if isinstance(node, cst.SimpleStatementLine):
+        (node,) = node.body
+        node = node.value if isinstance(node, cst.Expr) else node
+    match = parse_pattern(pattern).match(node)
+    return None if match is None else match.texts()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code", "bindings"),
+    [
+        ("f(x)", "f(x)", {}),
+        ("f(x)", "f( # why\n  (x),\n)", {}),
+        ("f('a')", 'f("a")', {}),
+        ("f('ab')", 'f("a" "b")', {}),
+        ("f('ab')", "f('''ab''')", {}),
+        ("f(16)", "f(0x10)", {}),
+        ("f(1)", "f(1.0)", None),
+        ("f(x)", "f(y)", None),
+        ("f(x)", "f(x, y)", None),
+        ("f(x)", "f(*x)", None),
+        ("f(*x)", "f(*x)", {}),
+        ("f(a=1, b=2)", "f(b=2, a=1)", {}),
+        ("f(a=1)", "f(a=1, b=2)", None),
+        ("f(..., a=1)", "f(b=2, a=1)", {}),
+        ("f(x, a=1)", "f(a=1)", None),
+        ("f(...)", "f()", {}),
+        ("f(..., x, ...)", "f(1, x)", {}),
+        ("f(..., x, ...)", "f(x, 1, k=2)", {}),
+        ("f(..., x)", "f(x, 1)", None),
+        ("f($a, ..., $b)", "f(1, 2, 3)", {"a": "1", "b": "3"}),
+        ("f($x, $x)", "f(a.b, a . b)", {"x": "a.b"}),
+        ("f($x, $x)", "f(a, b)", None),
+        ("f($_, $_)", "f(a, b)", {}),
+        ("f(a=$x, b=$x)", "f(b=1, a=1)", {"x": "1"}),
+        ("$o.f", "a[0].f", {"o": "a[0]"}),
+        ("self.$p = f()", "self.q = f()", {"p": "q"}),
+        ("self.$p = f()", "self.q: int = f()", None),
+        ('f(f"{p}.$q", $q)', 'f(f"{p}.a", a)', {"q": "a"}),
+        ('f(f"{p}.$q", $q)', "f(f'{p}.a', a)", {"q": "a"}),
+        ('f(f"{p}.$q", $q)', 'f(f"{p}.a", b)', None),
+        ('f(f"{p}.$q")', 'f(f"{p}a")', None),
+        ('f("a.$q")', 'f("a.b[0]")', {"q": "b[0]"}),
+        ('f("a.$q")', 'f("a.)")', None),
+        ('f(f"{x}")', 'f(f"{x=}")', None),
+        ('f(b"a")', 'f("a")', None),
+        ("return $x", "return 1 + 1", {"x": "1 + 1"}),
+        ("x[1:2]", "x[1 : 2]", {}),
+        ("a < $x < c", "a < b < c", {"x": "b"}),
+    ],
+)
+def test_match_expressions_and_statements(pattern, code, bindings):
+    assert matched(pattern, code) == bindings
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code", "matches"),
+    [
+        ("def f(...): ...", "def f(): pass", True),
+        ("def f(...): ...", "@d\nasync def f(a, /, *b, c: int = 1, **d) -> int:\n  x\n  y", True),
+        ("def f(): ...", "def f(a): pass", False),
+        ("def f(self, ...): ...", "def f(self, a, *, b): pass", True),
+        ("def f(self, ...): ...", "def f(a, self): pass", False),
+        ("def f(*, b, ...): ...", "def f(self, *, a, b=1): pass", False),
+        ("def f(*, b=1, ...): ...", "def f(self, *, a, b=1): pass", True),
+        ("def f(x=...): ...", "def f(x=1): pass", False),
+        ("def f(x=...): ...", "def f(x=...): pass", True),
+        ("def f(a): ...", "def f(a: int): pass", True),
+        ("def f(a: int): ...", "def f(a): pass", False),
+        ("@d\ndef f(): ...", "def f(): pass", False),
+        ("def f():\n  ...\n  return 1", "def f():\n  a\n  b\n  return 1", True),
+        ("def f():\n  ...\n  return 1", "def f(): return 1", True),
+        ("def f():\n  ...\n  return 1", "def f():\n  return 1\n  x", False),
+        ("class C: ...", "class C(B, metaclass=M):\n  x = 1", True),
+        ("class C(B): ...", "class C:\n  x = 1", False),
+        ("if $x: ...", "if a and b:\n  pass", True),
+        ("if $x: ...", "if a:\n  pass\nelse:\n  pass", False),
+        ("with $x as y: ...", "with (a as y):\n  pass", True),
+        ("for $i in x: ...", "for i in x: pass", True),
+    ],
+)
+def test_match_blocks(pattern, code, matches):
+    assert (matched(pattern, code) is not None) == matches
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("$x", "match everything"),
+        ("...", "match everything"),
+        ("f(", "not Python"),
+        ("f($)", "not Python"),
+        ("a; b", "one expression or one statement"),
+        ("a\nb", "one expression or one statement"),
+        ("", "one expression or one statement"),
+    ],
+)
+def test_parse_pattern_refuses(source, message):
+    with pytest.raises(PatternError, match=message):
+        parse_pattern(source)
+
+
+def test_parse_pattern_quotes_what_was_written():
+    with pytest.raises(PatternError, match=r"in 'f\(\$x'"):
+        parse_pattern("f($x")
+
+
+@pytest.mark.parametrize(
+    ("source", "needles"),
+    [
+        ("self.$p = Linear(..., key='word')", {b"self", b"Linear", b"key", b"word"}),
+        ("f('two words')", {b"f"}),
+        ("f('a' 'b')", {b"f"}),
+        ("f('$x', $x)", {b"f"}),
+        ("def f(self, ...): ...", {b"f", b"self"}),
+    ],
+)
+def test_needles_are_in_every_match(source, needles):
+    assert parse_pattern(source).needles == needles
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("f(a, b)", "f(\n  a,  # why\n  b,\n)", True),
+        ("f(a=1, b=2)", "f(b=2, a=1)", True),
+        # Between two pieces of code nothing is a gap, and nothing may be left out.
+        ("f(...)", "f(1)", False),
+        ("def f(): ...", "def f(): return 1", False),
+        ("def f(): pass", "@d\ndef f(): pass", False),
+        ("def f(a): pass", "def f(a: int): pass", False),
+        ("class C: pass", "class C(B): pass", False),
+        ("f(a)", "f(b)", False),
+    ],
+)
+def test_same_code(left, right, same):
+    (one,), (other,) = cst.parse_module(left).body, cst.parse_module(right).body
+    assert same_code(one, other) == same
+
+
+def test_repeated_metavariable_compares_code_not_patterns():
+    assert matched("f($x, $x)", "f(g(...), g(1))") is None
+
+
+def test_find_in_looks_everywhere():
+    module = cst.parse_module("class C:\n    def m(self):\n        return g(f(1))\n")
+    assert find_in(parse_pattern("f($x)"), module)
+    assert not find_in(parse_pattern("h($x)"), module)
+
+
+def test_is_gap_is_not_a_keyword_or_a_star():
+    call = cst.ensure_type(cst.parse_expression("f(..., a=..., *b)"), cst.Call)
+    assert [is_gap(argument) for argument in call.args] == [True, False, False]
+
+
+def test_parse_code_keeps_the_comment_above():
+    statements = parse_code("# why\nx = 1")
+    assert code_of(statements[0]) == "# why\nx = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "plain"), [("( a.b )", "a.b"), ('"x"', "'x'"), ("*a", "*a"), ("not code", "not code")]
+)
+def test_canonical(code, plain):
+    assert canonical(code) == plain

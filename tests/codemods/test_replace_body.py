@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers import edited, edits_of, run
+from vpatch.codemods.pattern import PatternError
+
+EDIT = {"find": "def f(...): ...", "replace-body": "return 2", "having": "return 1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "# a\n@d\ndef f( x, ) -> int:  # b\n    return 1  # c\n\n\ny = 1\n",
+            "# a\n@d\ndef f( x, ) -> int:  # b\n    return 2\n\n\ny = 1\n",
+        ),
+        ("def f(): return 1\n", "def f():\n    return 2\n"),
+        (
+            "class C:\n\tasync def f(self):\n\t\treturn 1",
+            "class C:\n\tasync def f(self):\n\t\treturn 2",
+        ),
+        ("def f():\r\n  x\r\n  return 1\r\n", "def f():\r\n  return 2\r\n"),
+    ],
+)
+def test_replace_body(before, after):
+    assert edited(EDIT, before) == after
+
+
+def test_body_that_is_there_is_done():
+    source = "def f():\n    return  2  # why\n"
+    assert edited(EDIT, source) == source
+
+
+def test_body_that_the_patch_was_not_written_against():
+    result = run(EDIT, "def f():\n    return 3\n")
+    assert result.mismatch == "vllm/m.py: its body has no return 1"
+    assert result.view.changed == {}
+
+
+def test_body_that_differs_in_what_patterns_leave_out():
+    edit = {**EDIT, "replace-body": "def g(x): pass\nreturn 1"}
+    before = "def f():\n    @d\n    def g(x: int): pass\n    return 1\n"
+    assert edited(edit, before) == "def f():\n    def g(x): pass\n    return 1\n"
+
+
+def test_metavariable_in_the_new_body():
+    edit = {"find": "def f($x): ...", "replace-body": "return $x", "having": "return 1"}
+    assert edited(edit, "def f(a):\n    return 1\n") == "def f(a):\n    return a\n"
+
+
+def test_definition_of_a_snippet(tmp_path):
+    (tmp_path / "new.py").write_text("def f(x):\n  # why\n  if x:\n    return '$x'\n")
+    edit = {**EDIT, "replace-body": {"from": "new.py", "name": "f"}}
+    assert edited(edit, "def f():\n\treturn 1\n", tmp_path) == (
+        "def f():\n\t# why\n\tif x:\n\t\treturn '$x'\n"
+    )
+
+
+def test_snippet_on_one_line(tmp_path):
+    (tmp_path / "new.py").write_text("def f(x): return 2\n")
+    with pytest.raises(PatternError, match="lines of its own"):
+        edits_of({**EDIT, "replace-body": {"from": "new.py", "name": "f"}}, tmp_path)
+
+
+def test_two_where_one_was_declared():
+    assert run(EDIT, "def f(): return 1\n" * 2).mismatch == "expected 1, found 2"
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ({**EDIT, "find": "f($x)"}, "needs a def to find"),
+        ({**EDIT, "replace-body": "return $y"}, r"\$y stands in the new code"),
+    ],
+)
+def test_declaration_is_checked_before_any_tree(edit, message):
+    with pytest.raises(PatternError, match=message):
+        edits_of(edit)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers import edited, edits_of, run
+from vpatch.codemods.pattern import PatternError
+
+
+def rewrite(find, new, **keys):
+    return {"find": find, "rewrite": new, **keys}
+
+
+@pytest.mark.parametrize(
+    ("find", "new", "before", "after"),
+    [
+        (
+            "$m.off",
+            'getattr($m, "off", False)',
+            "x = a.b.off\n",
+            'x = getattr(a.b, "off", False)\n',
+        ),
+        # What both sides have in common keeps its layout and comments.
+        (
+            "f(..., q, ...)",
+            "f(..., q.to(d), ...)",
+            "f(  # one\n    a, # two\n    q , # three\n    k = 1,\n\n)\n",
+            "f(  # one\n    a, # two\n    q.to(d) , # three\n    k = 1,\n\n)\n",
+        ),
+        (
+            "f(..., k=$x)",
+            "f(..., k=not $x)",
+            "f(k = (1), \\\n j=2)\n",
+            "f(k = (not (1)), \\\n j=2)\n",
+        ),
+        ("f($x)", "g($x)", "f( # why\n a  +\n b\n)\n", "g( # why\n a  +\n b\n)\n"),
+        ("f($x)", "g(f($x))", "y = f(1)\n", "y = g(f(1))\n"),
+        ("f($a, $b)", "f($b, None, $a)", "f(1, 2)\n", "f(2, None, 1)\n"),
+        ("$p = L($x)", '$p = L($x, name=f"m.$p")', "q = L(1)\n", 'q = L(1, name=f"m.q")\n'),
+        ("$p = L($x)", '$p = L($x, name="$p")', "q = L(1)\n", 'q = L(1, name="q")\n'),
+        ("x = 1", "x = 2", "x   =   1  # why\n", "x   =   2  # why\n"),
+        ("return $x", "return g($x)", "def f():\n  return  a\n", "def f():\n  return  g(a)\n"),
+        (
+            "def f(...): ...",
+            "@d\ndef f(...): ...",
+            "# why\ndef f(\n  a,  # b\n):\n  # c\n  pass\n",
+            "# why\n@d\ndef f(\n  a,  # b\n):\n  # c\n  pass\n",
+        ),
+        ("class C: ...", "class C(B): ...", "class C:\n  x = 1\n", "class C(B):\n  x = 1\n"),
+        ("def f(a, ...): ...", "def g(a, ...): ...", "def f(a, *b): x\n", "def g(a, *b): x\n"),
+        (
+            "if $x:\n  f()\n  ...",
+            "if $x:\n  g()\n  ...",
+            "if a :\n  f() # 1\n  # 2\n  b\n",
+            "if a :\n  g() # 1\n  # 2\n  b\n",
+        ),
+    ],
+)
+def test_rewrite(find, new, before, after):
+    assert edited(rewrite(find, new), before) == after
+
+
+@pytest.mark.parametrize(
+    ("find", "new", "before", "after"),
+    [
+        # A compound expression put into an operator or an attribute.
+        ("f($x)", "$x.y", "f(a + b)\n", "(a + b).y\n"),
+        ("f($x)", "not $x", "f(a or b)\n", "not (a or b)\n"),
+        ("f($x)", "$x * 2", "f((a + b))\n", "(a + b) * 2\n"),
+        ("k * f($x)", "m * $x", "y = k * f(a + b)\n", "y = m * (a + b)\n"),
+        ("f($x)", "$x[0]", "f(lambda: a)\n", "(lambda: a)[0]\n"),
+        ("f($x)", "$x()", "f(await a)\n", "(await a)()\n"),
+        # New code that is compound, in code that binds closer.
+        ("$m.off", "$m.off_ or b", "y = not a.off\n", "y = not (a.off_ or b)\n"),
+        ("f($x)", "$x + 1", "y = 2 * f(a)\n", "y = 2 * (a + 1)\n"),
+        ("f($x)", "$x + 1", "y = f(a).b\n", "y = (a + 1).b\n"),
+        ("f($x)", "$x + 1", "y = g(f(a))\n", "y = g(a + 1)\n"),
+        ("f($x)", "$x + 1", "if f(a): pass\n", "if a + 1: pass\n"),
+        ("f($x)", "$x + 1", "y = (f)(a)\n", "y = a + 1\n"),
+        ("f($x)", "$x + 1", "y = (f(a)).b\n", "y = (a + 1).b\n"),
+        # Another operator.
+        ("$a * b", "$a + b", "y = a * b / c\n", "y = (a + b) / c\n"),
+        ("$a + b", "$a * b", "y = x - a + b\n", "y = (x - a) * b\n"),
+        ("f(a, $x)", "g(b, $x)", "f(a, x - a)\n", "g(b, x - a)\n"),
+        # Tuples, generators and assignments need their brackets.
+        ("return h($x)", "return g(1, $x)", "return h((a, b))\n", "return g(1, (a, b))\n"),
+        ("return $x", "return g($x)", "def f(): return a, b\n", "def f(): return g((a, b))\n"),
+        ("f($x)", "g(1, $x)", "f(a for a in b)\n", "g(1, (a for a in b))\n"),
+        ("f($x)", "g(1, $x)", "f(a := b)\n", "g(1, (a := b))\n"),
+        # A line break that only the brackets allowed.
+        ("y = f($x)", "z = [$x]", "y = f(\n a +\n b)\n", "z = [(a +\n b)]\n"),
+    ],
+)
+def test_rewrite_keeps_the_meaning(find, new, before, after):
+    assert edited(rewrite(find, new), before) == after
+
+
+@pytest.mark.parametrize(
+    ("find", "new"),
+    [
+        # All of these match before as after: nothing would ever be done.
+        ("@d\ndef f(...): ...", "def f(...): ..."),
+        ("class C(B): ...", "class C: ..."),
+        ("f($x, $y)", "f($y, $x)"),
+        ("f($x) * 2", "$x * 2"),
+        ("return f($x)", "return $x"),
+        ("f(a, k=1)", "f(...)"),
+        ("f(a)", "f( a )"),
+    ],
+)
+def test_new_code_that_matches_the_old_is_refused(find, new):
+    with pytest.raises(PatternError, match="would count as done"):
+        edits_of(rewrite(find, new))
+
+
+def test_statement_does_not_become_an_expression():
+    with pytest.raises(PatternError, match="expression cannot become a statement"):
+        edits_of(rewrite("$p = L($x)", 'L2("$p", $x)'))
+
+
+def test_unknown_metavariable():
+    with pytest.raises(PatternError, match=r"\$y: in the new code"):
+        edits_of(rewrite("f($x)", "g($y)"))
+
+
+def test_where_that_the_new_code_forgets():
+    with pytest.raises(PatternError, match="nothing would tell that it is done"):
+        edits_of(rewrite("f($x)", "g()", where={"$x": ["a"]}))
+
+
+def test_where_compares_code_and_not_its_spelling():
+    edit = rewrite("f($x)", "g($x)", where={"$x": ["'a'", "m [0]"]}, expect=2)
+    assert edited(edit, 'f("a"); f(m[0]); f(b)\n') == 'g("a"); g(m[0]); f(b)\n'
+
+
+def test_done_and_todo_count_alike():
+    result = run(rewrite("f($x)", "g($x)", expect=2), "f(1)\ng(2)\n")
+    assert (result.mismatch, [f.todo for f in result.found]) == (None, [True, False])
+    assert run(rewrite("f($x)", "g($x)"), "f(1)\ng(2)\n").mismatch == "expected 1, found 2"
+
+
+def test_a_comment_is_never_dropped():
+    result = run(rewrite("f($a, $b)", "g($b)"), "f(\n    a,  # why\n    b,\n)\n")
+    assert "would drop the comment '# why'" in result.mismatch
+    assert result.view.changed == {}
+
+
+def test_a_comment_is_never_dropped_where_its_twin_stays():
+    result = run(rewrite("f($a, $b)", "g($b)"), "f(\n    a,  # x\n    h(b  # x\n    ),\n)\n")
+    assert "would drop the comment '# x'" in result.mismatch
+
+
+def test_what_a_gap_stands_for_is_never_dropped():
+    result = run(rewrite("def f(...): ...", "class f: ..."), "def f(a):\n    return a\n")
+    assert "keep what ... stands for" in result.mismatch
+    result = run(rewrite("f(..., a)", "f(a, ...)"), "f(1, 2, a)\n")
+    assert "keep what ... stands for" in result.mismatch
+
+
+def test_an_ellipsis_that_is_code():
+    assert edited(rewrite("x = 1", "x = Field(...)"), "x = 1\n") == "x = Field(...)\n"
+
+
+def test_nothing_is_looked_for_in_new_code():
+    edit = rewrite("f($x)", "g(f($x))", expect=2)
+    assert edited(edit, "g(f(1))\nf(2)\n") == "g(f(1))\ng(f(2))\n"
+
+
+def test_within_stops_at_the_scope():
+    before = "def a():\n    f(1)\nclass C:\n    def a(self):\n        f(1)\n"
+    after = before.replace("        f(1)", "        g(1)")
+    assert edited(rewrite("f($x)", "g($x)", within="C.*"), before) == after
+
+
+def test_tabs_crlf_and_no_final_newline():
+    before = "if a:\r\n\tx = f( 1 )\t# b\r\n\ty"
+    assert edited(rewrite("f($x)", "g($x)"), before) == before.replace("f(", "g(")

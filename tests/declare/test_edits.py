@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from vpatch.declare.edits import VERBS, Edit, Expect, Predicate
+
+EDIT = TypeAdapter(Edit)
+REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "edit"),
+    [
+        ("add-keyword", {"find": "f(...)", "add-keyword": {"k": "1"}}),
+        ("rewrite", {**REWRITE, "where": {"$x": ("a", "b")}, "within": "C.*"}),
+        ("insert", {"insert": {"from": "x.py", "name": "f"}, "at-end-of": "class C: ..."}),
+        ("add-import", {"add-import": "import a", "beside": "f()"}),
+        ("replace-body", {"find": "def f(): ...", "replace-body": "x", "having": "y"}),
+        ("set-value", {"set-value": "1", "of": "X", "was": "2"}),
+        ("codemod", {"codemod": "codemod.py", "contains": "f", "expect": {"at-least": 2}}),
+        ("text", {"text": {"find": "a", "replace": "b"}, "files": "x"}),
+        ("diff", {"diff": "x.diff"}),
+        ("add-file", {"add-file": "x", "from": "y"}),
+    ],
+)
+def test_verb_picks_the_edit(verb, edit):
+    assert type(EDIT.validate_python(edit)) is VERBS[verb]
+
+
+def test_expect_defaults_to_one():
+    edit = EDIT.validate_python(REWRITE)
+    assert (edit.expect.count, edit.expect.at_least, edit.expect.per) == (None, None, "tree")
+    assert EDIT.validate_python({**REWRITE, "expect": 3}).expect == Expect(count=3)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ({"find": "f()"}, "exactly one of the keys add-keyword"),
+        ({**REWRITE, "add-keyword": {"k": "1"}}, "exactly one of the keys add-keyword"),
+        ("f()", "exactly one of the keys add-keyword"),
+        ({**REWRITE, "expect": 0}, "greater than or equal to 1"),
+        ({**REWRITE, "expect": {"count": 1, "at-least": 1}}, "count or at-least, not both"),
+        ({**REWRITE, "expect": {"per": "folder"}}, "'tree' or 'file'"),
+        ({**REWRITE, "expect": {"for-each": "$x"}}, "no metavariable of where"),
+        (
+            {**REWRITE, "where": {"$x": "a"}, "expect": {"for-each": "$y"}},
+            r"no metavariable of where \(\$x\)",
+        ),
+        (
+            {"set-value": "1", "of": "X", "was": "2", "expect": {"for-each": "$x"}},
+            "no metavariable of where",
+        ),
+        ({**REWRITE, "where": {"x": "a"}}, "match pattern"),
+        ({**REWRITE, "where": {"$x": ()}}, "at least 1 item"),
+        ({**REWRITE, "files": ()}, "at least 1 item"),
+        ({"insert": "x", "after": "a", "before": "b"}, "exactly one of before, after"),
+        ({"insert": "x"}, "exactly one of before, after"),
+        ({"text": {"find": "", "replace": "b"}, "files": "x"}, "at least 1 character"),
+        ({"text": {"find": "a", "replace": ""}, "files": "x"}, "at least 1 character"),
+        ({"text": {"find": "a", "replace": "b"}}, "Field required"),
+        ({"find": "f()", "add-keyword": {}}, "at least 1 item"),
+    ],
+)
+def test_edit_refused(edit, message):
+    with pytest.raises(ValidationError, match=message):
+        EDIT.validate_python(edit)
+
+
+@pytest.mark.parametrize("kind", ["find", "text"])
+def test_predicate(kind):
+    assert Predicate.model_validate({kind: "f()", "files": "x/*"}).files == ("x/*",)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from vpatch.declare.settings import Settings, read_settings
+from vpatch.declare.yamlfile import DeclarationError
+
+
+def test_no_settings(tmp_path):
+    assert read_settings(tmp_path) == Settings()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    assert read_settings(tmp_path) == Settings()
+
+
+def test_settings_of_vpatch_toml(tmp_path):
+    (tmp_path / "vpatch.toml").write_text('patches = ["a", "b"]\nrecipes = ["c"]\n')
+    assert read_settings(tmp_path) == Settings(patches=["a", "b"], recipes=["c"])
+
+
+def test_settings_of_pyproject(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.vpatch]\npatches = ["a"]\n[tool.ruff]\nx = 1\n')
+    assert read_settings(tmp_path) == Settings(patches=["a"])
+
+
+def test_vpatch_toml_wins(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.vpatch]\npatches = ["a"]\n')
+    (tmp_path / "vpatch.toml").write_text("")
+    assert read_settings(tmp_path) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("file", "table"), [("vpatch.toml", ""), ("pyproject.toml", "tool.vpatch")]
+)
+@pytest.mark.parametrize(
+    ("text", "message", "todo"),
+    [
+        ("patchs = []", "unknown key 'patchs'", "did you mean 'patches'?"),
+        ("zzz = 1", "unknown key 'zzz'", "valid keys: patches, recipes"),
+        ('patches = "a"', "patches: Input should be a valid", None),
+        ("patches = [1]", r"patches\.0: Input should be a valid string", None),
+        ("patches = [", "not TOML: ", None),
+        ("patches = []\npatches = []", "not TOML: ", None),
+    ],
+)
+def test_settings_that_are_wrong(tmp_path, file, table, text, message, todo):
+    head = f"[{table}]\n" if table else ""
+    (tmp_path / file).write_text(head + text + "\n")
+    with pytest.raises(DeclarationError, match=message) as caught:
+        read_settings(tmp_path)
+    assert caught.value.where == str(tmp_path / file)
+    assert caught.value.todo == todo
+
+
+def test_a_table_that_is_none(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("tool = 3\n")
+    assert read_settings(tmp_path) == Settings()
+    (tmp_path / "pyproject.toml").write_text("[tool]\nvpatch = 3\n")
+    with pytest.raises(DeclarationError, match="valid dictionary"):
+        read_settings(tmp_path)
+
+
+def test_settings_that_are_no_utf8(tmp_path):
+    (tmp_path / "vpatch.toml").write_bytes(b"# \xff\n")
+    with pytest.raises(DeclarationError, match="not TOML"):
+        read_settings(tmp_path)

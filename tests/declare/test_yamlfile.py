@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import pytest
+
+from vpatch.declare.patch import PatchDeclaration
+from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml, valid_keys
+from vpatch.errors import ExitCode, ManyErrors
+
+GOOD = """\
+# a patch
+id: fix
+title: Fix it
+why: |
+  it
+  fails
+symptoms: [it fails]
+needed-in: {vllm: ">=0.20"}
+concerns: {text: f}
+remove-when: never
+edits:
+  - find: f($x)
+    rewrite: g($x)
+    expect: 2
+"""
+
+
+def read(tmp_path, text):
+    path = tmp_path / "patch.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_yaml(path, PatchDeclaration)
+
+
+def refused(tmp_path, text):
+    """`line: message`, for each error."""
+    with pytest.raises((DeclarationError, ManyErrors)) as caught:
+        read(tmp_path, text)
+    error = caught.value
+    assert error.exit_code is ExitCode.USAGE
+    errors = error.errors if isinstance(error, ManyErrors) else [error]
+    assert all(e.where.startswith(str(tmp_path / "patch.yaml")) for e in errors)
+    return [str(e).removeprefix(str(tmp_path / "patch.yaml")).lstrip(":") for e in errors]
+
+
+def test_read_yaml(tmp_path):
+    declaration, positions = read(tmp_path, GOOD)
+    assert declaration.why == "it\nfails\n"
+    assert declaration.edits[0].expect.count == 2
+    assert isinstance(positions, Positions)
+    assert positions.where(["edits", 0, "rewrite"]) == f"{tmp_path / 'patch.yaml'}:13"
+    assert positions.where([]) == f"{tmp_path / 'patch.yaml'}:2"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("why: |", "wyh: 1\nwhy: |", "4: unknown key 'wyh'\n  next: did you mean 'why'?"),
+        ("expect: 2", "expects: 2", "14: unknown key 'expects'\n  next: did you mean 'expect'?"),
+        ("expect: 2", "expect: {pre: 2}", "14: unknown key 'pre'\n  next: did you mean 'per'?"),
+        ("expect: 2", "zzzzzzzz: 2", "14: unknown key 'zzzzzzzz'\n  next: valid keys: expect, "),
+        ("{text: f}", "{text: f, txt: f}", "9: unknown key 'txt'\n  next: did you mean 'text'?"),
+        (
+            "title: Fix it",
+            "title: 0.30",
+            "3: title: must be a string\n  next: quote it, as YAML takes 0.3 for",
+        ),
+        ("[it fails]", "[it fails, 0.30]", "7: symptoms.1: must be a string"),
+        ("title: Fix it", "title: [a]", "3: title: Input should be a valid string"),
+        ("title: Fix it", "title: ''", "3: title: String should have at least 1 char"),
+        ("title: Fix it", "title:", "3: title: Input should be a valid string"),
+        ("title: Fix it\n", "", "2: the key 'title' is missing"),
+        ("expect: 2", "expect: 0", "14: edits.0.expect.count: Input should be greater"),
+        (
+            "    rewrite: g($x)",
+            "    rewrit: g($x)",
+            "12: edits.0: an edit has exactly one of the keys",
+        ),
+        ("expect: 2", "insert: x", "12: edits.0: an edit has exactly one of the keys"),
+        ("expect: 2", "expect: two", "14: edits.0.expect: Input should be a valid dict"),
+        ("[it fails]", "it fails", "7: symptoms: Input should be a valid tuple"),
+    ],
+)
+def test_one_error(tmp_path, old, new, message):
+    assert old in GOOD
+    (error,) = refused(tmp_path, GOOD.replace(old, new))
+    assert error.startswith(message)
+
+
+def test_duplicate_key(tmp_path):
+    (error,) = refused(tmp_path, GOOD + "why: again\n")
+    assert error.startswith('15: found duplicate key "why"')
+    assert "keep one of the two keys" in error
+    (error,) = refused(tmp_path, GOOD.replace("expect: 2", "expect: 2\n    find: h()"))
+    assert error.startswith('15: found duplicate key "find"')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1: must hold a mapping"),
+        ("- a\n", "1: must hold a mapping"),
+        ("a: 1\n---\nb: 2\n", "2: not YAML: "),
+        ("a: [1\n", "not YAML: "),
+        ("a:\n\t- b\n", "2: not YAML: "),
+        ("a: !!python/object:os.system x\n", None),
+        (b"a: \xff\n", "is not UTF-8"),
+        ("a: &x {b: 1}\nc:\n  <<: *x\n", None),
+        ("1: a\n", None),
+    ],
+)
+def test_not_a_declaration(tmp_path, text, message):
+    errors = refused(tmp_path, text)
+    assert message is None or (len(errors) == 1 and message in errors[0])
+
+
+def test_file_that_is_not_there(tmp_path):
+    with pytest.raises(DeclarationError, match="cannot be read") as caught:
+        read_yaml(tmp_path / "x.yaml", PatchDeclaration)
+    assert caught.value.where == str(tmp_path / "x.yaml")
+
+
+def test_every_error_is_reported(tmp_path):
+    text = (
+        GOOD.replace("title", "titel")
+        .replace("text: f", "text: 1")
+        .replace("expect: 2", "expect: x")
+    )
+    errors = refused(tmp_path, text)
+    assert [error.partition(":")[0] for error in errors] == ["2", "9", "14", "3"]
+    assert "the key 'title' is missing" in errors[0]
+    assert "concerns.text: must be a string" in errors[1]
+    assert "edits.0.expect: " in errors[2]
+    assert "unknown key 'titel'" in errors[3]
+
+
+@pytest.mark.parametrize(
+    ("location", "keys"),
+    [
+        (("edits", 0, "diff"), ["diff"]),
+        (("edits", 0, "text", "text"), ["find", "replace"]),
+        (("edits", 0, "text", "expect", "Expect"), ["at-least", "count", "for-each", "per"]),
+        (("edits", 0, "add-file"), ["add-file", "from"]),
+        (("edits", 0, "insert", "insert", "Snippet"), ["from", "name"]),
+        (("variants", 0), ["edits", "name", "when"]),
+        (
+            ("variants", 0, "when", "any", 1),
+            ["all", "any", "files", "find", "none", "text", "where", "within"],
+        ),
+        (("proof",), ["engine", "test"]),
+    ],
+)
+def test_valid_keys_are_those_of_the_place(location, keys):
+    assert valid_keys(PatchDeclaration, location) == keys

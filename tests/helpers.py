@@ -1,0 +1,87 @@
+"""Trees in memory, edits from what people write, and patches in a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from vpatch.codemods.bind import bind
+from vpatch.declare.edits import Edit
+from vpatch.engine import run_edit
+from vpatch.patch import load_patch
+from vpatch.plan import plan
+from vpatch.source.memory import MemoryTree
+from vpatch.source.tree import Pin
+from vpatch.view import View
+
+MODULE = "vllm/m.py"
+_EDIT = TypeAdapter(Edit)
+_NOWHERE = Path("/nonexistent")
+
+
+def tree_of(files, *, version="0.23.0", carried=(), name="vllm"):
+    pin = Pin(name, "pypi", version, "sha256:" + "0" * 64, f"{name}-{version}.tar.gz")
+    return MemoryTree(pin, {p: as_bytes(t) for p, t in files.items()}, frozenset(carried))
+
+
+def as_bytes(text):
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def edits_of(declared, folder=_NOWHERE):
+    return bind(_EDIT.validate_json(json.dumps(declared)), folder)
+
+
+def run(declared, source, folder=_NOWHERE):
+    """One edit on one file, or on a tree's files."""
+    files = source if isinstance(source, dict) else {MODULE: source}
+    (edit,) = edits_of(declared, folder)
+    return run_edit(edit, View(tree_of(files)))
+
+
+def edited(declared, source, folder=_NOWHERE):
+    """What one edit makes of a file, after a check that a second run changes nothing."""
+    result = run(declared, source, folder)
+    assert result.mismatch is None, result.mismatch
+    after = result.view.read(MODULE)
+    again = run(declared, after, folder)
+    assert (again.mismatch, again.todo) == (None, False)
+    assert again.view.read(MODULE) == after
+    return after.decode() if isinstance(source, str) else after
+
+
+def write_patch(root, name="fix", files=None, **keys):
+    """A patch folder; `keys` are those of patch.yaml with underscores."""
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    declared = {
+        "id": name,
+        "title": "[Bugfix] Fix it",
+        "why": "it fails",
+        "symptoms": ["it fails"],
+        "needed-in": {"vllm": ">=0.20"},
+        "concerns": {"text": "f"},
+        "remove-when": "never",
+        **{key.replace("_", "-"): value for key, value in keys.items()},
+    }
+    (folder / "patch.yaml").write_text(json.dumps(declared, indent=1), encoding="utf-8")
+    for path, text in (files or {}).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(as_bytes(text))
+    return folder
+
+
+def patch_of(root, name="fix", files=None, **keys):
+    return load_patch(write_patch(root, name, files, **keys))
+
+
+def decide(patch, tree):
+    return plan([patch], tree, located=True).decisions[0]
+
+
+def patched(tree, made, *, carried=()):
+    """The tree as a plan's changes leave it."""
+    changes = {p: c.after for d in made.decisions for p, c in d.changes.items()}
+    return MemoryTree(tree.pin, {**tree.files, **changes}, frozenset(carried))

@@ -1,0 +1,77 @@
+"""Add an import to the modules that need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from libcst.codemod import CodemodContext
+from libcst.codemod.visitors import AddImportsVisitor, ImportItem
+from libcst.helpers import get_full_name_for_node, get_full_name_for_node_or_raise
+
+from vpatch.codemods.base import Outcome, Site
+from vpatch.codemods.pattern import Pattern, PatternError, find_in, parse_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class AddImport:
+    """Import `item` in each module that has a match of `beside`."""
+
+    item: ImportItem
+    beside: Pattern
+
+    @property
+    def needles(self) -> tuple[frozenset[bytes], ...]:
+        return (self.beside.needles,)
+
+    @property
+    def sought(self) -> Pattern:
+        return self.beside
+
+    def apply(self, module: cst.Module) -> Outcome:
+        if not find_in(self.beside, module):
+            return Outcome(module, ())
+        if self.item in _imports(module.body):
+            return Outcome(module, (Site(module, "", todo=False),))
+        visitor = AddImportsVisitor(CodemodContext(), [self.item])
+        return Outcome(visitor.transform_module_impl(module), (Site(module, "", todo=True),))
+
+
+def parse_import(source: str) -> ImportItem:
+    """Parse one import of one name.
+
+    Raises:
+        PatternError: it is anything else.
+    """
+    statements = parse_code(source)
+    items = _imports(statements)
+    if len(statements) != 1 or len(items) != 1:
+        raise PatternError(f"add-import takes one import of one name, not {source.strip()!r}")
+    return items[0]
+
+
+def _imports(body: Sequence[cst.BaseStatement]) -> list[ImportItem]:
+    """The imports among some statements."""
+    found: list[ImportItem] = []
+    for line in body:
+        for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(statement, cst.Import):
+                found += [
+                    ImportItem(get_full_name_for_node_or_raise(n.name), alias=n.evaluated_alias)
+                    for n in statement.names
+                ]
+            elif isinstance(statement, cst.ImportFrom) and not isinstance(
+                statement.names, cst.ImportStar
+            ):
+                name = get_full_name_for_node(statement.module) if statement.module else None
+                found += [
+                    ImportItem(
+                        name or "", n.evaluated_name, n.evaluated_alias, len(statement.relative)
+                    )
+                    for n in statement.names
+                ]
+    return found

@@ -1,0 +1,179 @@
+"""Add keyword arguments to a call, or parameters with a default to a function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import libcst as cst
+
+from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.fill import fill
+from vpatch.codemods.pattern import Pattern, PatternError, parse_expression, variables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.codemods.match import Match
+
+_Item = TypeVar("_Item", cst.Arg, cst.Param)
+
+
+@dataclass(frozen=True)
+class AddKeyword:
+    """Give each call (or `def`) that `find` matches the keywords that it lacks.
+
+    A call that already has a keyword, with whatever value, is left as it is. Where `find` is an
+    assignment or a return, the call is its value.
+    """
+
+    find: Pattern
+    keywords: Mapping[str, str]
+    place: Place
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.find.node, cst.FunctionDef) and _call_of(self.find.node) is None:
+            raise PatternError(f"add-keyword needs a call or a def to find, not {self.find}")
+        for name, value in self.keywords.items():
+            if not name.isidentifier() or iskeyword(name):
+                raise PatternError(f"{name!r} cannot be a keyword of a call")
+            parse_expression(value)
+            variables_of(value, known=self.find)
+
+    @property
+    def needles(self) -> tuple[frozenset[bytes], ...]:
+        return (self.find.needles,)
+
+    @property
+    def sought(self) -> Pattern:
+        return self.find
+
+    def apply(self, module: cst.Module) -> Outcome:
+        return _Transformer(self).run(module)
+
+
+class _Transformer(SiteTransformer):
+    def __init__(self, spec: AddKeyword) -> None:
+        self.kinds = (type(spec.find.node),)
+        super().__init__(spec.place)
+        self.spec = spec
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        match = self.spec.find.match(updated)
+        if match is None or not self.place.admits(self.scope, match):
+            return updated
+        if isinstance(updated, cst.FunctionDef):
+            new: cst.CSTNode = updated.with_changes(params=self._parameters(updated, match))
+        else:
+            call = _call_of(updated)
+            if call is None:
+                return updated
+            new = _with_call(updated, self._arguments(call, match))
+        todo = not new.deep_equals(updated)
+        self.add(original, todo=todo, match=match)
+        return new if todo else updated
+
+    def _arguments(self, call: cst.Call, match: Match) -> cst.Call:
+        present = {arg.keyword.value for arg in call.args if arg.keyword}
+        args: Sequence[cst.Arg] = call.args
+        for name, value in self.spec.keywords.items():
+            if name in present:
+                continue
+            new = cst.Arg(
+                keyword=cst.Name(name),
+                value=fill(parse_expression(value), match.bindings),
+                equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+            )
+            args = append(args, new, call.whitespace_before_args, "whitespace_after_arg")
+        return call if args is call.args else call.with_changes(args=args)
+
+    def _parameters(self, function: cst.FunctionDef, match: Match) -> cst.Parameters:
+        parameters = function.params
+        present = {
+            p.name.value
+            for p in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+        }
+        # Behind `*args` or `*` there are only keyword parameters.
+        group = "params" if isinstance(parameters.star_arg, cst.MaybeSentinel) else "kwonly_params"
+        for name, value in self.spec.keywords.items():
+            if name in present:
+                continue
+            new = cst.Param(
+                name=cst.Name(name),
+                default=fill(parse_expression(value), match.bindings),
+                equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+            )
+            opening = function.whitespace_before_params
+            items = append(getattr(parameters, group), new, opening, "whitespace_after_param")
+            parameters = parameters.with_changes(**{group: items})
+        return parameters
+
+
+def _call_of(node: cst.CSTNode) -> cst.Call | None:
+    if isinstance(node, cst.Call):
+        return node
+    value = getattr(node, "value", None)
+    return value if isinstance(value, cst.Call) else None
+
+
+def _with_call(node: cst.CSTNode, call: cst.Call) -> cst.CSTNode:
+    return call if isinstance(node, cst.Call) else node.with_changes(value=call)
+
+
+def append(
+    items: Sequence[_Item],
+    new: _Item,
+    opening: cst.BaseParenthesizableWhitespace,
+    after: str,
+) -> list[_Item]:
+    """Append to the arguments of a call or the parameters of a def, laid out as the others are.
+
+    `opening` is what stands behind the opening parenthesis, `after` the name of the field that
+    holds the white space behind an item without a comma. Comments stay where they are.
+    """
+    if not items:
+        return [new]
+    ending: dict[str, Any]
+    last = items[-1]
+    between = _bare(opening)
+    if len(items) > 1 and isinstance(items[-2].comma, cst.Comma):
+        between = _bare(items[-2].comma.whitespace_after)
+    elif isinstance(between, cst.SimpleWhitespace):
+        between = cst.SimpleWhitespace(" ")
+    if isinstance(last.comma, cst.Comma):
+        closing = last.comma.whitespace_after
+        ending = {"comma": cst.Comma(whitespace_after=_bare(closing))}
+        previous = last.with_changes(
+            comma=last.comma.with_changes(whitespace_after=_indented_as(closing, between))
+        )
+    else:
+        closing = getattr(last, after)
+        ending = {after: _bare(closing)}
+        previous = last.with_changes(
+            **{after: cst.SimpleWhitespace("")},
+            comma=cst.Comma(whitespace_after=_indented_as(closing, between)),
+        )
+    longer = list(items)
+    longer[-1:] = [previous, new.with_changes(**ending)]
+    return longer
+
+
+def _bare(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:
+    """The same line break and indentation, without comments and empty lines."""
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return space
+    first = space.first_line.with_changes(whitespace=cst.SimpleWhitespace(""), comment=None)
+    return space.with_changes(first_line=first, empty_lines=[])
+
+
+def _indented_as(
+    closing: cst.BaseParenthesizableWhitespace, between: cst.BaseParenthesizableWhitespace
+) -> cst.BaseParenthesizableWhitespace:
+    """What separates the former last item from the new one, its comments included."""
+    if not isinstance(closing, cst.ParenthesizedWhitespace):
+        return between
+    if not isinstance(between, cst.ParenthesizedWhitespace):
+        has_comment = closing.first_line.comment or any(e.comment for e in closing.empty_lines)
+        return closing if has_comment else between
+    return closing.with_changes(indent=between.indent, last_line=between.last_line)

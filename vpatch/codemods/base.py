@@ -1,0 +1,151 @@
+"""What every edit of Python code is: a libcst transformer that also says which places it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Protocol
+
+import libcst as cst
+
+from vpatch.codemods.match import Match, canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.codemods.pattern import Pattern
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place that an edit is about.
+
+    `todo` is False where the code already is what the edit would make of it. `problem` says why a
+    place that is meant cannot be edited.
+    """
+
+    node: cst.CSTNode
+    scope: str
+    todo: bool
+    bindings: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A module after one edit, and the places that were found in it before."""
+
+    module: cst.Module
+    sites: tuple[Site, ...]
+
+
+class PythonEdit(Protocol):
+    """One edit of the vocabulary, bound to its parameters.
+
+    `needles` are alternatives: a file is parsed when it holds every byte string of one of them.
+    `sought` is the pattern that the nearest candidates are looked for with, when nothing matches.
+    """
+
+    @property
+    def needles(self) -> Sequence[frozenset[bytes]]: ...
+
+    @property
+    def sought(self) -> Pattern | None: ...
+
+    def apply(self, module: cst.Module) -> Outcome: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a module an edit may look: inside a qualified name, with limits on metavariables."""
+
+    within: str | None = None
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def admits(self, scope: Sequence[str], match: Match | None) -> bool:
+        if self.within is not None and not any(
+            fnmatchcase(".".join(scope[: depth + 1]), self.within) for depth in range(len(scope))
+        ):
+            return False
+        if match is None or not self.where:
+            return True
+        texts = match.texts()
+        return all(
+            texts.get(name) in {canonical(text) for text in allowed}
+            for name, allowed in self.where.items()
+        )
+
+
+# Where nothing is ever looked for; libcst makes every node anew that it visits.
+_TRIVIA = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comma)
+# Where no statement is.
+_STATEMENT_PARTS = (
+    cst.BaseExpression,
+    cst.BaseSmallStatement,
+    cst.Decorator,
+    cst.Parameters,
+    cst.Annotation,
+    cst.Arg,
+)
+
+
+class SiteTransformer(cst.CSTTransformer):
+    """Walks a module with the qualified name at hand and collects sites.
+
+    A subclass overrides `edit`, and narrows `kinds` to the nodes that it wants to see. It hooks
+    into on_visit/on_leave and not into one method for each kind of node, as libcst's look-up by
+    name costs more than the work itself on files of vLLM's size.
+    """
+
+    kinds: tuple[type[cst.CSTNode], ...] = ()
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+        self.scope: list[str] = []
+        self.sites: list[Site] = []
+        within_statements = any(issubclass(kind, cst.BaseExpression) for kind in self.kinds)
+        self._closed = _TRIVIA if within_statements else _TRIVIA + _STATEMENT_PARTS
+
+    def run(self, module: cst.Module) -> Outcome:
+        self.sites = []
+        return Outcome(module.visit(self), tuple(self.sites))
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        """Return what is to stand instead of `updated`, or itself."""
+        raise NotImplementedError
+
+    def enter(self, node: cst.CSTNode) -> bool:
+        """Whether to look for places inside `node`; for edits whose result holds its origin."""
+        del node
+        return True
+
+    def add(
+        self,
+        node: cst.CSTNode,
+        *,
+        todo: bool,
+        match: Match | None = None,
+        problem: str | None = None,
+    ) -> None:
+        texts = match.texts() if match else {}
+        self.sites.append(Site(node, ".".join(self.scope), todo, texts, problem))
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, (cst.ClassDef, cst.FunctionDef)):
+            self.scope.append(node.name.value)
+        elif isinstance(node, self._closed):
+            # A small statement may be a place itself.
+            if isinstance(node, self.kinds):
+                self.enter(node)
+            return False
+        return self.enter(node)
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        if isinstance(original_node, (cst.ClassDef, cst.FunctionDef)):
+            self.scope.pop()
+        if isinstance(original_node, self.kinds):
+            return self.edit(original_node, updated_node)
+        return updated_node

@@ -1,0 +1,199 @@
+"""Bind declared edits to the codemods that carry them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from vpatch.codemods.add_keyword import AddKeyword
+from vpatch.codemods.base import Place, PythonEdit
+from vpatch.codemods.custom import Custom, load_codemod
+from vpatch.codemods.insert import Insert
+from vpatch.codemods.pattern import (
+    PatternError,
+    parse_code,
+    parse_expression,
+    parse_pattern,
+    parse_plain,
+)
+from vpatch.codemods.replace_body import ReplaceBody
+from vpatch.codemods.rewrite import Rewrite
+from vpatch.codemods.set_value import SetValue
+from vpatch.codemods.text import AddFile, TextEdit, parse_diff
+from vpatch.declare import edits as declared
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.declare.yamlfile import Declared
+
+
+@dataclass(frozen=True)
+class BoundEdit:
+    """An edit ready to run; `files` is None for the whole package, `uses` are files it reads."""
+
+    name: str
+    codemod: PythonEdit | TextEdit | AddFile
+    files: tuple[str, ...] | None
+    expect: declared.Expect
+    where: Mapping[str, Sequence[str]]
+    uses: tuple[Path, ...] = ()
+
+
+def bind(edit: Declared, folder: Path) -> list[BoundEdit]:
+    """Turn one declared edit into codemods; a diff becomes one for each hunk.
+
+    Raises:
+        UsageError: a pattern or snippet is not what it must be, or a file leaves the folder.
+    """
+    match edit:
+        case declared.TextEdit():
+            files = tuple(inside_tree(path) for path in edit.files)
+            find, replace = edit.text.find.encode(), edit.text.replace.encode()
+            name = f"text {_short(edit.text.find)}"
+            return [BoundEdit(name, TextEdit(files, find, replace), files, edit.expect, {})]
+        case declared.DiffEdit():
+            path = beside(folder, edit.diff)
+            return [_bind_hunk(edit.diff, hunk, path) for hunk in parse_diff(path)]
+        case declared.AddFileEdit():
+            source = beside(folder, edit.from_)
+            target = inside_tree(edit.add_file)
+            added = AddFile(target, source.read_bytes())
+            return [BoundEdit(f"add {target}", added, (target,), declared.Expect(), {}, (source,))]
+    return [_bind_python(edit, folder)]
+
+
+def _bind_hunk(name: str, hunk: TextEdit | AddFile, path: Path) -> BoundEdit:
+    target = inside_tree(hunk.files[0] if isinstance(hunk, TextEdit) else hunk.path)
+    return BoundEdit(f"{name}: {target}", hunk, (target,), declared.Expect(), {}, (path,))
+
+
+def _bind_python(edit: Declared, folder: Path) -> BoundEdit:
+    codemod: PythonEdit
+    place = Place()
+    uses: tuple[Path, ...] = ()
+    if isinstance(
+        edit,
+        declared.AddKeywordEdit
+        | declared.RewriteEdit
+        | declared.InsertEdit
+        | declared.ReplaceBodyEdit
+        | declared.CodemodEdit,
+    ):
+        where = {name.removeprefix("$"): texts for name, texts in edit.where.items()}
+        place = Place(edit.within, where)
+    match edit:
+        case declared.AddKeywordEdit():
+            codemod = AddKeyword(parse_pattern(edit.find), edit.add_keyword, place)
+            name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
+        case declared.RewriteEdit():
+            codemod = Rewrite(parse_pattern(edit.find), parse_pattern(edit.rewrite), place)
+            name = f"rewrite {_short(edit.find)}"
+        case declared.InsertEdit():
+            code, uses = _code(edit.insert, folder)
+            position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
+            codemod = Insert(code, position, parse_pattern(anchor), place)
+            name = f"insert {position} {_short(anchor)}"
+        case declared.AddImportEdit():
+            # libcst.codemod costs a third of a run's imports, and few patches add an import.
+            from vpatch.codemods.add_import import AddImport, parse_import  # noqa: PLC0415
+
+            codemod = AddImport(parse_import(edit.add_import), parse_pattern(edit.beside))
+            name = edit.add_import
+        case declared.ReplaceBodyEdit():
+            code, uses = _code(edit.replace_body, folder, body=True)
+            having = [parse_pattern(text) for text in edit.having]
+            codemod = ReplaceBody(parse_pattern(edit.find), code, having, place)
+            name = f"replace the body of {_short(edit.find)}"
+        case declared.SetValueEdit():
+            value, was = parse_expression(edit.set_value), parse_expression(edit.was)
+            codemod = SetValue(edit.of, value, was)
+            name = f"set {edit.of}"
+        case declared.CodemodEdit():
+            path = beside(folder, edit.codemod)
+            contains = frozenset(text.encode() for text in edit.contains)
+            codemod = Custom(load_codemod(path), contains, place)
+            name, uses = edit.codemod, (path,)
+        case _:
+            raise TypeError(f"no codemod for {type(edit).__name__}")
+    _check_where(codemod, place)
+    files = None if edit.files is None else tuple(inside_tree(path) for path in edit.files)
+    return BoundEdit(name, codemod, files, edit.expect, place.where, uses)
+
+
+def _check_where(codemod: PythonEdit, place: Place) -> None:
+    for name in place.where:
+        if codemod.sought is not None and name not in codemod.sought.variables:
+            raise PatternError(f"where: the pattern {codemod.sought} has no ${name}")
+        if isinstance(codemod, Rewrite) and name not in codemod.replace.variables:
+            raise PatternError(
+                f"where: the new code {codemod.replace} has no ${name}, so nothing would tell "
+                f"that it is done",
+                todo="write one edit for each value",
+            )
+
+
+def _code(
+    code: declared.Code, folder: Path, *, body: bool = False
+) -> tuple[Sequence[cst.BaseStatement], tuple[Path, ...]]:
+    """The statements of a snippet; with `body`, those inside the definition that it names."""
+    if isinstance(code, str):
+        return parse_code(code), ()
+    path = beside(folder, code.from_)
+    # A file is Python that stands alone: a $ in its strings and comments is no metavariable.
+    statements = parse_plain(path.read_text(encoding="utf-8"))
+    if code.name is None:
+        return statements, (path,)
+    for statement in statements:
+        if (
+            isinstance(statement, (cst.FunctionDef, cst.ClassDef))
+            and statement.name.value == code.name
+        ):
+            if body:
+                return _indented(statement.body, path), (path,)
+            return [statement], (path,)
+    raise PatternError(f"{path.name} defines no {code.name}", where=str(path))
+
+
+def _indented(body: cst.BaseSuite, path: Path) -> Sequence[cst.BaseStatement]:
+    if isinstance(body, cst.IndentedBlock):
+        return body.body
+    raise PatternError("give the body lines of its own", where=str(path))
+
+
+def beside(folder: Path, name: str) -> Path:
+    """A file in the patch's folder.
+
+    Raises:
+        UsageError: it is elsewhere, or not there.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{name!r} leaves the patch's folder", todo="keep the file beside patch.yaml"
+        )
+    if not path.is_file():
+        raise UsageError(f"there is no file {name!r} beside patch.yaml")
+    return path
+
+
+def inside_tree(path: str) -> str:
+    """A path or glob in the tree.
+
+    Raises:
+        UsageError: it is absolute, or climbs out with `..`.
+    """
+    if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+        raise UsageError(
+            f"{path!r} leaves the tree", todo="give a path relative to the tree's root, with /"
+        )
+    return path
+
+
+def _short(text: str, limit: int = 60) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,0 +1,159 @@
+"""Code patterns with metavariables: what an edit looks for, and what it puts there.
+
+A pattern is Python with two additions: `$name` stands for any expression or identifier (the same
+`$name` twice must be the same code; `$_` is never remembered), and `...` among the arguments of a
+call, behind the parameters of a `def` or in a block stands for whatever is there. White space,
+comments, line breaks, redundant parentheses and trailing commas do not matter, nor does the order
+of keyword arguments; decorators, annotations and base classes matter only where the pattern has
+some.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+import libcst as cst
+
+from vpatch.codemods.match import GAP_PARAMETER, PREFIX, Match, same, variable_of
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+# `...` as the last of a def's parameters; a default of `...` has no comma or bracket before it.
+_GAP_PARAMETERS = re.compile(r"(\bdef\s+[\w$]+\s*\((?:[^()]*,)?\s*)\.\.\.\s*(?=,?\s*\))")
+
+
+class PatternError(UsageError):
+    """A pattern or a piece of code in a declaration that is not Python."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A parsed pattern. `needles` are byte strings that every file with a match contains."""
+
+    source: str
+    node: cst.CSTNode
+    variables: frozenset[str]
+    needles: frozenset[bytes]
+
+    def match(self, node: cst.CSTNode) -> Match | None:
+        match = Match()
+        return match if same(self.node, node, match) else None
+
+    def __str__(self) -> str:
+        return " ".join(self.source.split())
+
+
+@cache
+def parse_pattern(source: str) -> Pattern:
+    """Parse `source` as an expression, else as one statement.
+
+    Raises:
+        PatternError: it is neither, or it is a metavariable alone, which would match everything.
+    """
+    node = parse_code(source)
+    if len(node) != 1:
+        raise PatternError(f"a pattern is one expression or one statement: {source!r}")
+    root: cst.CSTNode = node[0]
+    if isinstance(root, cst.SimpleStatementLine):
+        if len(root.body) != 1:
+            raise PatternError(f"a pattern is one expression or one statement: {source!r}")
+        root = root.body[0]
+        if isinstance(root, cst.Expr):
+            root = root.value
+    if variable_of(root) is not None or isinstance(root, cst.Ellipsis):
+        raise PatternError(f"this pattern would match everything: {source!r}")
+    return Pattern(source, root, variables_of(source), frozenset(_needles(root)))
+
+
+def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]:
+    """The metavariables that `source` names.
+
+    Raises:
+        PatternError: the pattern `known` binds some of them not.
+    """
+    names = frozenset(name for name in _VARIABLE.findall(source) if name != "_")
+    unknown = names - known.variables if known else None
+    if unknown:
+        listed = ", ".join(f"${name}" for name in sorted(unknown))
+        raise PatternError(f"{listed}: in the new code, but not in the pattern {known}")
+    return names
+
+
+def parse_code(source: str) -> Sequence[cst.BaseStatement]:
+    """Parse statements that may hold metavariables."""
+    text = _GAP_PARAMETERS.sub(rf"\1{GAP_PARAMETER}", source)
+    return parse_plain(_VARIABLE.sub(rf"{PREFIX}\1", text), shown=source)
+
+
+def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseStatement]:
+    """Parse statements of plain Python; `shown` is what an error quotes."""
+    try:
+        module = cst.parse_module(source.strip("\n") + "\n")
+    except cst.ParserSyntaxError as error:
+        raise PatternError(
+            f"not Python: {error.message} in {(shown or source).strip()!r}",
+            todo="write Python, with $name for what may vary and ... for what does not matter",
+        ) from error
+    statements = cast("list[cst.BaseStatement]", list(module.body))
+    comments = [line for line in module.header if line.comment]
+    if statements and comments:
+        # libcst keeps the comments above the first statement at the module.
+        statements[0] = statements[0].with_changes(leading_lines=comments)
+    return statements
+
+
+def parse_expression(source: str) -> cst.BaseExpression:
+    """Parse one expression that may hold metavariables."""
+    match parse_code(source):
+        case [cst.SimpleStatementLine(body=[cst.Expr(value=value)])]:
+            return value
+    raise PatternError(f"not one expression: {source!r}")
+
+
+def find_in(pattern: Pattern, root: cst.CSTNode) -> bool:
+    """Whether the pattern matches `root` or anything inside it."""
+
+    class Search(cst.CSTVisitor):
+        found = False
+
+        def on_visit(self, node: cst.CSTNode) -> bool:
+            self.found = self.found or pattern.match(node) is not None
+            return not self.found
+
+    search = Search()
+    root.visit(search)
+    return search.found
+
+
+def _needles(root: cst.CSTNode) -> set[bytes]:
+    """Identifiers and plain string contents that must stand literally in a matching file."""
+    found: set[bytes] = set()
+
+    class Collect(cst.CSTVisitor):
+        def visit_Name(self, node: cst.Name) -> None:
+            if not node.value.startswith((PREFIX, GAP_PARAMETER)):
+                found.add(node.value.encode())
+
+        def visit_ConcatenatedString(self, node: cst.ConcatenatedString) -> bool:
+            del node
+            return False  # its parts may be split elsewhere in the source
+
+        def visit_SimpleString(self, node: cst.SimpleString) -> None:
+            text = node.evaluated_value
+            # A short or an escaped string may be spelt in several ways in the source.
+            if (
+                isinstance(text, str)
+                and text.isidentifier()
+                and text.isascii()
+                and PREFIX not in text
+            ):
+                found.add(text.encode())
+
+    root.visit(Collect())
+    return found

@@ -1,0 +1,74 @@
+"""Replace the body of a function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import libcst as cst
+
+from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.fill import check_bound, fill
+from vpatch.codemods.match import same_code
+from vpatch.codemods.pattern import Pattern, PatternError, find_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class ReplaceBody:
+    """Give the functions that `find` matches the body `code`.
+
+    A body is only replaced when every pattern of `having` is found in it: what is thrown away must
+    be what the patch was written against.
+    """
+
+    find: Pattern
+    code: Sequence[cst.BaseStatement]
+    having: Sequence[Pattern]
+    place: Place
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.find.node, cst.FunctionDef):
+            raise PatternError(f"replace-body needs a def to find, not {self.find}")
+        check_bound(self.code, self.find)
+
+    @property
+    def needles(self) -> tuple[frozenset[bytes], ...]:
+        return (self.find.needles,)
+
+    @property
+    def sought(self) -> Pattern:
+        return self.find
+
+    def apply(self, module: cst.Module) -> Outcome:
+        return _Transformer(self).run(module)
+
+
+class _Transformer(SiteTransformer):
+    kinds = (cst.FunctionDef,)
+
+    def __init__(self, spec: ReplaceBody) -> None:
+        super().__init__(spec.place)
+        self.spec = spec
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        match = self.spec.find.match(updated)
+        if match is None or not self.place.admits(self.scope, match):
+            return updated
+        body = cast("cst.FunctionDef", updated).body
+        code = [fill(statement, match.bindings) for statement in self.spec.code]
+        new = cst.IndentedBlock(code)
+        if same_code(new, body):
+            self.add(original, todo=False, match=match)
+            return updated
+        missing = [str(p) for p in self.spec.having if not find_in(p, body)]
+        if missing:
+            problem = f"its body has no {missing[0]}"
+            self.add(original, todo=True, match=match, problem=problem)
+            return updated
+        self.add(original, todo=True, match=match)
+        if isinstance(body, cst.IndentedBlock):
+            new = body.with_changes(body=code)
+        return updated.with_changes(body=new)

@@ -1,0 +1,111 @@
+"""Rewrite what a pattern matches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import libcst as cst
+
+from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.fill import CannotRewrite, rewrite
+from vpatch.codemods.pattern import Pattern, PatternError, variables_of
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Turn what `find` matches into `replace`.
+
+    Code that matches `replace` counts as done, and nothing is looked for inside it: the new code
+    may contain the old, as in `f($x)` -> `g(f($x))`.
+    """
+
+    find: Pattern
+    replace: Pattern
+    place: Place
+
+    def __post_init__(self) -> None:
+        variables_of(self.replace.source, known=self.find)
+        if isinstance(self.find.node, cst.BaseExpression) != isinstance(
+            self.replace.node, cst.BaseExpression
+        ):
+            raise PatternError(
+                f"an expression cannot become a statement, nor a statement an expression: "
+                f"{self.find} -> {self.replace}"
+            )
+        if self.replace.match(self.find.node) is not None:
+            raise PatternError(
+                f"the new code {self.replace} matches the old too, which would count as done",
+                todo="say more in it, or write this edit as a codemod.py",
+            )
+
+    @property
+    def needles(self) -> tuple[frozenset[bytes], ...]:
+        return (self.find.needles, self.replace.needles)
+
+    @property
+    def sought(self) -> Pattern:
+        return self.find
+
+    def apply(self, module: cst.Module) -> Outcome:
+        return _Transformer(self).run(module)
+
+
+class _Transformer(SiteTransformer):
+    def __init__(self, spec: Rewrite) -> None:
+        self.kinds = (type(spec.find.node), type(spec.replace.node))
+        super().__init__(spec.place)
+        self.spec = spec
+        self.finished: set[int] = set()
+        self.parents: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.parents.append(node)
+        return super().on_visit(node)
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        self.parents.pop()
+        return super().on_leave(original_node, updated_node)
+
+    def enter(self, node: cst.CSTNode) -> bool:
+        if not isinstance(node, self.kinds):
+            return True
+        match = self.spec.replace.match(node)
+        if match is None or not self.place.admits(self.scope, match):
+            return True
+        self.finished.add(id(node))
+        self.add(node, todo=False, match=match)
+        return False
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        if id(original) in self.finished:
+            return updated
+        match = self.spec.find.match(updated)
+        if match is None or not self.place.admits(self.scope, match):
+            return updated
+        problem: str | None = None
+        new = updated
+        try:
+            new = rewrite(
+                self.spec.find.node, self.spec.replace.node, updated, match, self.parents[-1]
+            )
+        except CannotRewrite as error:
+            problem = str(error)
+        lost = _comments(updated) - _comments(new)
+        if lost:
+            problem = f"the rewrite would drop the comment {min(lost)!r}"
+        self.add(original, todo=True, match=match, problem=problem)
+        return updated if problem else new
+
+
+def _comments(node: cst.CSTNode) -> Counter[str]:
+    found: Counter[str] = Counter()
+
+    class Collect(cst.CSTVisitor):
+        def visit_Comment(self, node: cst.Comment) -> None:
+            found[node.value] += 1
+
+    node.visit(Collect())
+    return found

@@ -1,0 +1,64 @@
+"""Set the value of a module's or a class's variable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.fill import fill
+from vpatch.codemods.match import code_of, same_code
+from vpatch.codemods.pattern import Pattern, parse_pattern
+
+
+@dataclass(frozen=True)
+class SetValue:
+    """Assign `value` to the variable with the qualified name `symbol`, which must hold `was`."""
+
+    symbol: str
+    value: cst.BaseExpression
+    was: cst.BaseExpression
+
+    def __post_init__(self) -> None:
+        fill(self.value, {})
+
+    @property
+    def needles(self) -> tuple[frozenset[bytes], ...]:
+        return (frozenset(part.encode() for part in self.symbol.split(".")),)
+
+    @property
+    def sought(self) -> Pattern:
+        return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {code_of(self.was)}")
+
+    def apply(self, module: cst.Module) -> Outcome:
+        return _Transformer(self).run(module)
+
+
+class _Transformer(SiteTransformer):
+    kinds = (cst.Assign, cst.AnnAssign)
+
+    def __init__(self, spec: SetValue) -> None:
+        super().__init__(Place())
+        self.spec = spec
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        match updated:
+            case (
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value)
+                | cst.AnnAssign(target=cst.Name(value=name), value=value)
+            ):
+                pass
+            case _:
+                return updated
+        if value is None or ".".join([*self.scope, name]) != self.spec.symbol:
+            return updated
+        if same_code(self.spec.value, value):
+            self.add(original, todo=False)
+            return updated
+        if not same_code(self.spec.was, value):
+            problem = f"its value is {code_of(value)}, expected {code_of(self.spec.was)}"
+            self.add(original, todo=True, problem=problem)
+            return updated
+        self.add(original, todo=True)
+        return updated.with_changes(value=self.spec.value.deep_clone())

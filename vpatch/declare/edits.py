@@ -1,0 +1,237 @@
+"""What people write for one edit: a verb of the vocabulary, where it applies, how often."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from vpatch.declare.yamlfile import Declared
+
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[
+    tuple[Text, ...],
+    Field(min_length=1),
+    BeforeValidator(
+        lambda value: tuple([value] if isinstance(value, str) else value),
+        json_schema_input_type=Text | Annotated[tuple[Text, ...], Field(min_length=1)],
+    ),
+]
+Where = Annotated[
+    dict[Annotated[str, Field(pattern=r"^\$[A-Za-z_]\w*$")], Texts],
+    Field(description="what a metavariable may stand for"),
+]
+
+
+class Expect(Declared):
+    """How many places an edit must find, those that are done already included."""
+
+    count: int | None = Field(None, ge=1, description="exactly so many; 1 unless told otherwise")
+    at_least: int | None = Field(None, ge=1)
+    per: Literal["tree", "file"] = Field("tree", description="file: in every file that has any")
+    for_each: str | None = Field(
+        None, description="a metavariable of `where`: count each of its values by itself"
+    )
+
+    @model_validator(mode="after")
+    def _one_number(self) -> Expect:
+        if self.count is not None and self.at_least is not None:
+            raise ValueError("give count or at-least, not both")
+        return self
+
+
+class _Edit(Declared):
+    expect: Annotated[
+        Expect,
+        BeforeValidator(
+            lambda v: {"count": v} if isinstance(v, int) else v,
+            json_schema_input_type=Expect | Annotated[int, Field(ge=1)],
+        ),
+    ] = Expect()
+
+    @model_validator(mode="after")
+    def _known_variable(self) -> _Edit:
+        each, where = self.expect.for_each, getattr(self, "where", {})
+        if each is not None and each not in where:
+            known = ", ".join(where) or "none"
+            raise ValueError(f"for-each {each!r} is no metavariable of where ({known})")
+        return self
+
+
+class _PythonEdit(_Edit):
+    files: Texts | None = Field(
+        None, description="globs over paths in the tree, * crosses folders; default: the package"
+    )
+
+
+class _PlacedEdit(_PythonEdit):
+    within: str | None = Field(
+        None, description="glob over qualified names, as Class.method or *.__init__"
+    )
+    where: Where = Field(default_factory=dict)
+
+
+class Snippet(Declared):
+    """Code in a Python file beside the patch: all of it, or one definition."""
+
+    from_: str
+    name: str | None = None
+
+
+Code = Text | Snippet
+
+
+class AddKeywordEdit(_PlacedEdit):
+    """Add keyword arguments to a call, or parameters with a default to a def."""
+
+    find: Text
+    add_keyword: dict[str, str] = Field(min_length=1)
+
+
+class RewriteEdit(_PlacedEdit):
+    """Rewrite an expression or a statement."""
+
+    find: Text
+    rewrite: Text
+
+
+class InsertEdit(_PlacedEdit):
+    """Insert statements, functions or classes."""
+
+    insert: Code
+    before: Text | None = None
+    after: Text | None = None
+    at_start_of: Text | None = None
+    at_end_of: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_anchor(self) -> InsertEdit:
+        if sum(a is not None for a in self.anchors.values()) != 1:
+            raise ValueError("give exactly one of before, after, at-start-of, at-end-of")
+        return self
+
+    @property
+    def anchors(self) -> dict[Literal["before", "after", "start", "end"], str | None]:
+        return {
+            "before": self.before,
+            "after": self.after,
+            "start": self.at_start_of,
+            "end": self.at_end_of,
+        }
+
+
+class AddImportEdit(_PythonEdit):
+    """Import a name in the modules that hold a piece of code."""
+
+    add_import: Text
+    beside: Text
+
+
+class ReplaceBodyEdit(_PlacedEdit):
+    """Replace a function's body, if it is the one that the patch was written against."""
+
+    find: Text
+    replace_body: Code
+    having: Texts
+
+
+class SetValueEdit(_PythonEdit):
+    """Set a variable of a module or a class."""
+
+    set_value: Text
+    of: Text = Field(description="its qualified name, as Class.NAME")
+    was: Text
+
+
+class CodemodEdit(_PlacedEdit):
+    """Run the class Codemod of a Python file beside the patch."""
+
+    codemod: Text
+    contains: Texts = Field(description="a file is looked at when it contains all of these")
+
+
+class Replacement(Declared):
+    find: Text
+    replace: Text = Field(
+        description="not empty, as nothing would tell that it is done: keep some text around it"
+    )
+
+
+class TextEdit(_Edit):
+    """Replace text in files that are not Python."""
+
+    text: Replacement
+    files: Texts
+
+
+class DiffEdit(Declared):
+    """Apply a unified diff, each hunk at the one place where all its context is."""
+
+    diff: Text
+
+
+class AddFileEdit(Declared):
+    """Create a file."""
+
+    add_file: Text = Field(description="its path in the tree")
+    from_: Text = Field(description="the file beside the patch that holds its content")
+
+
+VERBS: dict[str, type[Declared]] = {
+    "add-keyword": AddKeywordEdit,
+    "rewrite": RewriteEdit,
+    "insert": InsertEdit,
+    "add-import": AddImportEdit,
+    "replace-body": ReplaceBodyEdit,
+    "set-value": SetValueEdit,
+    "codemod": CodemodEdit,
+    "text": TextEdit,
+    "diff": DiffEdit,
+    "add-file": AddFileEdit,
+}
+
+
+def _verb(value: Any) -> str | None:
+    if isinstance(value, Declared):
+        return next(verb for verb, kind in VERBS.items() if isinstance(value, kind))
+    verbs = [verb for verb in VERBS if isinstance(value, dict) and verb in value]
+    return verbs[0] if len(verbs) == 1 else None
+
+
+Edit = Annotated[
+    Annotated[AddKeywordEdit, Tag("add-keyword")]
+    | Annotated[RewriteEdit, Tag("rewrite")]
+    | Annotated[InsertEdit, Tag("insert")]
+    | Annotated[AddImportEdit, Tag("add-import")]
+    | Annotated[ReplaceBodyEdit, Tag("replace-body")]
+    | Annotated[SetValueEdit, Tag("set-value")]
+    | Annotated[CodemodEdit, Tag("codemod")]
+    | Annotated[TextEdit, Tag("text")]
+    | Annotated[DiffEdit, Tag("diff")]
+    | Annotated[AddFileEdit, Tag("add-file")],
+    Discriminator(
+        _verb,
+        custom_error_type="verb",
+        custom_error_message=f"an edit has exactly one of the keys {', '.join(VERBS)}",
+    ),
+]
+
+
+class Predicate(Declared):
+    """Something that is or is not in a tree: one of find, text, all, any, none."""
+
+    find: Text | None = Field(None, description="a code pattern")
+    text: Text | None = Field(None, description="a text, byte for byte")
+    all_: tuple[Predicate, ...] | None = None
+    any_: tuple[Predicate, ...] | None = None
+    none: tuple[Predicate, ...] | None = None
+    files: Texts | None = None
+    within: str | None = None
+    where: Where = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Predicate:
+        kinds = (self.find, self.text, self.all_, self.any_, self.none)
+        if sum(kind is not None for kind in kinds) != 1:
+            raise ValueError("give exactly one of find, text, all, any, none")
+        return self

@@ -1,0 +1,105 @@
+"""patch.yaml: one change with one reason."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from pydantic import AfterValidator, Field, model_validator
+
+from vpatch.declare.edits import Edit, Predicate, Text
+from vpatch.declare.yamlfile import Declared
+
+PatchId = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+
+
+def _specifier(value: str) -> str:
+    try:
+        SpecifierSet(value)
+    except InvalidSpecifier as error:
+        raise ValueError(f"not a version range (PEP 440), as '>=0.20,<0.24': {value!r}") from error
+    return value
+
+
+def _canonical(value: str) -> str:
+    if canonicalize_name(value) != value:
+        raise ValueError(f"spell the distribution's name as {canonicalize_name(value)!r}")
+    return value
+
+
+TreeName = Annotated[str, Field(min_length=1), AfterValidator(_canonical)]
+VersionRange = Annotated[str, AfterValidator(_specifier)]
+
+
+class Upstream(Declared):
+    """A thread upstream that concerns the patch, and how.
+
+    `state` is the thread's own; `release` the first that has the change: merged is not released.
+    """
+
+    ref: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+#\d+$")]
+    is_: Literal["issue", "pull request"]
+    relation: Literal["same change", "backport", "different approach", "cause"] | None = None
+    state: Literal["open", "merged", "closed"] | None = None
+    release: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Upstream:
+        if self.is_ == "pull request" and (self.relation is None or self.state is None):
+            raise ValueError("a pull request needs its relation and its state")
+        if self.release is not None and self.state != "merged":
+            raise ValueError("only what is merged has a release")
+        return self
+
+
+class Variant(Declared):
+    """The edits for one shape of the target."""
+
+    name: Text
+    when: Predicate | None = Field(None, description="what tells that a tree has this shape")
+    edits: tuple[Edit, ...] = Field(min_length=1)
+
+
+class Proof(Declared):
+    """The behaviour test that fails without the patch and passes with it, in a real vLLM."""
+
+    test: Text
+    engine: Literal["cpu", "cuda"]
+
+
+class PatchDeclaration(Declared):
+    id: PatchId
+    title: Text = Field(description="as a pull request's, with upstream's bracketed tags")
+    why: Text = Field(description="the failure that it cures")
+    symptoms: tuple[Text, ...] = Field(
+        min_length=1, description="messages or observations that people search for"
+    )
+    risks: str | None = None
+    needed_in: dict[TreeName, VersionRange] = Field(
+        min_length=1,
+        description="the trees that it concerns, and a claim of the versions that need it; the "
+        "claim decides nothing and is checked against the code",
+    )
+    concerns: Predicate = Field(
+        description="tells, coarsely, whether the code it is about is in a tree at all"
+    )
+    effect: Predicate | None = Field(
+        None, description="tells that a tree has the cure; default: no edit has work left"
+    )
+    edits: tuple[Edit, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    requires: tuple[PatchId, ...] = ()
+    conflicts: tuple[PatchId, ...] = ()
+    upstream: tuple[Upstream, ...] = ()
+    remove_when: Text
+    proof: Proof | None = None
+
+    @model_validator(mode="after")
+    def _edits_or_variants(self) -> PatchDeclaration:
+        if bool(self.edits) == bool(self.variants):
+            raise ValueError("give either edits or variants")
+        names = [variant.name for variant in self.variants]
+        if len(set(names)) != len(names):
+            raise ValueError("two variants have the same name")
+        return self

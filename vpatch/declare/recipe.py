@@ -1,0 +1,49 @@
+"""recipe.yaml: what to build."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from vpatch.declare.edits import Text
+from vpatch.declare.patch import PatchId, TreeName
+from vpatch.declare.yamlfile import Declared
+
+
+class PinDeclaration(Declared):
+    """A source: a release's version, or a folder or repository as `--vllm` takes them."""
+
+    source: Text = Field(description="0.23.0, PATH, PATH@ref or URL@ref")
+    sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="of the release's source archive"
+    )
+
+
+Pinned = Annotated[
+    PinDeclaration,
+    BeforeValidator(
+        lambda v: {"source": v} if isinstance(v, str) else v,
+        json_schema_input_type=PinDeclaration | Text,
+    ),
+]
+
+
+class Image(Declared):
+    base: Text
+
+
+class Smoke(Declared):
+    k: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (), description="numbers of speculative tokens to run with"
+    )
+    checks: dict[str, str] = Field(default_factory=dict)
+
+
+class RecipeDeclaration(Declared):
+    why: str | None = None
+    vllm: Pinned
+    trees: dict[TreeName, Pinned] = Field(default_factory=dict)
+    patches: tuple[PatchId, ...] = Field(min_length=1)
+    image: Image | None = None
+    smoke: Smoke | None = None

@@ -1,0 +1,173 @@
+"""Strict reading of YAML declarations: errors name file, line, key and the nearest valid key."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from vpatch.errors import ManyErrors, UsageError, VpatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+
+class Declared(BaseModel):
+    """Base of everything that is declared in YAML: frozen, strict, keys spelt with hyphens."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        alias_generator=lambda name: name.rstrip("_").replace("_", "-"),
+        serialize_by_alias=True,
+    )
+
+
+class DeclarationError(UsageError):
+    """A declaration that is not what its schema asks for."""
+
+
+Model = TypeVar("Model", bound=Declared)
+
+
+class Positions:
+    """Where each key of a YAML document stands."""
+
+    def __init__(self, path: Path, document: CommentedMap) -> None:
+        self.path = path
+        self.document = document
+
+    def where(self, location: Sequence[int | str]) -> str:
+        """`file:line` of a key path such as `("edits", 0, "find")`, as far as the path exists."""
+        line = self.document.lc.line
+        node: Any = self.document
+        for step in self.keys(location):
+            line = (node.lc.key if isinstance(node, CommentedMap) else node.lc.item)(step)[0]
+            node = node[step]
+        return f"{self.path}:{line + 1}"
+
+    def keys(self, location: Sequence[int | str]) -> list[int | str]:
+        """The steps of a location that are keys here: pydantic also names members of unions."""
+        return _steps(self.document, location)
+
+
+def _steps(node: Any, location: Sequence[int | str]) -> list[int | str]:
+    if not location:
+        return []
+    step, rest = location[0], location[1:]
+    without = _steps(node, rest)
+    if isinstance(node, CommentedMap):
+        # A merged key stands elsewhere and has no line of its own.
+        there = step in node and step in node.lc.data
+    else:
+        there = isinstance(node, CommentedSeq) and isinstance(step, int) and step < len(node)
+    if not there:
+        return without
+    # The member of a union may be called as one of its keys.
+    return max(without, [step, *_steps(node[step], rest)], key=len)
+
+
+def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
+    """Read one declaration.
+
+    Raises:
+        DeclarationError: the file cannot be read, or is not what `model` asks for.
+        ManyErrors: several things are wrong with it.
+    """
+    yaml = YAML(typ="rt", pure=True)
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise DeclarationError(f"is not UTF-8: {error.reason}", where=str(path)) from error
+    except DuplicateKeyError as error:
+        line = error.problem_mark.line + 1
+        problem = str(error.problem).split(" with value")[0]
+        raise DeclarationError(
+            problem, where=f"{path}:{line}", todo="keep one of the two keys"
+        ) from error
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise DeclarationError(f"not YAML: {error.problem}", where=where) from error
+    except YAMLError as error:
+        raise DeclarationError(f"not YAML: {error}", where=str(path)) from error
+    if not isinstance(document, CommentedMap):
+        raise DeclarationError("must hold a mapping of keys", where=f"{path}:1")
+    positions = Positions(path, document)
+    try:
+        return model.model_validate(_plain(document)), positions
+    except ValidationError as error:
+        errors: list[VpatchError] = [
+            _explain(details, positions, model) for details in error.errors()
+        ]
+        raise errors[0] if len(errors) == 1 else ManyErrors(errors) from error
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, CommentedMap):
+        return {key: _plain(value) for key, value in node.items()}
+    if isinstance(node, CommentedSeq):
+        return tuple(_plain(value) for value in node)
+    if isinstance(node, (bool, type(None))):
+        return node
+    for kind in (str, int, float):
+        if isinstance(node, kind):
+            return kind(node)
+    return node
+
+
+def _explain(details: ErrorDetails, positions: Positions, model: type[Declared]) -> VpatchError:
+    location = details["loc"]
+    keys = positions.keys(location)
+    if location and keys[-1:] != [location[-1]]:
+        keys = [*keys, location[-1]]
+    key = ".".join(str(step) for step in keys)
+    where = positions.where(location)
+    match details["type"]:
+        case "extra_forbidden":
+            known = valid_keys(model, location[:-1])
+            near = difflib.get_close_matches(str(location[-1]), known, n=1)
+            todo = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
+            return DeclarationError(f"unknown key {location[-1]!r}", where=where, todo=todo)
+        case "missing":
+            return DeclarationError(f"the key {key!r} is missing", where=where)
+        case "string_type" if isinstance(details["input"], (int, float)):
+            todo = f"quote it, as YAML takes {details['input']} for a number"
+            return DeclarationError(f"{key}: must be a string", where=where, todo=todo)
+    return DeclarationError(f"{key}: {details['msg']}", where=where)
+
+
+def valid_keys(model: type[BaseModel], location: Sequence[int | str] = ()) -> list[str]:
+    """The keys that the schema of `model` knows at a location."""
+    schema = model.model_json_schema()
+    shared = schema.get("$defs", {})
+
+    def members(node: Any) -> list[Any]:
+        if "$ref" in node:
+            node = shared[node["$ref"].rpartition("/")[2]]
+        union = node.get("anyOf") or node.get("oneOf")
+        return [inner for each in union for inner in members(each)] if union else [node]
+
+    nodes = members(schema)
+    for step in location:
+        following: list[Any] = []
+        for node in nodes:
+            if isinstance(step, int):
+                following += members(node.get("items", {}))
+            elif step in node.get("properties", {}):
+                # Among several models, the step is the name of this one.
+                several = sum("properties" in other for other in nodes) > 1
+                following += [node] if several else members(node["properties"][step])
+        nodes = following or nodes
+    return sorted({key for node in nodes for key in node.get("properties", {})})

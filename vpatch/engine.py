@@ -1,0 +1,280 @@
+"""Run edits and predicates over a view of a tree, and count what they find."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.codemods.base import Outcome, Place, Site, SiteTransformer
+from vpatch.codemods.match import canonical, code_of
+from vpatch.codemods.pattern import Pattern, parse_pattern
+from vpatch.codemods.text import AddFile, TextEdit
+from vpatch.outcome import Finding
+from vpatch.view import UnparsableFile, View, lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import libcst as cst
+
+    from vpatch.codemods.base import PythonEdit
+    from vpatch.codemods.bind import BoundEdit
+    from vpatch.declare.edits import Expect, Predicate
+
+_CANDIDATES = 3
+_CANDIDATE_FILES = 8
+_CANDIDATE_RATIO = 0.5
+
+
+@dataclass(frozen=True)
+class Found:
+    """A site in a file. `module` is what its node is a part of; None in files of text."""
+
+    path: str
+    todo: bool
+    scope: str = ""
+    problem: str | None = None
+    bindings: Mapping[str, str] | None = None
+    node: cst.CSTNode | None = None
+    module: cst.Module | None = None
+    text_line: int | None = None
+
+
+@dataclass(frozen=True)
+class EditResult:
+    """What one edit found and made of a view. `mismatch` says how the count is wrong, if it is."""
+
+    edit: BoundEdit
+    found: tuple[Found, ...]
+    view: View
+    mismatch: str | None
+
+    @property
+    def todo(self) -> bool:
+        return any(found.todo for found in self.found)
+
+
+def run_edit(edit: BoundEdit, view: View) -> EditResult:
+    codemod = edit.codemod
+    if isinstance(codemod, (TextEdit, AddFile)):
+        found, after = _run_text(codemod, view)
+    else:
+        found, after = _run_python(codemod, edit.files, edit.where, view)
+    problem = next((f for f in found if f.problem is not None), None)
+    if problem is not None:
+        mismatch: str | None = f"{problem.path}: {problem.problem}"
+    else:
+        mismatch = count(edit.expect, found, edit.where)
+    return EditResult(edit, tuple(found), view if mismatch else after, mismatch)
+
+
+def _run_text(codemod: TextEdit | AddFile, view: View) -> tuple[list[Found], View]:
+    found: list[Found] = []
+    files: dict[str, bytes] = {}
+    paths = [codemod.path] if isinstance(codemod, AddFile) else view.matching(codemod.files)
+    for path in paths:
+        before = view.read(path)
+        if isinstance(codemod, AddFile):
+            after, sites = codemod.apply(before)
+        else:
+            after, sites = codemod.apply(before or b"")
+        if after != before:
+            files[path] = after
+        found += [Found(path, s.todo, problem=s.problem, text_line=s.line) for s in sites]
+    return found, view.over({}, files)
+
+
+def _run_python(
+    codemod: PythonEdit,
+    globs: Sequence[str] | None,
+    where: Mapping[str, Sequence[str]],
+    view: View,
+) -> tuple[list[Found], View]:
+    found: list[Found] = []
+    modules: dict[str, cst.Module] = {}
+    for path in view.holding(_expanded(codemod.needles, where), globs):
+        module = view.module(path)
+        outcome = codemod.apply(module)
+        if any(site.todo for site in outcome.sites):
+            modules[path] = outcome.module
+        found += [_found(path, site, module) for site in outcome.sites]
+    return found, view.over(modules, {})
+
+
+def _expanded(
+    needles: Sequence[frozenset[bytes]], where: Mapping[str, Sequence[str]]
+) -> list[frozenset[bytes]]:
+    """Alternatives for each value that a metavariable may have, as far as values are words."""
+    words = [
+        [value.encode() for value in values]
+        for values in where.values()
+        if all(value.isidentifier() and value.isascii() for value in values)
+    ]
+    return [base.union(choice) for base in needles for choice in itertools.product(*words)]
+
+
+def _found(path: str, site: Site, module: cst.Module) -> Found:
+    return Found(path, site.todo, site.scope, site.problem, site.bindings, site.node, module)
+
+
+def count(expect: Expect, found: Sequence[Found], where: Mapping[str, Sequence[str]]) -> str | None:
+    """How the places found differ from the number declared, in words; None if they do not.
+
+    Source: shared convention of the edits; done places count as much as those with work left, so
+    that a tree that upstream has half fixed is still recognised.
+    """
+    wanted = expect.at_least or expect.count or 1
+    # Nothing found at all has no files to count by.
+    groups = sorted({f.path for f in found}) if expect.per == "file" and found else [None]
+    variable = expect.for_each.removeprefix("$") if expect.for_each else None
+    values = where.get(variable, ()) if variable else [None]
+    wrong: list[str] = []
+    for path in groups:
+        for value in values:
+            number = sum(
+                (path is None or f.path == path)
+                and (value is None or (f.bindings or {}).get(variable or "") == canonical(value))
+                for f in found
+            )
+            if number == wanted or (expect.at_least is not None and number > wanted):
+                continue
+            least = "at least " if expect.at_least is not None else ""
+            of = f" for ${variable} = {value}" if value else ""
+            place = f" in {path}" if path else ""
+            wrong.append(f"expected {least}{wanted}{of}, found {number}{place}")
+    return "; ".join(wrong) or None
+
+
+# --- predicates -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Probed:
+    holds: bool
+    found: tuple[Found, ...] = ()
+
+
+def probe(predicate: Predicate, view: View) -> Probed:
+    """Whether a predicate holds for a view, and the places that show it."""
+    if predicate.find is not None:
+        place = _place(predicate)
+        codemod = _Probe(parse_pattern(predicate.find), place)
+        found, _ = _run_python(codemod, predicate.files, place.where, view)
+        return Probed(bool(found), tuple(found))
+    if predicate.text is not None:
+        needle = predicate.text.encode()
+        paths = view.containing(needle, predicate.files)
+        return Probed(bool(paths), tuple(_first_line(view, path, needle) for path in paths))
+    if predicate.all_ is not None:
+        results = [probe(inner, view) for inner in predicate.all_]
+        return Probed(all(r.holds for r in results), tuple(f for r in results for f in r.found))
+    if predicate.any_ is not None:
+        results = [probe(inner, view) for inner in predicate.any_]
+        return Probed(any(r.holds for r in results), tuple(f for r in results for f in r.found))
+    return Probed(not any(probe(inner, view).holds for inner in predicate.none or ()))
+
+
+def describe(predicate: Predicate) -> str:
+    """A predicate in words."""
+    if predicate.find is not None:
+        text = f"the code {' '.join(predicate.find.split())}"
+    elif predicate.text is not None:
+        text = f"the text {predicate.text.strip()!r}"
+    elif predicate.all_ is not None:
+        return " and ".join(describe(inner) for inner in predicate.all_)
+    elif predicate.any_ is not None:
+        return " or ".join(describe(inner) for inner in predicate.any_)
+    else:
+        return f"nothing of: {', '.join(describe(inner) for inner in predicate.none or ())}"
+    within = f" within {predicate.within}" if predicate.within else ""
+    return text + within + (f" in {', '.join(predicate.files)}" if predicate.files else "")
+
+
+def _place(predicate: Predicate) -> Place:
+    where = {name.removeprefix("$"): texts for name, texts in predicate.where.items()}
+    return Place(predicate.within, where)
+
+
+def _first_line(view: View, path: str, needle: bytes) -> Found:
+    text = view.read(path) or b""
+    return Found(path, todo=False, text_line=text.count(b"\n", 0, text.index(needle)) + 1)
+
+
+class _Probe:
+    """An edit that edits nothing: every match of a pattern is a site."""
+
+    def __init__(self, sought: Pattern, place: Place) -> None:
+        self.sought = sought
+        self.place = place
+        self.needles = (sought.needles,)
+
+    def apply(self, module: cst.Module) -> Outcome:
+        return _ProbeTransformer(self.sought, self.place).run(module)
+
+
+class _ProbeTransformer(SiteTransformer):
+    def __init__(self, pattern: Pattern, place: Place) -> None:
+        self.kinds = (type(pattern.node),)
+        super().__init__(place)
+        self.pattern = pattern
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        match = self.pattern.match(updated)
+        if match is not None and self.place.admits(self.scope, match):
+            self.add(original, todo=False, match=match)
+        return updated
+
+
+# --- telling ----------------------------------------------------------------------------------
+
+
+def findings(what: str, found: Iterable[Found]) -> Iterator[Finding]:
+    """Say where things were found, with lines."""
+    lines: dict[int, Mapping[cst.CSTNode, int]] = {}
+    for item in found:
+        line = item.text_line
+        if item.module is not None and item.node is not None:
+            if id(item.module) not in lines:
+                lines[id(item.module)] = lines_of(item.module)
+            line = lines[id(item.module)].get(item.node)
+        state = item.problem or ("to do" if item.todo else "there")
+        scope = f" in {item.scope}" if item.scope else ""
+        yield Finding(f"{what}{scope}: {state}", item.path, line)
+
+
+def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[Finding]:
+    """The code that most resembles what an edit looked for and did not find."""
+    codemod = edit.codemod
+    if isinstance(codemod, (TextEdit, AddFile)) or codemod.sought is None:
+        return
+    sought = codemod.sought
+    shared = Counter(
+        path for needle in sought.needles for path in view.holding([frozenset([needle])], None)
+    )
+    paths = dict.fromkeys([*concerned, *(path for path, _ in shared.most_common())])
+    wanted = _flat(code_of(sought.node))
+    matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
+    best: list[tuple[float, str, int, str]] = []
+    for path in list(paths)[:_CANDIDATE_FILES]:
+        if not path.endswith(".py"):
+            continue
+        try:
+            module = view.module(path)
+        except UnparsableFile:
+            continue
+        for node, line in lines_of(module).items():
+            if type(node) is type(sought.node):
+                text = _flat(code_of(node))
+                matcher.set_seq1(text[: 2 * len(wanted) + 40])
+                best.append((matcher.ratio(), path, line, text))
+    best.sort(key=lambda item: (-item[0], item[1], item[2]))
+    for ratio, path, line, text in best[:_CANDIDATES]:
+        if ratio >= _CANDIDATE_RATIO:
+            yield Finding(f"nearest: {text[:100]}", path, line)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,81 @@
+"""What a patch means for a tree: the states of a decision, and the evidence for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.patch import Patch
+    from vpatch.source.tree import Pin
+
+
+class State(StrEnum):
+    NEEDED = "needed"
+    APPLIED = "applied"
+    UPSTREAMED = "upstreamed"
+    ABSENT = "absent"
+    BLOCKED = "blocked"
+    CONFLICT = "conflict"
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing can be applied while a patch is in this state."""
+        return self in {State.BLOCKED, State.CONFLICT}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for, and where it was found.
+
+    `line` counts from 1; None where lines were not asked for, or the finding concerns a whole file.
+    """
+
+    what: str
+    path: str | None = None
+    line: int | None = None
+
+    @property
+    def where(self) -> str:
+        if self.path is None:
+            return ""
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file before and after a patch; `before` is None for a file that the patch creates."""
+
+    before: bytes | None
+    after: bytes
+
+
+@dataclass(frozen=True)
+class Decision:
+    patch: Patch
+    state: State
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    variant: str | None = None
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    disagreement: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decisions for one tree, in the order in which the patches are applied."""
+
+    pin: Pin
+    decisions: tuple[Decision, ...]
+
+    @property
+    def stopping(self) -> tuple[Decision, ...]:
+        return tuple(d for d in self.decisions if d.state.stops)
+
+    @property
+    def taken(self) -> tuple[Decision, ...]:
+        """What `apply` will commit."""
+        return tuple(d for d in self.decisions if d.state is State.NEEDED)

@@ -1,0 +1,136 @@
+"""A patch as it lies on disk: the declaration, its edits bound to codemods, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from vpatch.codemods.bind import BoundEdit, beside, bind, inside_tree
+from vpatch.codemods.pattern import parse_pattern
+from vpatch.declare.patch import PatchDeclaration
+from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml
+from vpatch.errors import ManyErrors, UsageError, VpatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from vpatch.declare.edits import Predicate
+    from vpatch.declare.yamlfile import Declared
+
+_T = TypeVar("_T")
+DECLARATION = "patch.yaml"
+
+
+@dataclass(frozen=True)
+class BoundVariant:
+    name: str | None
+    when: Predicate | None
+    edits: tuple[BoundEdit, ...]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """`digest` is `sha256:HEX` over patch.yaml and the files that its edits use, names included.
+
+    Examples, tests and notes beside it are left out: they do not change what the patch does.
+    """
+
+    declaration: PatchDeclaration
+    folder: Path
+    variants: tuple[BoundVariant, ...]
+    digest: str
+
+    @property
+    def id(self) -> str:
+        return self.declaration.id
+
+
+def load_patch(folder: Path) -> Patch:
+    """Read and check one patch.
+
+    Raises:
+        UsageError: the declaration or something that it names is wrong; `ManyErrors` for several.
+    """
+    declaration, positions = read_yaml(folder / DECLARATION, PatchDeclaration)
+    if declaration.id != folder.name:
+        raise DeclarationError(
+            f"the id {declaration.id!r} is not the folder's name {folder.name!r}",
+            where=positions.where(["id"]),
+            todo="rename one of the two",
+        )
+    errors: list[VpatchError] = []
+    variants = tuple(_bind_variants(declaration, folder, positions, errors))
+    for location, predicate in _predicates(declaration):
+        _checked(positions, location, errors, partial(_check_predicate, predicate))
+    if declaration.proof is not None:
+        action = partial(beside, folder, declaration.proof.test)
+        _checked(positions, ("proof", "test"), errors, action)
+    if errors:
+        raise errors[0] if len(errors) == 1 else ManyErrors(errors)
+    return Patch(declaration, folder, variants, _digest(folder, variants))
+
+
+def _bind_variants(
+    declaration: PatchDeclaration,
+    folder: Path,
+    positions: Positions,
+    errors: list[VpatchError],
+) -> Iterator[BoundVariant]:
+    groups: list[tuple[tuple[int | str, ...], str | None, Predicate | None, Sequence[Declared]]] = [
+        (("variants", index, "edits"), variant.name, variant.when, variant.edits)
+        for index, variant in enumerate(declaration.variants)
+    ]
+    for location, name, when, edits in groups or [(("edits",), None, None, declaration.edits)]:
+        bound: list[BoundEdit] = []
+        for index, edit in enumerate(edits):
+            found = _checked(positions, (*location, index), errors, partial(bind, edit, folder))
+            bound += found or []
+        yield BoundVariant(name, when, tuple(bound))
+
+
+def _checked(
+    positions: Positions,
+    location: Sequence[int | str],
+    errors: list[VpatchError],
+    action: Callable[[], _T],
+) -> _T | None:
+    """Run `action`; give its error the line of the declaration that it is about."""
+    try:
+        return action()
+    except UsageError as error:
+        where = positions.where(location)
+        what = f"{error.where}: {error.what}" if error.where else error.what
+        errors.append(DeclarationError(what, where=where, todo=error.todo))
+        return None
+
+
+def _predicates(
+    declaration: PatchDeclaration,
+) -> Iterator[tuple[tuple[int | str, ...], Predicate]]:
+    yield ("concerns",), declaration.concerns
+    if declaration.effect is not None:
+        yield ("effect",), declaration.effect
+    for index, variant in enumerate(declaration.variants):
+        if variant.when is not None:
+            yield ("variants", index, "when"), variant.when
+
+
+def _check_predicate(predicate: Predicate) -> None:
+    if predicate.find is not None:
+        parse_pattern(predicate.find)
+    for path in predicate.files or ():
+        inside_tree(path)
+    for inner in (*(predicate.all_ or ()), *(predicate.any_ or ()), *(predicate.none or ())):
+        _check_predicate(inner)
+
+
+def _digest(folder: Path, variants: Sequence[BoundVariant]) -> str:
+    used = {path for variant in variants for edit in variant.edits for path in edit.uses}
+    digest = hashlib.sha256()
+    for path in sorted({folder / DECLARATION, *used}):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{content}  {path.relative_to(folder).as_posix()}\n".encode())
+    return f"sha256:{digest.hexdigest()}"

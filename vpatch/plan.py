@@ -1,0 +1,268 @@
+"""Patches and a tree make decisions. Nothing here writes, fetches or prints."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+
+from vpatch.engine import EditResult, describe, findings, nearest, probe, run_edit
+from vpatch.errors import UsageError
+from vpatch.outcome import Change, Decision, Finding, Plan, State
+from vpatch.view import UnparsableFile, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from vpatch.declare.edits import Predicate
+    from vpatch.patch import BoundVariant, Patch
+    from vpatch.source.tree import Tree
+
+# What a patch may seem to be because an earlier one got at its code.
+_DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT])
+_SATISFIED = frozenset([State.NEEDED, State.APPLIED, State.UPSTREAMED])
+
+
+def order(patches: Sequence[Patch]) -> list[Patch]:
+    """Put every patch behind those that it requires, and keep the given order otherwise.
+
+    Raises:
+        UsageError: patches require each other in a circle.
+    """
+    by_id = {patch.id: patch for patch in patches}
+    placed: dict[str, Patch] = {}
+
+    def place(patch: Patch, above: tuple[str, ...]) -> None:
+        if patch.id in above:
+            raise UsageError(f"patches require each other: {' -> '.join((*above, patch.id))}")
+        for required in patch.declaration.requires:
+            if required in by_id and required not in placed:
+                place(by_id[required], (*above, patch.id))
+        placed[patch.id] = patch
+
+    for patch in patches:
+        if patch.id not in placed:
+            place(patch, ())
+    return list(placed.values())
+
+
+def plan(patches: Sequence[Patch], tree: Tree, *, located: bool = False) -> Plan:
+    """Decide on each patch, in order, each on the tree as its predecessors leave it.
+
+    With `located`, findings have line numbers and decisions say all that was looked for; without,
+    only those that stop an apply do, as lines cost time.
+    """
+    pristine = view = View(tree)
+    decisions: dict[str, Decision] = {}
+    for patch in order(patches):
+        decision, after = _Decider(patch, view, tree.carried, located=located).decide()
+        decision = _with_relations(decision, decisions)
+        if decision.state in _DISPLACED and view is not pristine:
+            decision = _blame(decision, pristine, decisions.values())
+        if decision.state is State.NEEDED:
+            view = after
+        decisions[patch.id] = replace(decision, disagreement=_disagreement(decision, tree))
+    return Plan(tree.pin, tuple(decisions.values()))
+
+
+def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decision:
+    if decision.state not in {State.NEEDED, State.CONFLICT}:
+        return decision
+    declaration = decision.patch.declaration
+    missing = [
+        required
+        for required in declaration.requires
+        if required not in earlier or earlier[required].state not in _SATISFIED
+    ]
+    if missing:
+        state = earlier[missing[0]].state if missing[0] in earlier else "not among the patches"
+        reason = f"requires {missing[0]}, which is {state}"
+        return replace(decision, state=State.BLOCKED, reason=reason, changes={})
+    for other in earlier.values() if decision.state is State.NEEDED else ():
+        excluded = other.patch.id in declaration.conflicts or (
+            declaration.id in other.patch.declaration.conflicts
+        )
+        if excluded and other.state in {State.NEEDED, State.APPLIED}:
+            reason = f"excludes {other.patch.id}, which is {other.state}; take one of the two"
+            return replace(decision, state=State.CONFLICT, reason=reason, changes={})
+    return decision
+
+
+def _blame(decision: Decision, pristine: View, earlier: Iterable[Decision]) -> Decision:
+    """Say so where a patch would fit the pristine tree and an earlier one is in its way.
+
+    One that only finds its work done by an earlier patch is a conflict too: upstream has done none.
+    """
+    alone, _ = _Decider(decision.patch, pristine, frozenset(), located=False).decide()
+    if alone.state is not State.NEEDED:
+        return decision
+    applied = [other for other in earlier if other.changes]
+    others = [
+        other.patch.id for other in applied if not other.changes.keys().isdisjoint(alone.changes)
+    ] or [other.patch.id for other in applied]
+    reason = f"fits the pristine tree, but not after {', '.join(others)}: {decision.reason}"
+    return replace(decision, state=State.CONFLICT, reason=reason)
+
+
+def _disagreement(decision: Decision, tree: Tree) -> str | None:
+    claim = decision.patch.declaration.needed_in.get(tree.pin.tree)
+    if claim is None or tree.pin.version is None:
+        return None
+    claimed = SpecifierSet(claim).contains(tree.pin.version, prereleases=True)
+    needed = decision.state in {State.NEEDED, State.APPLIED, State.BLOCKED, State.CONFLICT}
+    if claimed == needed:
+        return None
+    verb = "is needed" if claimed else "is not needed"
+    return f"declared that it {verb} in {tree.pin.label} ({claim!r}), but is {decision.state}"
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A variant tried on a view, as far as its edits fit."""
+
+    variant: BoundVariant
+    results: tuple[EditResult, ...]
+    mismatch: str | None
+
+    @property
+    def view(self) -> View:
+        return self.results[-1].view
+
+
+class _Decider:
+    """One patch on one view."""
+
+    def __init__(self, patch: Patch, view: View, carried: frozenset[str], *, located: bool) -> None:
+        self.patch = patch
+        self.view = view
+        self.carried = carried
+        self.located = located
+
+    def decide(self) -> tuple[Decision, View]:
+        """The decision, and the view after the patch where it is needed."""
+        try:
+            return self._decide()
+        except UnparsableFile as error:
+            reason = f"{error.where} {error.what}"
+            return Decision(self.patch, State.CONFLICT, reason), self.view
+
+    def _decide(self) -> tuple[Decision, View]:
+        declaration = self.patch.declaration
+        concerned = probe(declaration.concerns, self.view)
+        if not concerned.holds:
+            reason = f"the tree does not have {describe(declaration.concerns)}"
+            return Decision(self.patch, State.ABSENT, reason), self.view
+        notes = list(findings("concerned", concerned.found)) if self.located else []
+        if declaration.effect is not None:
+            effect = probe(declaration.effect, self.view)
+            if effect.holds:
+                if self.located:
+                    notes += findings("effect", effect.found)
+                return self._present(f"the tree has {describe(declaration.effect)}", notes)
+        attempts = [
+            self._attempt(variant)
+            for variant in self.patch.variants
+            if variant.when is None or probe(variant.when, self.view).holds
+        ]
+        for attempt in attempts:
+            if attempt.mismatch is None:
+                return self._fitting(attempt, notes)
+        return self._conflict(attempts, sorted({f.path for f in concerned.found}), notes)
+
+    def _attempt(self, variant: BoundVariant) -> _Attempt:
+        results: list[EditResult] = []
+        view = self.view
+        for edit in variant.edits:
+            results.append(run_edit(edit, view))
+            view = results[-1].view
+        mismatches = [r.mismatch for r in results if r.mismatch]
+        return _Attempt(variant, tuple(results), mismatches[0] if mismatches else None)
+
+    def _present(self, reason: str, notes: Sequence[Finding]) -> tuple[Decision, View]:
+        carried = self.patch.id in self.carried
+        state = State.APPLIED if carried else State.UPSTREAMED
+        return Decision(self.patch, state, reason, tuple(notes)), self.view
+
+    def _fitting(self, attempt: _Attempt, notes: list[Finding]) -> tuple[Decision, View]:
+        name = attempt.variant.name
+        if self.located:
+            for result in attempt.results:
+                notes += findings(result.edit.name, result.found)
+        if not any(result.todo for result in attempt.results):
+            effect = self.patch.declaration.effect
+            if effect is not None:
+                reason = f"every place is as the patch makes it, but {_lacks(effect)}"
+                return Decision(
+                    self.patch, State.CONFLICT, reason, tuple(notes), variant=name
+                ), self.view
+            decision, view = self._present("every place already is as the patch makes it", notes)
+            return replace(decision, variant=name), view
+        changes = {
+            path: Change(self.view.read(path), text)
+            for path, text in attempt.view.changed.items()
+            if text != self.view.read(path)
+        }
+        broken = self._broken_promise(attempt, changes)
+        if broken is not None:
+            return Decision(
+                self.patch, State.CONFLICT, broken, tuple(notes), variant=name
+            ), self.view
+        places = sum(found.todo for result in attempt.results for found in result.found)
+        reason = f"{_number(places, 'place')} to edit in {_number(len(changes), 'file')}"
+        return Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes), attempt.view
+
+    def _broken_promise(self, attempt: _Attempt, changes: dict[str, Change]) -> str | None:
+        """The post-condition: what was changed compiles, has the effect, and stays as it is."""
+        for path, change in changes.items():
+            if path.endswith(".py") and (fault := _syntax_error(path, change.after)) is not None:
+                return f"after the patch, {path} does not compile: {fault}"
+        reread = attempt.view.reread()
+        for edit in attempt.variant.edits:
+            again = run_edit(edit, reread)
+            if again.mismatch is not None:
+                return f"applied twice, {edit.name} does not fit: {again.mismatch}"
+            if again.todo:
+                return f"applied twice, {edit.name} changes the file again"
+        effect = self.patch.declaration.effect
+        if effect is not None and not probe(effect, reread).holds:
+            return f"after the patch, {_lacks(effect)}"
+        return None
+
+    def _conflict(
+        self, attempts: Sequence[_Attempt], concerned: Sequence[str], notes: list[Finding]
+    ) -> tuple[Decision, View]:
+        if not attempts:
+            names = ", ".join(str(variant.name) for variant in self.patch.variants)
+            reason = f"the code is there, but in the shape of no variant ({names})"
+            return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
+        reasons = []
+        for attempt in attempts:
+            prefix = f"variant {attempt.variant.name}: " if attempt.variant.name else ""
+            for result in attempt.results:
+                if result.mismatch is None:
+                    continue
+                reasons.append(f"{prefix}{result.edit.name}: {result.mismatch}")
+                notes += findings(result.edit.name, result.found)
+                notes += nearest(result.edit, self.view, concerned)
+        reason = "\n".join(dict.fromkeys(reasons))
+        return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
+
+
+def _syntax_error(path: str, text: bytes) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # vLLM's own escapes and comparisons are not our concern
+        try:
+            compile(text, path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return f"line {error.lineno}: {error.msg}"
+    return None
+
+
+def _lacks(effect: Predicate) -> str:
+    return f"the tree still does not have {describe(effect)}"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
