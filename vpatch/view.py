@@ -99,7 +99,8 @@ class View:
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
         """Paths that match one of the globs; the package's Python files where there are none."""
         if globs is None:
-            return sorted({*self._package, *self._added_to_package}) if self.changed else self._own
+            added = set(self._added_to_package)
+            return sorted(added.union(self._own)) if added else self._own
         paths = {*self._paths, *self.changed}
         return sorted(p for p in paths if any(fnmatchcase(p, glob) for glob in globs))
 

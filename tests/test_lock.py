@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from vpatch.errors import ExitCode
+from vpatch.lock import (
+    Lock,
+    LockedFile,
+    LockedPatch,
+    LockError,
+    SkippedPatch,
+    lock_pin,
+    read_lock,
+)
+from vpatch.source.tree import Pin
+
+PIN = Pin("vllm", "pypi", "0.50.0", "sha256:ab", "vllm-0.50.0.tar.gz")
+FILE = LockedFile(path="vllm/a.py", before=None, after="sha256:cd")
+LOCK = Lock(
+    recipe="vllm-0.50",
+    source=lock_pin(PIN),
+    base="1" * 40,
+    head="2" * 40,
+    patches=(LockedPatch(id="p", digest="sha256:ef", variant="v", commit="2" * 40, files=(FILE,)),),
+    skipped=(SkippedPatch(id="q", state="absent"),),
+    files=(FILE,),
+)
+
+
+def test_lock_comes_back_as_it_went(tmp_path):
+    path = tmp_path / "vpatch.lock"
+    path.write_text(LOCK.dump())
+    assert read_lock(path) == LOCK
+    assert read_lock(path).source.pin() == PIN
+
+
+def test_lock_has_the_same_bytes_each_time():
+    again = Lock.model_validate_json(LOCK.dump())
+    assert again.dump() == LOCK.dump()
+    assert LOCK.dump().endswith("}\n")
+
+
+def test_lock_missing(tmp_path):
+    with pytest.raises(LockError, match="there is no lock") as caught:
+        read_lock(tmp_path / "vpatch.lock")
+    assert caught.value.exit_code == ExitCode.FINDINGS
+    assert caught.value.where == str(tmp_path / "vpatch.lock")
+
+
+def test_lock_that_is_a_folder(tmp_path):
+    with pytest.raises(LockError, match="cannot be read"):
+        read_lock(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("head"), "head: Field required"),
+        (lambda d: d.update(lock_version=2), "lock_version: Input should be 1"),
+        (lambda d: d.update(extra=1), "extra: Extra inputs are not permitted"),
+        (lambda d: d["source"].pop("digest"), r"source\.digest: Field required"),
+        (lambda d: d["patches"][0].update(files=3), r"patches\.0\.files"),
+    ],
+)
+def test_lock_with_a_wrong_key(tmp_path, change, message):
+    document = json.loads(LOCK.dump())
+    change(document)
+    path = tmp_path / "vpatch.lock"
+    path.write_text(json.dumps(document))
+    with pytest.raises(LockError, match=message) as caught:
+        read_lock(path)
+    assert "--force" in caught.value.todo
+
+
+@pytest.mark.parametrize("text", ["", "{", LOCK.dump()[:200], "\x00" * 40, "[]"])
+def test_lock_cut_off(tmp_path, text):
+    path = tmp_path / "vpatch.lock"
+    path.write_text(text)
+    with pytest.raises(LockError, match="is no lock: the file"):
+        read_lock(path)

@@ -1,0 +1,208 @@
+"""Decisions become a git checkout: all of it, or none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vpatch import git_checkout as git
+from vpatch.commits import commits_of, digest_of, lock_of
+from vpatch.errors import UsageError, VpatchError
+from vpatch.git import BASE_BRANCH, GitError
+from vpatch.lock import Lock, LockError, read_lock
+from vpatch.source.tree import LOCK_FILE
+from vpatch.workplace import TargetError, Workplace, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from vpatch.outcome import Plan
+    from vpatch.progress import Progress
+
+_SHOWN = 10
+_BYTECODE = "__pycache__/"
+
+
+class WrongTargetError(UsageError):
+    """The target is something else than a checkout of vpatch."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A plan to carry out, where, and the name of its recipe if it has one."""
+
+    plan: Plan
+    recipe: str | None
+    workplace: Workplace
+
+    @property
+    def target(self) -> Path:
+        return self.workplace.target
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of an order. `outcome` is unchanged where the checkout already was right."""
+
+    order: Order
+    lock: Lock
+    outcome: Literal["created", "replaced", "unchanged"]
+
+
+def apply(orders: Sequence[Order], *, force: bool, progress: Progress) -> list[Applied]:
+    """Make the checkouts of several plans, or leave everything as it was.
+
+    With `force`, a checkout that holds changes by its user is overwritten.
+
+    Raises:
+        TargetError: a target cannot be written, or holds changes and there is no `force`.
+        WrongTargetError: a target is a folder that vpatch did not make.
+    """
+    unchanged = [_unchanged(order, force=force) for order in orders]
+    applied: list[Applied] = []
+    for order, known in zip(orders, unchanged, strict=True):
+        if known is not None:
+            applied.append(Applied(order, known, "unchanged"))
+            continue
+        with writing(order.target):
+            lock = _stage(order, progress)
+            outcome: Literal["created", "replaced"] = (
+                "replaced" if order.target.exists() else "created"
+            )
+        applied.append(Applied(order, lock, outcome))
+    with _uninterrupted():
+        _put_in_place([one.order.workplace for one in applied if one.outcome != "unchanged"])
+    return applied
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait: the renames are few, and done together."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _put_in_place(workplaces: Sequence[Workplace]) -> None:
+    done: list[Workplace] = []
+    try:
+        for workplace in workplaces:
+            with writing(workplace.target):
+                workplace.put_in_place()
+            done.append(workplace)
+    except BaseException:
+        for workplace in reversed(done):
+            workplace.take_back()
+        raise
+
+
+def _unchanged(order: Order, *, force: bool) -> Lock | None:
+    """The lock of a checkout that already is what it should be, after a look at what is there."""
+    target = order.target
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return None
+    if not (target / LOCK_FILE).is_file() or not (target / ".git").is_dir():
+        raise WrongTargetError(
+            "is not a checkout that vpatch made",
+            where=str(target),
+            todo="give another folder with --to, or move this one away",
+        )
+    try:
+        lock = read_lock(target / LOCK_FILE)
+    except LockError:
+        if force:
+            return None
+        raise
+    try:
+        found = users_changes(target, lock)
+    except GitError as error:
+        raise WrongTargetError(
+            f"its git repository cannot be read: {error.gist}",
+            where=str(target),
+            todo="repair it, or move the folder away",
+        ) from error
+    if found and not force:
+        shown = "".join(f"\n    {change}" for change in found[:_SHOWN])
+        more = f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise TargetError(
+            f"holds changes that vpatch did not make:{shown}{more}",
+            where=str(target),
+            todo="save them, or overwrite them with --force, or write elsewhere with --to",
+        )
+    if found or len(order.plan.taken) != len(lock.patches):
+        return None
+    wanted = lock_of(order.plan, order.recipe, lock.base, [p.commit for p in lock.patches])
+    return lock if wanted == lock else None
+
+
+def users_changes(target: Path, lock: Lock) -> list[str]:
+    """What is in a checkout that its lock does not account for, a line each."""
+    found = []
+    branch = git.current_branch(target)
+    if branch != git.PATCHED_BRANCH:
+        there = f"the branch {branch}" if branch else "a commit"
+        found.append(f"{there} is checked out, not the branch {git.PATCHED_BRANCH}")
+    own = {
+        f"refs/heads/{BASE_BRANCH}": lock.base,
+        f"refs/heads/{git.PATCHED_BRANCH}": lock.head,
+    }
+    for ref, commit in git.refs(target).items():
+        if ref not in own:
+            found.append(f"a ref of yours: {ref}")
+        elif commit != own[ref]:
+            found.append(f"commits of yours: {ref} is at {commit[:12]}, not at {own[ref][:12]}")
+    return found + [f"changed or new: {path}" for path in git.changed_files(target)]
+
+
+def _stage(order: Order, progress: Progress) -> Lock:
+    """Finish the checkout beside its target, complete with lock, and check what was written."""
+    if order.target.exists() and not os.access(order.target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(order.target))
+    task = progress.start(f"Writing {order.target}")
+    folder, base = order.workplace.pristine()
+    commits = git.add_commits(folder, base, commits_of(order.plan))
+    git.check_out(folder, git.PATCHED_BRANCH)
+    lock = lock_of(order.plan, order.recipe, base, commits)
+    for file in lock.files:
+        written = digest_of((folder / file.path).read_bytes())
+        if written != file.after:
+            raise VpatchError(
+                f"{file.path} was written as {written}, not as {file.after}",
+                where=str(order.target),
+                todo="check the disk, and run the command again",
+            )
+    _carry_over(order.target, folder)
+    (folder / LOCK_FILE).write_text(lock.dump(), encoding="utf-8")
+    task.done()
+    return lock
+
+
+def _carry_over(old: Path, new: Path) -> None:
+    """Keep what a user built in the checkout and git ignores; bytecode is made anew."""
+    if not (old / ".git").is_dir():
+        return
+    for path in git.ignored_files(old):
+        target = new / path
+        if path == LOCK_FILE or _BYTECODE in path or os.path.lexists(target):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (old / path).is_dir() and not (old / path).is_symlink():
+            # git names a repository in a repository, and not what is in it.
+            shutil.copytree(old / path, target, symlinks=True, copy_function=_link)
+        else:
+            _link(old / path, target)
+
+
+def _link(old: Path | str, new: Path | str) -> None:
+    try:
+        os.link(old, new, follow_symlinks=False)
+    except OSError:  # a file system without links, or a file of somebody else
+        shutil.copy2(old, new, follow_symlinks=False)

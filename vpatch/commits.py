@@ -1,0 +1,93 @@
+"""A plan as commits, and what came of it as a lock."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from vpatch.git_checkout import NewCommit
+from vpatch.lock import Lock, LockedFile, LockedPatch, SkippedPatch, lock_pin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.declare.patch import Upstream
+    from vpatch.outcome import Change, Decision, Plan
+
+
+def commits_of(plan: Plan) -> list[NewCommit]:
+    """One commit for each patch that is needed, in order."""
+    return [
+        NewCommit(_message(d), {path: change.after for path, change in d.changes.items()})
+        for d in plan.taken
+    ]
+
+
+def lock_of(plan: Plan, recipe: str | None, base: str, commits: Sequence[str]) -> Lock:
+    """The lock of a plan whose patches became `commits` on top of `base`."""
+    return Lock(
+        recipe=recipe,
+        source=lock_pin(plan.pin),
+        base=base,
+        head=commits[-1] if commits else base,
+        patches=tuple(
+            LockedPatch(
+                id=decision.patch.id,
+                digest=decision.patch.digest,
+                variant=decision.variant,
+                commit=commit,
+                files=_files(decision.changes),
+            )
+            for decision, commit in zip(plan.taken, commits, strict=True)
+        ),
+        skipped=tuple(
+            SkippedPatch(id=d.patch.id, state=d.state)
+            for d in plan.decisions
+            if d not in plan.taken
+        ),
+        files=_files(_overall(plan)),
+    )
+
+
+def _overall(plan: Plan) -> dict[str, Change]:
+    """Each touched file from its pristine state to the last."""
+    changes: dict[str, Change] = {}
+    for decision in plan.taken:
+        for path, change in decision.changes.items():
+            first = changes.get(path, change).before
+            changes[path] = type(change)(first, change.after)
+    return changes
+
+
+def _files(changes: Mapping[str, Change]) -> tuple[LockedFile, ...]:
+    return tuple(
+        LockedFile(
+            path=path,
+            before=None if change.before is None else digest_of(change.before),
+            after=digest_of(change.after),
+        )
+        for path, change in sorted(changes.items())
+    )
+
+
+def digest_of(text: bytes) -> str:
+    return f"sha256:{hashlib.sha256(text).hexdigest()}"
+
+
+def _message(decision: Decision) -> str:
+    declaration = decision.patch.declaration
+    trailers = [f"Vpatch-Id: {declaration.id}", f"Vpatch-Digest: {decision.patch.digest}"]
+    if decision.variant is not None:
+        trailers.append(f"Vpatch-Variant: {decision.variant}")
+    trailers += [f"Upstream: {describe_upstream(thread)}" for thread in declaration.upstream]
+    return "\n\n".join([declaration.title, declaration.why.strip(), "\n".join(trailers)]) + "\n"
+
+
+def describe_upstream(thread: Upstream) -> str:
+    """A thread upstream in one line."""
+    facts: list[str | None] = [thread.is_, thread.relation, thread.state]
+    if thread.release:
+        facts.append(f"released in {thread.release}")
+    elif thread.state == "merged":
+        facts.append("in no release yet")
+    return f"{thread.ref} ({', '.join(fact for fact in facts if fact)})"

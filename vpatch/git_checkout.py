@@ -1,0 +1,127 @@
+"""git for checkouts: patches as commits, what a user changed in one, diffs of fixed bytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.git import BASE_BRANCH, EXACT_BYTES, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+PATCHED_BRANCH = "vpatch"
+_DIFF_OPTIONS = [
+    *["--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index"],
+    *["--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers", "--no-indent-heuristic"],
+    *["--unified=3", "--inter-hunk-context=0", "--submodule=short", "--ignore-submodules=none"],
+]
+
+
+@dataclass(frozen=True)
+class NewCommit:
+    """A commit to be made: its message, and the files that it sets to these bytes."""
+
+    message: str
+    files: Mapping[str, bytes]
+
+
+def create_checkout(folder: Path, base: Path, commit: str, ignored: Sequence[str]) -> None:
+    """Make a repository with the objects of `base` and its one commit as a branch; no files yet.
+
+    The pack is linked, not copied, where the file system allows. `ignored` are paths at the root
+    that git is not to see.
+    """
+    run(None, "init", "--quiet", "--template=", "--object-format=sha1", "--", str(folder))
+    info, packs = folder / ".git" / "info", folder / ".git" / "objects" / "pack"
+    info.mkdir()
+    (info / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
+    (info / "exclude").write_text("".join(f"/{path}\n" for path in ignored), encoding="utf-8")
+    packs.mkdir(exist_ok=True)
+    for pack in (base / "objects" / "pack").iterdir():
+        try:
+            os.link(pack, packs / pack.name)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(pack, packs / pack.name)
+    run(folder, "update-ref", f"refs/heads/{BASE_BRANCH}", commit)
+
+
+def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str]:
+    """Put a commit each on top of `base`, and the last one on the branch `vpatch`.
+
+    Returns the commits' ids, which depend on the arguments alone.
+    """
+    if not commits:
+        run(repo, "update-ref", f"refs/heads/{PATCHED_BRANCH}", base)
+        return []
+    modes = _modes(repo, base, sorted({path for commit in commits for path in commit.files}))
+    stream = [f"reset refs/heads/{PATCHED_BRANCH}\nfrom {base}\n\n".encode()]
+    for number, commit in enumerate(commits, start=1):
+        message = commit.message.encode()
+        stream.append(b"commit refs/heads/%s\nmark :%d\n" % (PATCHED_BRANCH.encode(), number))
+        stream += [b"%s vpatch <vpatch@localhost> 1577836800 +0000\n" % r for r in _ROLES]
+        stream.append(b"data %d\n%s\n" % (len(message), message))
+        for path, text in sorted(commit.files.items()):
+            quoted = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+            mode = modes.get(path, b"100644")
+            stream.append(b'M %s inline "%s"\ndata %d\n%s\n' % (mode, quoted, len(text), text))
+    stream.append(b"done\n")
+    marks = repo / ".git" / "vpatch-marks"
+    options = ["--quiet", "--done", f"--export-marks={marks.absolute()}"]
+    run(repo, "fast-import", *options, stdin=b"".join(stream))
+    ids = dict(line.split(" ") for line in marks.read_text(encoding="ascii").splitlines())
+    marks.unlink()
+    return [ids[f":{number}"] for number in range(1, len(commits) + 1)]
+
+
+_ROLES = (b"author", b"committer")
+
+
+def _modes(repo: Path, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+    listed = run(repo, "ls-tree", "-z", "--full-tree", commit, "--", *paths)
+    entries = (line.partition(b"\t") for line in listed.split(b"\0")[:-1])
+    return {os.fsdecode(path): facts.split()[0] for facts, _, path in entries}
+
+
+def check_out(repo: Path, branch: str) -> None:
+    """Write the files of a branch into a checkout that nobody has touched."""
+    if (repo / ".git" / "index").exists():
+        # Looks at the files that differ alone; `git checkout` would look at every file once more.
+        run(repo, "read-tree", "-m", "-u", "HEAD", branch)
+        run(repo, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    else:
+        run(repo, "checkout", "--quiet", branch, "--")
+
+
+def current_branch(repo: Path) -> str | None:
+    """The branch that is checked out; None where HEAD is a commit."""
+    return run(repo, "branch", "--show-current").decode().strip() or None
+
+
+def changed_files(repo: Path) -> list[str]:
+    """Files that differ from the commit that is checked out, and those that git does not know."""
+    listed = run(
+        repo, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=all",
+        "--no-renames",
+    )  # fmt: skip
+    return sorted(os.fsdecode(entry[3:]) for entry in listed.split(b"\0")[:-1])
+
+
+def refs(repo: Path) -> dict[str, str]:
+    """Every branch, tag and stash, and what it points to."""
+    listed = run(repo, "for-each-ref", "--format=%(refname) %(objectname)").decode()
+    return dict(line.split(" ") for line in listed.splitlines())
+
+
+def ignored_files(repo: Path) -> list[str]:
+    """Files that git is told to ignore, build outputs for instance."""
+    listed = run(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+    return sorted(os.fsdecode(path) for path in listed.split(b"\0")[:-1])
+
+
+def diff(repo: Path, before: str, after: str) -> bytes:
+    """The difference of two commits, in bytes that depend on the two alone."""
+    return run(repo, "diff-tree", "-p", "-r", *_DIFF_OPTIONS, before, after)

@@ -1,0 +1,158 @@
+"""From what the user asked for, or a recipe, to jobs: a source, and the patches for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.yamlfile import DeclarationError, read_yaml
+from vpatch.errors import UsageError
+from vpatch.source.index import parse_version
+from vpatch.source.spec import parse_tree, parse_vllm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.declare.recipe import PinDeclaration
+    from vpatch.library import Library
+    from vpatch.patch import Patch
+    from vpatch.source.spec import TreeSpec
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; `patches` narrows the choice, empty means all."""
+
+    vllm: str | None = None
+    recipe: str | None = None
+    trees: tuple[str, ...] = ()
+    patches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One tree to patch. `recipe` is None where the whole library was looked through."""
+
+    spec: TreeSpec
+    patches: tuple[Patch, ...]
+    recipe: str | None = None
+    expected_digest: str | None = None
+
+
+def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Job]:
+    """Turn a request into jobs. With `whole_library`, a version does not mean its recipe.
+
+    Nor does it where patches are named: then it is these, and those that they require.
+
+    Raises:
+        UsageError: it asks for nothing, for things that do not exist, or for patches that concern
+            none of its trees.
+    """
+    if request.vllm and request.recipe:
+        raise UsageError("--vllm and --recipe both name a vLLM", todo="give one of the two")
+    name = request.recipe
+    if request.vllm and not whole_library and not request.patches:
+        name = _recipe_for(request.vllm, library)
+    extra = [parse_tree(text) for text in request.trees]
+    if name:
+        jobs = _from_recipe(library.recipe(name), name, extra, library, request.patches)
+    elif request.vllm or extra:
+        specs = [*([parse_vllm(request.vllm)] if request.vllm else []), *extra]
+        chosen = _with_required(request.patches or sorted(library.patches), library)
+        jobs = [Job(spec, _concerning(chosen, spec)) for spec in specs]
+    else:
+        known = ", ".join(sorted(library.recipes))
+        raise UsageError(
+            "nothing says which vLLM is meant",
+            todo=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
+        )
+    _refuse_idle(request.patches, jobs)
+    return jobs
+
+
+def _with_required(ids: Sequence[str], library: Library) -> list[Patch]:
+    found = library.load(ids)
+    known = {patch.id for patch in found}
+    for patch in found:  # grows while it is walked
+        missing = [r for r in patch.declaration.requires if r not in known]
+        found += library.load(missing)
+        known.update(missing)
+    return found
+
+
+def _recipe_for(version: str, library: Library) -> str | None:
+    """The recipe called after a version, or after the series of a version that it pins."""
+    if f"vllm-{version}" in library.recipes:
+        return f"vllm-{version}"
+    series = ".".join(version.split(".")[:2])
+    name = f"vllm-{series}"
+    if parse_version(version) and name in library.recipes:
+        recipe, _ = read_yaml(library.recipes[name], RecipeDeclaration)
+        if recipe.vllm.source == version:
+            return name
+    return None
+
+
+def _from_recipe(
+    path: Path,
+    name: str,
+    extra: Sequence[TreeSpec],
+    library: Library,
+    narrowed: Sequence[str],
+) -> list[Job]:
+    recipe, positions = read_yaml(path, RecipeDeclaration)
+    unknown = [p for p in recipe.patches if p not in library.patches]
+    if unknown:
+        where = positions.where(["patches", recipe.patches.index(unknown[0])])
+        raise DeclarationError(
+            f"there is no patch {unknown[0]!r}",
+            where=where,
+            todo="correct the id, or name the folder it lies in with --patches",
+        )
+    not_listed = [p for p in narrowed if p not in recipe.patches]
+    if not_listed:
+        raise UsageError(
+            f"the recipe {name} does not list {not_listed[0]}",
+            todo=f"choose among: {', '.join(recipe.patches)}",
+        )
+    chosen = library.load(narrowed or recipe.patches)
+    pins = [(recipe.vllm, parse_vllm(_located(path, recipe.vllm.source)))]
+    for tree, pin in recipe.trees.items():
+        equals = "==" if parse_version(pin.source) else "="
+        pins.append((pin, parse_tree(f"{tree}{equals}{_located(path, pin.source)}")))
+    jobs = [Job(spec, _concerning(chosen, spec), name, _digest(pin)) for pin, spec in pins]
+    jobs += [Job(spec, _concerning(chosen, spec), name) for spec in extra]
+    used = {patch.id for job in jobs for patch in job.patches}
+    for index, patch_id in enumerate(recipe.patches):
+        if patch_id not in used and (not narrowed or patch_id in narrowed):
+            raise DeclarationError(
+                f"{patch_id} concerns none of the recipe's trees",
+                where=positions.where(["patches", index]),
+                todo="remove it from the recipe, or add the tree it is for",
+            )
+    return jobs
+
+
+def _located(recipe: Path, source: str) -> str:
+    """A source as a recipe names it, with a relative path taken from the recipe's folder."""
+    if parse_version(source) or ":" in source:
+        return source
+    return str(recipe.parent.absolute() / source)
+
+
+def _digest(pin: PinDeclaration) -> str | None:
+    return f"sha256:{pin.sha256}" if pin.sha256 else None
+
+
+def _concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
+    return tuple(p for p in patches if spec.tree in p.declaration.needed_in)
+
+
+def _refuse_idle(asked: Sequence[str], jobs: Sequence[Job]) -> None:
+    used = {patch.id for job in jobs for patch in job.patches}
+    for patch_id in asked:
+        if patch_id not in used:
+            trees = ", ".join(job.spec.tree for job in jobs)
+            raise UsageError(f"{patch_id} concerns no tree of this run ({trees})")

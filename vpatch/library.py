@@ -1,0 +1,149 @@
+"""Where patches and recipes are found: a project's own first, then the library that comes along."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.declare.settings import read_settings
+from vpatch.errors import ManyErrors, UsageError, VpatchError
+from vpatch.patch import DECLARATION, Patch, load_patch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Library:
+    """All patches and recipes at hand.
+
+    `own` are the ids of a project's own patches; `notes` say which of them hide another.
+    """
+
+    patches: Mapping[str, Path]
+    recipes: Mapping[str, Path]
+    own: frozenset[str]
+    notes: tuple[str, ...]
+
+    def patch(self, patch_id: str) -> Patch:
+        """Load one patch.
+
+        Raises:
+            UsageError: there is none of that id, or its declaration is wrong.
+        """
+        if patch_id not in self.patches:
+            raise _unknown("patch", patch_id, self.patches)
+        return load_patch(self.patches[patch_id])
+
+    def load(self, ids: Iterable[str]) -> list[Patch]:
+        """Load several patches, and report everything that is wrong with any of them."""
+        found: list[Patch] = []
+        errors: list[VpatchError] = []
+        for patch_id in ids:
+            try:
+                found.append(self.patch(patch_id))
+            except UsageError as error:
+                errors.append(error)
+            except ManyErrors as error:
+                errors.extend(error.errors)
+        if errors:
+            raise errors[0] if len(errors) == 1 else ManyErrors(errors)
+        return found
+
+    def recipe(self, name: str) -> Path:
+        """Find a recipe by its name, or by its path.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if name in self.recipes:
+            return self.recipes[name]
+        path = Path(name)
+        if path.suffix in {".yaml", ".yml"} and path.is_file():
+            return path
+        raise _unknown("recipe", name, self.recipes)
+
+
+def find_library(
+    folder: Path, patches: Sequence[Path] = (), recipes: Sequence[Path] = ()
+) -> Library:
+    """Look in the folders given, then in those of the settings, `folder` itself, and the library.
+
+    Raises:
+        UsageError: a folder that was named is not there, or holds something that is no patch.
+    """
+    settings = read_settings(folder)
+    notes: list[str] = []
+    found = []
+    for kind, named, configured in (
+        ("patches", patches, settings.patches),
+        ("recipes", recipes, settings.recipes),
+    ):
+        roots = _roots(folder, kind, [*named, *(folder / name for name in configured)])
+        scan = _patches_in if kind == "patches" else _recipes_in
+        merged: dict[str, Path] = {}
+        for root, is_named in roots:
+            for name, path in scan(root, is_named=is_named):
+                if name in merged:
+                    notes.append(f"{merged[name]} hides {path}")
+                else:
+                    merged[name] = path
+        found.append(merged)
+    theirs = _installed("patches")
+    own = frozenset(name for name, path in found[0].items() if path.parent != theirs)
+    return Library(found[0], found[1], own, tuple(notes))
+
+
+def _installed(kind: str) -> Path:
+    """The library's own folder: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    inside = package / "library" / kind
+    return inside if inside.is_dir() else package.parent / kind
+
+
+def _roots(folder: Path, kind: str, named: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    library = _installed(kind)
+    seen: set[Path] = set()
+    for path, is_named in [(p, True) for p in named] + [(folder / kind, False), (library, True)]:
+        if path.resolve() == library and path != library:
+            continue  # the current folder is vpatch's own checkout
+        if path.resolve() in seen:
+            continue
+        seen.add(path.resolve())
+        if path.is_dir():
+            yield path, is_named
+        elif is_named:
+            raise UsageError(f"there is no folder {path}", todo=f"correct the folder of {kind}")
+
+
+def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
+    folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
+    declared = [folder for folder in folders if (folder / DECLARATION).is_file()]
+    # Other tools keep folders called patches, too; one with any patch.yaml is ours.
+    if is_named or declared:
+        for folder in folders:
+            if folder not in declared:
+                raise UsageError(
+                    f"has no {DECLARATION}, so it is no patch",
+                    where=str(folder),
+                    todo=f"declare it in {DECLARATION}, or move it elsewhere",
+                )
+    for folder in declared:
+        yield folder.name, folder
+
+
+def _recipes_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
+    for path in sorted(root.iterdir()):
+        if path.suffix == ".yaml":
+            yield path.stem, path
+        elif path.suffix == ".yml" and is_named:
+            raise UsageError("a recipe's file ends in .yaml", where=str(path), todo="rename it")
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    todo = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+    return UsageError(f"there is no {kind} {name!r}", todo=todo)

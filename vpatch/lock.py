@@ -1,0 +1,104 @@
+"""vpatch.lock: what a run resolved to. JSON, the same bytes for the same inputs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vpatch.errors import VpatchError
+from vpatch.source.tree import Pin, SourceKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class LockError(VpatchError):
+    """A lock that is not there, or is none."""
+
+
+class _Locked(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LockedPin(_Locked):
+    """A `Pin`; see there."""
+
+    tree: str
+    kind: SourceKind
+    version: str | None
+    digest: str
+    origin: str
+    ref: str | None
+
+    def pin(self) -> Pin:
+        return Pin(**self.model_dump())
+
+
+class LockedFile(_Locked):
+    """A file's `sha256:HEX` before and after; `before` is None for one that was created."""
+
+    path: str
+    before: str | None
+    after: str
+
+
+class LockedPatch(_Locked):
+    id: str
+    digest: str
+    variant: str | None
+    commit: str
+    files: tuple[LockedFile, ...]
+
+
+class SkippedPatch(_Locked):
+    """A patch that the run considered and had nothing to do for."""
+
+    id: str
+    state: str
+
+
+class Lock(_Locked):
+    """`patches` are in the order of their commits; `files` sum them up over the whole run."""
+
+    lock_version: Literal[1] = 1
+    recipe: str | None
+    source: LockedPin
+    base: str
+    head: str
+    patches: tuple[LockedPatch, ...]
+    skipped: tuple[SkippedPatch, ...]
+    files: tuple[LockedFile, ...]
+
+    def dump(self) -> str:
+        return json.dumps(self.model_dump(), indent=2) + "\n"
+
+
+def lock_pin(pin: Pin) -> LockedPin:
+    return LockedPin(**asdict(pin))
+
+
+def read_lock(path: Path) -> Lock:
+    """Read a lock.
+
+    Raises:
+        LockError: there is none, or it is damaged.
+    """
+    try:
+        return Lock.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise LockError(
+            "there is no lock", where=str(path), todo="run vpatch apply first, or give --to"
+        ) from error
+    except OSError as error:
+        raise LockError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except ValidationError as error:
+        details = error.errors()[0]
+        key = ".".join(str(step) for step in details["loc"]) or "the file"
+        raise LockError(
+            f"is no lock: {key}: {details['msg']}",
+            where=str(path),
+            todo="run vpatch apply --force to make it anew",
+        ) from error
