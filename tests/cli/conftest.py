@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import gc
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import pytest
+
+from tests.index_server import Index, serve
+from tests.projects import LARGE, NAME_PROJ, SLOW_MODE, VERSION, archive, snapshot, write_patch
+from vpatch.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIMEOUT = 60
+
+
+@dataclass
+class Run:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def errors(self):
+        """The messages, without the lines of progress before them."""
+        start = self.err.find("error: ")
+        return self.err[start:] if start >= 0 else ""
+
+
+@dataclass
+class Project:
+    """A folder to run the command in, with its own cache and index."""
+
+    folder: Path
+    index: Index
+    cache: Path
+    env: dict[str, str] = field(default_factory=dict)
+    in_process: bool = True
+
+    @property
+    def patches(self):
+        return self.folder / "patches"
+
+    @property
+    def target(self):
+        return self.folder / ".vpatch" / f"vllm-{VERSION}"
+
+    def start(self, *args, prefix=(), cwd=None, **options):
+        return subprocess.Popen(
+            [*prefix, sys.executable, "-m", "vpatch", *map(str, args)],
+            cwd=cwd or self.folder,
+            env=os.environ | self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def run(self, *args, code=0, in_process=None, **options):
+        """Run the command line: a process of its own, or for speed this one."""
+        if self.in_process if in_process is None else in_process:
+            run = _run_here(self, args, **options)
+        else:
+            with self.start(*args, **options) as process:
+                out, err = process.communicate(timeout=TIMEOUT)
+            run = Run(process.returncode, out, err)
+        assert run.code == code, f"{args}: {run.code}\n{run.out}\n{run.err}"
+        return run
+
+    def apply(self, *args, **options):
+        return self.run("apply", "--vllm", VERSION, *args, **options)
+
+    def patch(self, patch_id, edits, **keys):
+        return write_patch(self.patches, patch_id, edits, **keys)
+
+    def state(self):
+        """All that could be lost: the project's folder, checkouts included, and the cache."""
+        found = {f"project/{path}": what for path, what in snapshot(self.folder).items()}
+        kept = {f"cache/{path}": what for path, what in snapshot(self.cache).items()}
+        # What an index answered, and lock files, come and go.
+        skipped = ("cache/index", "cache/locks")
+        locks = {path for path in found if path.endswith(f"/.vllm-{VERSION}.lock")}
+        return {path: what for path, what in found.items() if path not in locks} | {
+            path: what for path, what in kept.items() if not path.startswith(skipped)
+        }
+
+
+def _run_here(project, args, cwd=None):
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        chdir(cwd or project.folder),
+        mock.patch.dict(os.environ, project.env),
+        mock.patch.object(sys, "argv", ["vpatch", *map(str, args)]),
+        # The command line ends its process at once; this one goes on.
+        mock.patch.object(os, "_exit", side_effect=SystemExit),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    gc.enable()
+    texts = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return Run(end.value.code, *texts)
+
+
+@pytest.fixture
+def index():
+    with serve(Index()) as served:
+        served.add(VERSION, archive())
+        served.add("0.51.0", archive("0.51.0", LARGE))
+        yield served
+
+
+@pytest.fixture
+def empty(isolated, index):
+    """A project without patches of its own."""
+    folder = isolated / "project"
+    folder.mkdir()
+    env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": "5", "PIP_RETRIES": "0"}
+    return Project(folder, index, isolated / "cache", env)
+
+
+@pytest.fixture
+def project(empty):
+    """A project with two patches."""
+    empty.patch("name-proj", NAME_PROJ)
+    empty.patch("slow-mode", SLOW_MODE)
+    return empty
+
+
+@pytest.fixture
+def applied(project):
+    """The same, applied."""
+    project.apply(in_process=True)
+    return project

@@ -1,0 +1,133 @@
+"""Run a command again and again, and kill it before its n-th change of the disk, for every n.
+
+Called as `kill_driver PROJECT CACHE ARGS...`, in a process of its own: it forks. After each kill
+the checkout must be exactly the old or exactly the new one; then the command runs to its end, and
+nothing may be left but the new one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from tests.projects import names_in, snapshot
+
+_CHANGES = frozenset({
+    "os.rename",
+    "os.link",
+    "os.symlink",
+    "os.chmod",
+    "subprocess.Popen",
+})  # fmt: skip
+_removals = itertools.count()
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+def _is_change(event, args):
+    if event == "open":
+        # A file without a name, made in a folder, is no change.
+        return bool(args[2] & _WRITING) and not Path(args[0]).is_dir() and args[0] != os.devnull
+    if event == "os.mkdir":
+        return not Path(args[0]).exists()
+    if event in {"os.remove", "os.rmdir"}:
+        # Each file of an old checkout: some of them will do.
+        return next(_removals) % 6 == 0
+    if event == "ctypes.dlsym":
+        return args[1] == "renameat2"
+    return event in _CHANGES
+
+
+def _run(args, *, kill_at=None, log=None):
+    """Fork, run the command, and return how it ended."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    steps = 0
+
+    def hook(event, facts):
+        nonlocal steps
+        if _is_change(event, facts):
+            steps += 1
+            if steps == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.argv = ["vpatch", *args]
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.addaudithook(hook)
+    from vpatch.cli import main
+
+    leave = os._exit
+
+    def leaving(code):
+        # The number of steps, for who counts them.
+        Path(f"{log}.steps").write_text(str(steps), encoding="ascii")
+        leave(code)
+
+    os._exit = leaving
+    main()
+
+
+def _contents(target):
+    if not target.exists():
+        return None
+    # git's index holds times.
+    return {path: what for path, what in snapshot(target).items() if path != ".git/index"}
+
+
+def main(project, cache, *args):
+    import git  # noqa: F401 - this and the next once, and not in each child
+
+    import vpatch.cli.apply_command
+    import vpatch.source.network  # noqa: F401
+
+    os.chdir(project)
+    saved = Path(project).parent / "saved"
+    log = str(Path(project).parent / "log")
+    places = (Path(project), Path(cache))
+
+    def reset():
+        for place in places:
+            shutil.rmtree(place, ignore_errors=True)
+            if (saved / place.name).exists():
+                shutil.copytree(saved / place.name, place, symlinks=True)
+        os.chdir(project)
+
+    for place in places:
+        if place.exists():
+            shutil.copytree(place, saved / place.name, symlinks=True)
+    reset()
+    target = Path(project) / ".vpatch" / "vllm-0.50.0"
+    old = _contents(target)
+    assert _run(args, log=log) == 0, Path(log).read_text()
+    total = int(Path(f"{log}.steps").read_text())
+    new = _contents(target)
+    assert old != new
+    left = names_in(target.parent)
+    seen = {"old": 0, "new": 0, "steps": total}
+    for step in range(1, total + 1):
+        reset()
+        Path(log).unlink()
+        status = _run(args, kill_at=step, log=log)
+        told = f"step {step} of {total}: " + Path(log).read_text()
+        assert os.WIFSIGNALED(status), told
+        found = _contents(target)
+        # Between the folder and the exchange of names there is nothing else.
+        assert found in (old, new), told
+        seen["old" if found == old else "new"] += 1
+        assert _run(args, log=log) == 0, told + Path(log).read_text()
+        assert _contents(target) == new, told
+        assert names_in(target.parent) == left, told
+        assert not list((Path(cache) / "staging").iterdir()), told
+        assert not list((Path(cache) / "trees").glob("*/*.part")), told
+    print(json.dumps(seen))  # noqa: T201 - the driver's answer
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

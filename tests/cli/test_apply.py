@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.projects import ENGINE, FILES, LLAMA, NAMED, NO_SUCH, VERSION, git, write_tree
+
+LABEL = f"vllm-{VERSION}"
+
+
+def test_apply_says_what_it_did(project):
+    run = project.apply()
+    lines = run.out.splitlines()
+    assert lines[0].startswith(f"vllm {VERSION}  {LABEL}.tar.gz  sha256:")
+    assert lines[0].endswith("  no recipe: every patch that it needs")
+    assert "  needed      name-proj                    1 place to edit in 1 file" in lines
+    lock = git(project.target, "log", "--format=%H").split()
+    assert lines[-4:] == [
+        f".vpatch/{LABEL}  2 patches on the pristine tree {lock[2][:12]}",
+        f"  {lock[1][:12]}  name-proj",
+        f"  {lock[0][:12]}  slow-mode",
+        f".vpatch/{LABEL}/vpatch.lock  2 files changed",
+    ]
+    assert f"Downloading {LABEL}.tar.gz" in run.err
+    assert NAMED in (project.target / LLAMA).read_bytes()
+
+
+def test_apply_again_says_that_nothing_was_done(applied):
+    run = applied.apply()
+    assert run.out.splitlines()[-1] == (
+        f".vpatch/{LABEL} already is exactly this; nothing was written"
+    )
+    assert run.err == ""
+
+
+def test_apply_as_json(project):
+    run = project.apply("--json")
+    (document,) = run.json
+    assert document["outcome"] == "created"
+    assert document["target"] == f".vpatch/{LABEL}"
+    assert document["recipe"] is None
+    assert document["version"] == VERSION
+    assert [p["id"] for p in document["lock"]["patches"]] == ["name-proj", "slow-mode"]
+    assert project.apply("--json").json[0]["outcome"] == "unchanged"
+
+
+def test_apply_with_a_conflict(project):
+    project.patch("z-tail", NO_SUCH)
+    run = project.apply(code=1)
+    assert "  conflict    z-tail" in run.out
+    assert run.err.endswith(
+        "nothing was written: 1 patch cannot be applied\n  next: vpatch status --why z-tail ...\n"
+    )
+    assert not project.target.exists()
+
+
+@pytest.mark.parametrize("series", ["latest", "0.51"])
+def test_apply_of_a_series(project, series):
+    project.run("apply", "--vllm", series)
+    assert (project.folder / ".vpatch" / "vllm-0.51.0").is_dir()
+
+
+def test_apply_of_one_patch(project):
+    project.apply("--patch", "slow-mode")
+    assert (project.target / LLAMA).read_bytes() == FILES[LLAMA]
+    assert b"slow" in (project.target / ENGINE).read_bytes()
+
+
+def test_apply_by_a_recipe(project):
+    (project.folder / "recipes").mkdir()
+    recipe = f"vllm: {VERSION}\npatches: [slow-mode]\n"
+    (project.folder / "recipes" / "mine.yaml").write_text(recipe)
+    run = project.run("apply", "--recipe", "mine")
+    assert run.out.splitlines()[0].endswith("  recipe mine")
+    assert (project.target / LLAMA).read_bytes() == FILES[LLAMA]
+    again = project.run("apply", "--recipe", "recipes/mine.yaml", "--to", "other", "--json")
+    assert again.json[0]["recipe"] == "recipes/mine.yaml"
+
+
+def test_apply_says_which_of_your_patches_a_recipe_leaves_out(project):
+    (project.folder / "recipes").mkdir()
+    recipe = f"vllm: {VERSION}\npatches: [slow-mode]\n"
+    (project.folder / "recipes" / "vllm-0.50.yaml").write_text(recipe)
+    run = project.apply()
+    assert run.err.startswith("note: the recipe vllm-0.50 does not take name-proj, one of yours\n")
+    assert "mtp-proj-prefix" not in run.err
+
+
+def test_apply_of_a_recipe_with_another_digest(project):
+    (project.folder / "recipes").mkdir()
+    pin = f"{{source: {VERSION}, sha256: {'ab' * 32}}}"
+    (project.folder / "recipes" / "mine.yaml").write_text(f"vllm: {pin}\npatches: [slow-mode]\n")
+    run = project.run("apply", "--recipe", "mine", code=1)
+    assert f"sha256:{'ab' * 32} was expected" in run.err
+    assert not project.target.exists()
+
+
+def test_apply_of_a_folder(project):
+    write_tree(project.folder / "tree")
+    project.run("apply", "--vllm", "./tree", "--to", "out")
+    assert NAMED in (project.folder / "out" / LLAMA).read_bytes()
+    assert (project.folder / "tree" / LLAMA).read_bytes() == FILES[LLAMA]
+
+
+def test_apply_of_a_repository(project):
+    repo = write_tree(project.folder / "repo")
+    git(repo, "init", "-q")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "x")
+    git(repo, "tag", "v0.50.0")
+    (repo / LLAMA).write_bytes(b"later\n")
+    project.run("apply", "--vllm", "./repo@v0.50.0", "--to", "out")
+    assert NAMED in (project.folder / "out" / LLAMA).read_bytes()
+
+
+def test_apply_of_several_trees(project):
+    project.index.add("1.0.0", name="vllm-ascend")
+    run = project.apply("--tree", "vllm-ascend==1.0.0", "--json")
+    assert [row["tree"] for row in run.json] == ["vllm", "vllm-ascend"]
+    assert (project.folder / ".vpatch" / "vllm-ascend-1.0.0" / "vpatch.lock").exists()
+    wrong = project.apply("--tree", "vllm-ascend==1.0.0", "--to", "x", code=2)
+    assert "--to names one folder" in wrong.err
+
+
+def test_a_conflict_in_one_tree_stops_all(project):
+    project.patch("z-tail", NO_SUCH)
+    project.index.add("1.0.0", name="vllm-ascend")
+    project.run("apply", "--tree", "vllm-ascend==1.0.0", "--vllm", VERSION, code=1)
+    assert not list((project.folder / ".vpatch").glob("v*"))
+
+
+def test_apply_offline(applied):
+    asked = len(applied.index.asked)
+    applied.apply("--offline", "--to", "other")
+    assert len(applied.index.asked) == asked
+    run = applied.run("apply", "--vllm", "0.51.0", "--offline", code=1)
+    assert "not in the cache" in run.err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "nothing says which vLLM is meant"),
+        (["--vllm", "0.99"], "no final release 0.99 of vllm"),
+        (["--vllm", "nonsense"], "it is neither a version nor a place"),
+        (["--vllm", VERSION, "--patch", "name-prj"], "did you mean 'name-proj'?"),
+        (["--vllm", VERSION, "--recipe", "vllm-0.23"], "both name a vLLM"),
+        (["--recipe", "none"], "there is no recipe 'none'"),
+        (["--vllm", VERSION, "--patches", "none"], "there is no folder none"),
+        (["--nonsense"], "No such option"),
+    ],
+)
+def test_apply_used_wrongly(project, args, message):
+    run = project.run("apply", *args, code=2)
+    assert message in run.err
+    assert not project.target.exists()
+    if "--nonsense" not in args:
+        (error,) = project.run("apply", *args, "--json", code=2).json["errors"]
+        assert set(error) == {"what", "where", "next"}
+        assert error["next"]

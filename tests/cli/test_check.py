@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.projects import ENGINE, LLAMA, NO_SUCH, SLOW_MODE, VERSION, archive, git, snapshot
+
+
+def differences(project, *args, code=1):
+    return project.run("check", *args, "--json", code=code).json["differences"]
+
+
+def test_check_of_what_was_just_applied(applied):
+    before = applied.state()
+    run = applied.run("check")
+    assert run.out == (
+        f".vpatch/vllm-{VERSION}/vpatch.lock: 2 patches and 2 files are exactly as locked\n"
+    )
+    assert differences(applied, code=0) == []
+    assert applied.state() == before
+
+
+def test_check_finds_a_patch_that_was_edited(applied):
+    applied.patch("slow-mode", SLOW_MODE.replace('"slow"', '"slower"'))
+    found = differences(applied)
+    assert found[0] == "slow-mode was edited since it was locked"
+    assert found[1].startswith(f"{ENGINE}: the patches now make sha256:")
+    run = applied.run("check", code=1)
+    assert run.out.splitlines()[0].endswith("vpatch.lock: 2 differences")
+    assert "next: vpatch apply" in run.out
+
+
+def test_check_finds_a_patch_edited_in_its_words_alone(applied):
+    file = applied.patches / "slow-mode" / "patch.yaml"
+    file.write_text(file.read_text() + "# a remark\n")
+    assert differences(applied) == ["slow-mode was edited since it was locked"]
+
+
+def test_check_finds_a_patch_that_does_not_fit_any_more(applied):
+    applied.patch("slow-mode", NO_SUCH)
+    found = differences(applied)
+    assert any(line.startswith("slow-mode is conflict, but the lock has it") for line in found)
+    assert f"{ENGINE}: no patch changes it any more" in found
+
+
+def test_check_finds_a_patch_that_is_gone(applied):
+    shutil.rmtree(applied.patches / "slow-mode")
+    assert "there is no patch 'slow-mode'" in applied.run("check", code=2).err
+
+
+def modify(target):
+    (target / LLAMA).write_text("mine\n")
+
+
+def delete(target):
+    (target / LLAMA).unlink()
+
+
+def add(target):
+    (target / "mine.py").write_text("")
+
+
+def commit(target):
+    git(target, "commit", "-q", "--allow-empty", "-m", "mine")
+
+
+def modify_and_hide(target):
+    git(target, "update-index", "--assume-unchanged", LLAMA)
+    modify(target)
+
+
+CHANGES = {
+    modify: [
+        f"{LLAMA}: has other contents in the checkout than in the lock",
+        f"changed or new: {LLAMA}",
+    ],
+    delete: [f"{LLAMA}: is missing in the checkout", f"changed or new: {LLAMA}"],
+    add: ["changed or new: mine.py"],
+    commit: ["commits of yours: refs/heads/vpatch is at "],
+    modify_and_hide: [f"{LLAMA}: has other contents in the checkout than in the lock"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_check_finds_a_change_in_the_checkout(applied, change):
+    change(applied.target)
+    before = snapshot(applied.target)
+    found = differences(applied)
+    assert len(found) == len(CHANGES[change])
+    assert all(line.startswith(start) for line, start in zip(found, CHANGES[change], strict=True))
+    assert snapshot(applied.target) == before
+
+
+def test_check_finds_another_source(applied):
+    lock = applied.target / "vpatch.lock"
+    digest = applied.apply("--json").json[0]["digest"]
+    lock.write_text(lock.read_text().replace(digest, f"sha256:{'0' * 64}"))
+    run = applied.run("check", code=1)
+    assert f"sha256:{'0' * 64} was expected" in run.err
+
+
+def test_check_of_a_lock_kept_elsewhere(applied):
+    kept = applied.folder / "kept.lock"
+    kept.write_bytes((applied.target / "vpatch.lock").read_bytes())
+    shutil.rmtree(applied.target)
+    assert differences(applied, "--lock", "kept.lock", code=0) == []
+    applied.patch("slow-mode", SLOW_MODE.replace('"slow"', '"slower"'))
+    assert len(differences(applied, "--lock", "kept.lock")) == 2
+
+
+def test_check_of_a_lock_and_a_checkout(applied):
+    kept = applied.folder / "kept.lock"
+    kept.write_bytes((applied.target / "vpatch.lock").read_bytes())
+    modify(applied.target)
+    found = differences(applied, "--lock", kept, "--to", applied.target)
+    assert f"changed or new: {LLAMA}" in found
+
+
+def test_check_without_a_checkout(applied):
+    modify(applied.target)
+    shutil.rmtree(applied.target / ".git")
+    run = applied.run("check", code=1)
+    assert "Traceback" not in run.err
+    assert "error: " in run.err
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        ([], 2, "there is no checkout in .vpatch"),
+        (["--lock", "none.lock"], 1, "none.lock: there is no lock"),
+        (["--lock", "x", "--vllm", VERSION], 2, "--lock and --vllm both name a lock"),
+    ],
+)
+def test_check_used_wrongly(project, args, code, message):
+    assert message in project.run("check", *args, code=code).err
+    (error,) = project.run("check", *args, "--json", code=code).json["errors"]
+    assert error["next"]
+
+
+def test_check_offline(applied):
+    applied.index.add(VERSION, archive(files={"vllm/new.py": b""}))
+    asked = len(applied.index.asked)
+    assert differences(applied, "--offline", code=0) == []
+    assert len(applied.index.asked) == asked

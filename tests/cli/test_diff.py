@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import subprocess
+
+from tests.projects import ENGINE, FILES, LLAMA, NAMED, git, write_tree
+
+
+def diff(project, *args, **options):
+    return project.run("diff", *args, **options).out.encode()
+
+
+def test_diff_has_the_same_bytes_each_time(applied):
+    whole = diff(applied)
+    assert whole.startswith(b"diff --git a/vllm/engine.py b/vllm/engine.py\nindex ")
+    assert whole == diff(applied)
+    (applied.folder / ".." / "home" / ".gitconfig").write_text(
+        "[diff]\nnoprefix = true\ncontext = 1\n[color]\nui = always\n[core]\nabbrev = 4\n"
+    )
+    assert whole == diff(applied, "--offline")
+
+
+def test_diff_applies_to_the_pristine_tree(applied, tmp_path):
+    tree = write_tree(tmp_path / "pristine")
+    subprocess.run(["git", "apply", "-"], cwd=tree, input=diff(applied), check=True)
+    for path in FILES:
+        assert (tree / path).read_bytes() == (applied.target / path).read_bytes()
+    assert NAMED in (tree / LLAMA).read_bytes()
+
+
+def test_diff_of_one_patch(applied):
+    one = diff(applied, "slow-mode")
+    assert one.count(b"diff --git") == 1
+    assert ENGINE.encode() in one
+    assert one == git(applied.target, "diff", "--full-index", "HEAD^", "HEAD").encode()
+    both = diff(applied, "name-proj", "slow-mode")
+    assert both.index(LLAMA.encode()) < both.index(ENGINE.encode())
+
+
+def test_diff_shows_the_patches_as_they_are_now(applied):
+    file = applied.patches / "slow-mode" / "patch.yaml"
+    file.write_text(file.read_text().replace('"slow"', '"slower"'))
+    assert b'+    return launch(config, mode="slower")' in diff(applied)
+
+
+def test_diff_used_wrongly(project):
+    assert "there is no checkout in .vpatch" in project.run("diff", code=2).err
+    project.apply()
+    run = project.run("diff", "nothing", code=2)
+    assert "has no patch 'nothing'\n  next: choose among: name-proj, slow-mode" in run.err
+    project.run("apply", "--vllm", "0.51.0")
+    assert "there are several checkouts" in project.run("diff", code=2).err
+    assert diff(project, "--vllm", "0.51")
+    assert "there is no lock" in project.run("diff", "--to", "nowhere", code=1).err

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.projects import NAME_PROJ
+
+
+def test_list_has_the_projects_own_and_the_librarys(project):
+    out = project.run("list").out
+    for patch_id in ("cpu-spec-decode-fp64-gumbel", "mtp-proj-prefix", "name-proj", "slow-mode"):
+        assert f"\n{patch_id} " in f"\n{out}"
+    assert "needed in vllm >=0.50" in out
+    assert out.splitlines()[-1] == "recipes: vllm-0.23"
+
+
+def test_list_as_json(project):
+    document = project.run("list", "--json").json
+    patches = {patch["id"]: patch for patch in document["patches"]}
+    assert patches["name-proj"]["folder"] == str(project.patches / "name-proj")
+    assert patches["name-proj"]["title"] == "[Bugfix] name-proj"
+    assert patches["name-proj"]["digest"].startswith("sha256:")
+    assert document["recipes"]["vllm-0.23"].endswith("recipes/vllm-0.23.yaml")
+
+
+def test_a_projects_own_hides_the_librarys_and_says_so(empty):
+    empty.patch("mtp-proj-prefix", NAME_PROJ)
+    run = empty.run("list", "--json")
+    assert run.err.startswith(f"note: {empty.patches / 'mtp-proj-prefix'} hides ")
+    (one,) = (p for p in run.json["patches"] if p["id"] == "mtp-proj-prefix")
+    assert one["folder"] == str(empty.patches / "mtp-proj-prefix")
+
+
+@pytest.mark.parametrize("where", ["vpatch.toml", "pyproject.toml", "--patches"])
+def test_where_patches_may_lie(project, where):
+    project.patches.rename(project.folder / "mine")
+    table = {"vpatch.toml": "", "pyproject.toml": "[tool.vpatch]\n"}.get(where)
+    if table is not None:
+        (project.folder / where).write_text(f'{table}patches = ["mine"]\n')
+    options = ["--patches", "mine"] if table is None else []
+    ids = [patch["id"] for patch in project.run("list", *options, "--json").json["patches"]]
+    assert "name-proj" in ids
+    assert "mtp-proj-prefix" in ids
+
+
+def test_list_with_a_wrong_setting(empty):
+    (empty.folder / "vpatch.toml").write_text('patchs = ["mine"]\n')
+    run = empty.run("list", code=2)
+    assert "unknown key 'patchs'\n  next: did you mean 'patches'?" in run.err
+    (error,) = empty.run("list", "--json", code=2).json["errors"]
+    assert error["where"] == str(empty.folder / "vpatch.toml")
+
+
+def test_list_reports_everything_that_is_wrong(project):
+    for patch_id in ("name-proj", "slow-mode"):
+        file = project.patches / patch_id / "patch.yaml"
+        file.write_text(file.read_text().replace("remove-when", "remove-wen"))
+    run = project.run("list", "--json", code=2)
+    errors = run.json["errors"]
+    files = {error["where"].rpartition(":")[0] for error in errors}
+    assert files == {
+        str(project.patches / patch_id / "patch.yaml") for patch_id in ("name-proj", "slow-mode")
+    }
+    assert run.err.count("error: ") == len(errors)

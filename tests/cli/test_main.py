@@ -1,0 +1,121 @@
+"""What holds for every command, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.projects import VERSION
+from vpatch import __version__, cli, jobs
+
+COMMANDS = [
+    ["apply"],
+    ["status"],
+    ["diff"],
+    ["check"],
+    ["list"],
+    ["show"],
+    ["test"],
+    ["schema"],
+    ["cache"],
+    ["cache", "list"],
+    ["cache", "clear"],
+]
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+def test_help(empty, command):
+    run = empty.run(*command, "--help", in_process=bool(command))
+    assert run.out.startswith(f"Usage: vpatch {' '.join(command)}".rstrip())
+    assert "Options:" in run.out
+    assert run.err == ""
+    assert empty.run(*command, "-h").out == run.out
+
+
+def test_help_has_every_command(empty):
+    out = empty.run("--help").out
+    for command in COMMANDS:
+        assert f"\n  {command[0]} " in out
+    assert "0 clean, 1 findings" in " ".join(out.split())
+
+
+def test_version(empty):
+    assert empty.run("--version", in_process=False).out == f"vpatch, version {__version__}\n"
+
+
+def test_an_unknown_command(empty):
+    run = empty.run("aply", code=2, in_process=False)
+    assert "No such command 'aply'" in run.err
+    assert run.out == ""
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["apply", "--vllm", VERSION],
+        ["status", "--vllm", VERSION],
+        ["status", "--vllm", VERSION, "--why", "name-proj"],
+        ["check"],
+        ["list"],
+        ["show", "name-proj"],
+        ["test", "mtp-proj-prefix"],
+        ["cache", "list"],
+        ["cache", "clear"],
+    ],
+    ids=" ".join,
+)
+def test_json_is_one_document_and_nothing_else(applied, args):
+    run = applied.run(*args, "--json", in_process=False)
+    assert json.loads(run.out) is not None
+    assert run.out.endswith(("}\n", "]\n"))
+
+
+def test_a_fault_of_ours_ends_with_3(project, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(jobs, "resolve", broken)
+    run = project.apply(code=3)
+    assert "ZeroDivisionError: oops" in run.err
+    assert run.err.endswith("this is a fault of vpatch; please report it with the lines above\n")
+    assert run.out == ""
+
+
+def test_an_interrupt_ends_with_130(project, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "resolve", interrupted)
+    run = project.apply(code=130)
+    assert run.err.strip() == "interrupted; nothing was left half done"
+
+
+def test_a_reader_that_has_enough_is_no_fault(project):
+    command = f"{cli.sys.executable} -m vpatch list | head -1"
+    run = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0
+    assert run.stderr == ""
+    assert run.stdout.count("\n") == 1
+
+
+def test_a_broken_pipe_is_no_fault(project):
+    read, write = cli.os.pipe()
+    cli.os.close(read)
+    process = subprocess.run(
+        [cli.sys.executable, "-m", "vpatch", "list"],
+        cwd=project.folder,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    cli.os.close(write)
+    assert (process.returncode, process.stderr) == (0, "")

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+
+def test_show_tells_all_there_is(empty):
+    out = empty.run("show", "mtp-proj-prefix").out
+    assert out.startswith("mtp-proj-prefix\n[Bugfix][DeepSeek-V4] Pass prefix to the MTP")
+    for title in ("Why", "Symptoms", "Edits", "Upstream", "Remove when", "Proof"):
+        assert f"\n{title}\n" in out
+    assert "vllm-project/vllm#44821 (pull request, same change, merged, released in 0.24.0)" in out
+    assert "\nsha256:" in out
+    assert "\x1b" not in out
+
+
+def test_show_as_json(project):
+    document = project.run("show", "name-proj", "--json").json
+    assert document["id"] == "name-proj"
+    assert document["needed-in"] == {"vllm": ">=0.50"}
+    assert document["remove-when"] == "never"
+    assert document["folder"] == str(project.patches / "name-proj")
+    assert document["digest"].startswith("sha256:")
+
+
+def test_show_of_a_patch_that_is_not_there(project):
+    run = project.run("show", "name-prj", code=2)
+    assert run.err == "error: there is no patch 'name-prj'\n  next: did you mean 'name-proj'?\n"
+    assert project.run("show", "name-prj", "--json", code=2).json == {
+        "errors": [
+            {
+                "what": "there is no patch 'name-prj'",
+                "where": None,
+                "next": "did you mean 'name-proj'?",
+            }
+        ]
+    }
+
+
+def test_show_without_a_patch(project):
+    assert "Missing argument 'PATCH'" in project.run("show", code=2).err

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.projects import LLAMA, NAME_PROJ, NO_SUCH, VERSION, archive
+
+
+def states(run):
+    return {row["version"]: {d["patch"]: d["state"] for d in row["decisions"]} for row in run.json}
+
+
+def test_status_of_a_version(project):
+    run = project.run("status", "--vllm", VERSION)
+    lines = [line.split()[:2] for line in run.out.splitlines()[1:]]
+    assert ["needed", "name-proj"] in lines
+    assert ["absent", "mtp-proj-prefix"] in lines
+    assert not (project.folder / ".vpatch").exists()
+
+
+def test_status_of_several_versions_is_a_table(project):
+    run = project.run("status", "--vllm", f"{VERSION},0.51")
+    lines = [line.split() for line in run.out.splitlines() if line.strip()]
+    assert lines[0][0] == "tree"
+    column = lines[0].index("name-proj")
+    table = {line[0]: line for line in lines}
+    assert table["vllm-0.50.0"][column] == table["vllm-0.51.0"][column] == "needed"
+    assert "\x1b" not in run.out
+
+
+def test_status_of_all_releases(project):
+    project.index.add("0.19.0", archive("0.19.0"))
+    project.index.add("0.52.0rc1", archive("0.52.0rc1"))
+    project.index.add("0.50.1", archive("0.50.1"))
+    project.index.yanked.add("vllm-0.50.1.tar.gz")
+    run = project.run("status", "--all", "--json")
+    assert list(states(run)) == ["0.50.0", "0.51.0"]
+    assert project.run("status", "--all", "--vllm", VERSION, code=2).err.startswith("error: --all")
+
+
+def test_status_says_why(project):
+    run = project.run("status", "--vllm", VERSION, "--why", "name-proj")
+    assert "name-proj is needed" in run.out
+    assert f"{LLAMA}:3: " in run.out
+    assert "slow-mode" not in run.out
+
+
+def test_status_says_why_not(project):
+    project.patch("z-tail", NO_SUCH)
+    run = project.run("status", "--vllm", VERSION, "--why", "z-tail", code=1)
+    assert "z-tail is conflict" in run.out
+    assert "expected 1, found 0" in run.out
+    assert f"{LLAMA}:3: nearest: self.proj = Linear(4, 4)" in run.out
+
+
+def test_status_as_json(project):
+    (row,) = project.run("status", "--vllm", VERSION, "--json").json
+    decision = next(d for d in row["decisions"] if d["patch"] == "name-proj")
+    assert decision["files"] == [LLAMA]
+    assert decision["findings"][-1]["line"] == 3
+    assert set(row) == {"tree", "version", "ref", "origin", "digest", "recipe", "decisions"}
+
+
+def test_status_with_a_conflict_ends_with_1(project):
+    project.patch("z-tail", NO_SUCH)
+    run = project.run("status", "--vllm", VERSION, "--json", code=1)
+    assert states(run)[VERSION]["z-tail"] == "conflict"
+
+
+def test_status_with_a_wrong_claim_ends_with_1(empty):
+    file = empty.patch("name-proj", NAME_PROJ) / "patch.yaml"
+    file.write_text(file.read_text().replace(">=0.50", "<0.50"))
+    run = empty.run("status", "--vllm", VERSION, code=1)
+    assert "declared that it is not needed in vllm-0.50.0 ('<0.50'), but is needed" in run.out
+
+
+@pytest.mark.parametrize("args", [[], ["--vllm", "x/y"], ["--vllm", VERSION, "--why", "nothing"]])
+def test_status_used_wrongly(project, args):
+    run = project.run("status", *args, code=2)
+    assert run.err.count("error: ") == 1
+    assert run.out == ""
+    assert project.run("status", *args, "--json", code=2).json["errors"]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.projects import FILES, LLAMA, NAMED, write_tree
+
+
+@pytest.fixture
+def example(project):
+    """An example of name-proj. Returns the file that it wants."""
+    folder = project.patches / "name-proj" / "examples" / "needed-plain"
+    write_tree(folder / "before", {LLAMA: FILES[LLAMA]})
+    after = FILES[LLAMA].replace(b"        self.proj = Linear(4, 4)  # narrow\n", NAMED)
+    write_tree(folder / "after", {LLAMA: after})
+    return folder / "after" / LLAMA
+
+
+@pytest.mark.usefixtures("example")
+def test_examples_that_hold(project):
+    run = project.run("test", "name-proj")
+    assert run.out == "holds  name-proj  needed-plain\n1 of 1 example hold\n"
+    assert project.run("test", "name-proj", "--json").json == [
+        {"patch": "name-proj", "example": "needed-plain", "failures": []}
+    ]
+
+
+def test_examples_that_fail(project, example):
+    example.write_bytes(FILES[LLAMA])
+    run = project.run("test", "name-proj", code=1)
+    assert run.out.startswith("fails  name-proj  needed-plain\n       ---")
+    assert '+        self.proj = Linear(4, 4, prefix=f"{prefix}.proj")  # narrow' in run.out
+    (result,) = project.run("test", "name-proj", "--json", code=1).json
+    assert result["failures"]
+
+
+def test_examples_of_the_whole_library(empty):
+    run = empty.run("test")
+    count = run.out.count("holds  ")
+    assert count >= 9
+    assert run.out.splitlines()[-1] == f"{count} of {count} examples hold"
+
+
+def test_a_patch_without_examples(project):
+    run = project.run("test", "slow-mode", code=2)
+    assert "slow-mode has no example that needs it\n  next: add examples/needed-" in run.err
+    assert project.run("test", "slow-mode", "--json", code=2).json["errors"]

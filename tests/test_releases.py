@@ -1,0 +1,219 @@
+"""The real vLLM, from the user's own index and cache. The first run fetches about 700 MB."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from vpatch.source.cache import default_cache_folder
+
+# Fixed here: the same on any machine. The tree's id was made by tar and git alone.
+PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
+BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
+COMMITS = {
+    "mtp-proj-prefix": "726a607aa91c60307dd2a3b4a5eb3b1804ee8325",
+    "cpu-spec-decode-fp64-gumbel": "fba88a5090b2f2d70fedb1026545b3e515db1788",
+}
+PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
+DIFF = {
+    "vllm/models/deepseek_v4/amd/mtp.py": PREFIXES,
+    "vllm/models/deepseek_v4/nvidia/mtp.py": PREFIXES,
+    "vllm/models/deepseek_v4/xpu/mtp.py": PREFIXES,
+    "vllm/utils/cpu_triton_utils.py": [
+        "+    USE_FP64_GUMBEL=False,",
+        "-        inv_q,",
+        "+        inv_q.to(torch.float32),",
+    ],
+}
+# What each patch means for each release: P1 and P5a, read from the archives by hand.
+STATES = """
+0.20.0  needed      absent
+0.20.1  needed      absent
+0.20.2  needed      absent
+0.21.0  needed      absent
+0.22.0  needed      absent
+0.22.1  needed      absent
+0.23.0  needed      needed
+0.24.0  upstreamed  needed
+0.25.0  upstreamed  upstreamed
+0.25.1  upstreamed  upstreamed
+0.26.0  upstreamed  upstreamed
+0.27.0  upstreamed  upstreamed
+0.27.1  upstreamed  upstreamed
+0.28.0  upstreamed  upstreamed
+0.29.0  upstreamed  upstreamed
+0.30.0  upstreamed  upstreamed
+0.31.0  upstreamed  upstreamed
+0.32.0  upstreamed  upstreamed
+0.33.0  upstreamed  upstreamed
+"""
+GITCONFIG = """[user]
+name = Somebody
+email = s@example
+[core]
+autocrlf = true
+hooksPath = {home}/hooks
+excludesFile = {home}/everything
+attributesFile = {home}/attributes
+[commit]
+gpgSign = true
+[gpg]
+program = /bin/false
+[init]
+defaultBranch = other
+templateDir = {home}/templates
+"""
+
+
+def vpatch(folder, *args, env=None, umask=-1):
+    run = subprocess.run(
+        [sys.executable, "-m", "vpatch", *args],
+        cwd=folder,
+        env=os.environ | (env or {}),
+        umask=umask,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+def git(repo, *args):
+    command = ["git", "-C", str(repo), *args]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release")
+    vpatch(folder, "apply", "--vllm", "0.23")
+    return folder / ".vpatch" / "vllm-0.23.0"
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory):
+    trees = ["--tree", "vllm-ascend==0.23.0", "--tree", "vllm-ascend==0.30.0rc2"]
+    rows = json.loads(
+        vpatch(tmp_path_factory.mktemp("status"), "status", "--all", *trees, "--json")
+    )
+    return {
+        (row["tree"], row["version"]): {d["patch"]: d for d in row["decisions"]} for row in rows
+    }
+
+
+def test_two_commits_on_the_pristine_release(checkout):
+    log = git(checkout, "log", "--format=%H %P").split("\n")[:-1]
+    first, second = COMMITS.values()
+    assert log == [f"{second} {first}", f"{first} {BASE}", f"{BASE} "]
+    assert git(checkout, "rev-parse", f"{BASE}^{{tree}}").strip() == PRISTINE
+    assert git(checkout, "status", "--porcelain") == ""
+    for patch_id, commit in COMMITS.items():
+        trailers = git(checkout, "log", "-1", "--format=%(trailers)", commit).splitlines()
+        keys = [trailer.partition(": ")[0] for trailer in trailers if trailer]
+        assert keys[:2] == ["Vpatch-Id", "Vpatch-Digest"]
+        assert set(keys[2:]) == {"Upstream"}
+        assert trailers[0] == f"Vpatch-Id: {patch_id}"
+        assert any("vllm-project/vllm#" in trailer for trailer in trailers)
+
+
+def test_nothing_but_the_intended_lines_differs(checkout):
+    assert git(checkout, "diff", "--name-only", BASE, "HEAD").split() == sorted(DIFF)
+    for path, lines in DIFF.items():
+        diff = git(checkout, "diff", "-U0", "--no-color", BASE, "HEAD", "--", path).splitlines()
+        changed = [line for line in diff if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+        assert changed == lines
+        ast.parse((checkout / path).read_bytes())
+
+
+def test_every_other_file_is_that_of_the_archive(checkout):
+    (entry,) = (default_cache_folder() / "trees").glob("vllm-0.23.0-760269db3d96")
+    files = [path for path in git(checkout, "ls-files", "-z").split("\0") if path]
+    assert len(files) > 4000
+    other = [path for path in files if path not in DIFF]
+    assert all(
+        (checkout / path).read_bytes() == (entry / "files" / path).read_bytes() for path in other
+    )
+    assert len(files) == sum(path.is_file() for path in (entry / "files").rglob("*"))
+
+
+def test_the_prefix_is_in_the_calls(checkout):
+    """By Python's own parser: each projection of each vendor is named after itself."""
+    for path in list(DIFF)[:3]:
+        calls = {
+            ast.unparse(node.targets[0]): {k.arg: ast.unparse(k.value) for k in node.value.keywords}
+            for node in ast.walk(ast.parse((checkout / path).read_text()))
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        }
+        for name in ("e_proj", "h_proj"):
+            assert calls[f"self.{name}"]["prefix"] == f"f'{{prefix}}.{name}'"
+
+
+def test_hostile_settings_give_the_same_commits(checkout, tmp_path):
+    home = tmp_path / "home"
+    for folder in ("hooks", "templates/hooks"):
+        (home / folder).mkdir(parents=True)
+        for name in ("post-checkout", "reference-transaction"):
+            (home / folder / name).write_text(f"#!/bin/sh\ntouch {home}/hooked\nexit 1\n")
+            (home / folder / name).chmod(0o755)
+    (home / ".gitconfig").write_text(GITCONFIG.format(home=home))
+    (home / "everything").write_text("*\n")
+    (home / "attributes").write_text("* text eol=crlf ident\n")
+    # The tree, without the base repository that an innocent user made of it.
+    (entry,) = (default_cache_folder() / "trees").glob("vllm-0.23.0-760269db3d96")
+    cache = tmp_path / "cache"
+    shutil.copytree(
+        entry,
+        cache / "trees" / entry.name,
+        copy_function=os.link,
+        ignore=shutil.ignore_patterns("repo.git", "repo.lock"),
+    )
+    env = {
+        "HOME": str(home),
+        "VPATCH_CACHE_DIR": str(cache),
+        "GIT_DIR": str(home / "elsewhere"),
+        "GIT_INDEX_FILE": str(home / "index"),
+        "GIT_AUTHOR_NAME": "Somebody",
+        "GIT_COMMITTER_DATE": "2001-01-01T00:00:00",
+        "TZ": "Asia/Tokyo",
+        "LANG": "de_DE.UTF-8",
+        "LC_ALL": "C",
+    }
+    vpatch(tmp_path, "apply", "--vllm", "0.23", "--offline", env=env, umask=0o077)
+    other = tmp_path / ".vpatch" / "vllm-0.23.0"
+    assert (other / "vpatch.lock").read_bytes() == (checkout / "vpatch.lock").read_bytes()
+    assert git(other, "rev-parse", "HEAD").strip() == list(COMMITS.values())[-1]
+    assert not (home / "hooked").exists()
+    assert not (home / "elsewhere").exists()
+    assert (other / "vllm/utils/cpu_triton_utils.py").read_bytes() == (
+        checkout / "vllm/utils/cpu_triton_utils.py"
+    ).read_bytes()
+
+
+def test_status_of_all_releases(states):
+    found = []
+    for line in STATES.split("\n")[1:-1]:
+        decisions = states["vllm", line.split()[0]]
+        prefix, gumbel = decisions["mtp-proj-prefix"], decisions["cpu-spec-decode-fp64-gumbel"]
+        found.append(f"{line.split()[0]}  {prefix['state']:<10}  {gumbel['state']}")
+        assert prefix["disagreement"] is gumbel["disagreement"] is None
+    assert found == STATES.split("\n")[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("version", "path"),
+    [
+        ("0.23.0", "vllm_ascend/models/deepseek_v4_mtp.py"),
+        ("0.30.0rc2", "vllm_ascend/models/deepseek_v4/mtp.py"),
+    ],
+)
+def test_status_of_a_plugin(states, version, path):
+    decision = states["vllm-ascend", version]["mtp-proj-prefix"]
+    assert decision["state"] == "needed"
+    assert decision["files"] == [path]

@@ -1,0 +1,130 @@
+"""vpatch apply: declared patches on a pinned tree, as a git checkout."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch import jobs
+from vpatch.apply import Applied, Order, apply
+from vpatch.cli import render
+from vpatch.cli.session import (
+    CHECKOUTS,
+    Session,
+    json_option,
+    library_options,
+    request_from,
+    source_options,
+)
+from vpatch.errors import ExitCode, UsageError
+from vpatch.plan import plan
+from vpatch.source.tree import LOCK_FILE
+from vpatch.workplace import Workplace
+
+if TYPE_CHECKING:
+    from vpatch.outcome import Plan
+
+
+@click.command("apply")
+@source_options
+@library_options
+@click.option(
+    "--to",
+    "target",
+    type=click.Path(path_type=Path),
+    help="The checkout's folder  [default: .vpatch/TREE-VERSION]",
+)
+@click.option("--force", is_flag=True, help="Overwrite a checkout that holds your changes.")
+@json_option
+def command(
+    vllm: str | None,
+    recipe: str | None,
+    trees: tuple[str, ...],
+    only: tuple[str, ...],
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    target: Path | None,
+    *,
+    offline: bool,
+    force: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Apply patches to a pinned vLLM, a commit each, and write what was done to vpatch.lock.
+
+    Nothing is written unless every patch is either applied or not needed.
+    """
+    session = Session(patches, recipes, offline)
+    asked = jobs.resolve(request_from(vllm, recipe, trees, only), session.library)
+    if asked[0].recipe and not recipe:
+        taken = {patch.id for job in asked for patch in job.patches}
+        for left in sorted(session.library.own - taken):
+            session.progress.note(
+                f"the recipe {asked[0].recipe} does not take {left}, one of yours"
+            )
+    if target is not None and len(asked) > 1:
+        raise UsageError(
+            "--to names one folder, and there are several trees", todo="apply them one by one"
+        )
+    with ExitStack() as stack:
+        orders = []
+        for job in asked:
+            tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
+            where = _real(target or CHECKOUTS / tree.pin.label)
+            workplace = stack.enter_context(Workplace(where, tree, session.progress))
+            made = plan(job.patches, tree)
+            orders.append(Order(made, job.recipe, workplace))
+            if not as_json:
+                render.print_pin(made.pin, _chosen(job, only))
+                render.print_decisions(made.decisions)
+        stopping = [d for order in orders for d in order.plan.stopping]
+        applied = [] if stopping else apply(orders, force=force, progress=session.progress)
+    if as_json:
+        render.print_json([_as_json(order.plan, order.recipe, applied) for order in orders])
+    elif stopping:
+        click.echo(
+            f"nothing was written: {render.counted(len(stopping), 'patch')} cannot be applied",
+            err=True,
+        )
+        click.echo(f"  next: vpatch status --why {stopping[0].patch.id} ...", err=True)
+    for one in applied:
+        if not as_json:
+            _print(one)
+    return ExitCode.FINDINGS if stopping else ExitCode.CLEAN
+
+
+def _real(target: Path) -> Path:
+    """The folder itself where a link or a dot stands for it: it is replaced as a whole."""
+    return target.resolve() if target.is_symlink() or target.name in {"", ".."} else target
+
+
+def _chosen(job: jobs.Job, only: tuple[str, ...]) -> str:
+    if job.recipe:
+        return f"recipe {job.recipe}"
+    return "" if only else "no recipe: every patch that it needs"
+
+
+def _print(applied: Applied) -> None:
+    target, lock = applied.order.target, applied.lock
+    if applied.outcome == "unchanged":
+        click.echo(f"{target} already is exactly this; nothing was written")
+        return
+    count = render.counted(len(lock.patches), "patch")
+    click.echo(f"{target}  {count} on the pristine tree {lock.base[:12]}")
+    for patch in lock.patches:
+        click.echo(f"  {patch.commit[:12]}  {patch.id}")
+    click.echo(f"{target / LOCK_FILE}  {render.counted(len(lock.files), 'file')} changed")
+
+
+def _as_json(made: Plan, recipe: str | None, applied: list[Applied]) -> dict[str, Any]:
+    document = render.plan_as_json(made, recipe)
+    for one in applied:
+        if one.order.plan is made:
+            document |= {
+                "target": str(one.order.target),
+                "outcome": one.outcome,
+                "lock": one.lock.model_dump(mode="json"),
+            }
+    return document

@@ -1,0 +1,70 @@
+"""Finding the checkout that diff and check are about, and planning again what its lock says."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from vpatch.cli.session import CHECKOUTS
+from vpatch.errors import UsageError
+from vpatch.lock import Lock, read_lock
+from vpatch.plan import plan
+from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
+from vpatch.source.tree import LOCK_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from vpatch.cli.session import Session
+    from vpatch.outcome import Plan
+    from vpatch.source.entry import CachedTree
+
+
+def find_lock(version: str | None, target: Path | None, lock: Path | None) -> tuple[Path, Lock]:
+    """The lock named, that of the checkout named, or of the only checkout there is.
+
+    Raises:
+        UsageError: it is not clear which is meant.
+    """
+    if lock is not None:
+        return lock, read_lock(lock)
+    if target is None:
+        target = _only_checkout(version)
+    return target / LOCK_FILE, read_lock(target / LOCK_FILE)
+
+
+def _only_checkout(version: str | None) -> Path:
+    found = sorted(path.parent for path in CHECKOUTS.glob(f"*/{LOCK_FILE}"))
+    if version is not None:
+        prefix = f"vllm-{version}"
+        found = [p for p in found if p.name == prefix or p.name.startswith(f"{prefix}.")]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        which = f"of vLLM {version} " if version else ""
+        raise UsageError(
+            f"there is no checkout {which}in {CHECKOUTS}",
+            todo="run vpatch apply first, or name its folder with --to",
+        )
+    names = ", ".join(str(path) for path in found)
+    raise UsageError(f"there are several checkouts: {names}", todo="name one with --to")
+
+
+@contextmanager
+def planned_again(session: Session, lock: Lock) -> Iterator[tuple[CachedTree, Plan]]:
+    """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
+    patches = session.library.load([patch.id for patch in lock.patches])
+    with session.tree(_spec(lock), lock.source.digest) as tree:
+        yield tree, plan(patches, tree)
+
+
+def _spec(lock: Lock) -> TreeSpec:
+    source = lock.source
+    match source.kind:
+        case "pypi":
+            return PypiSpec(source.tree, source.version or "")
+        case "git":
+            return GitSpec(source.tree, source.origin, source.digest.partition(":")[2])
+        case "folder":
+            return FolderSpec(source.tree, source.origin)

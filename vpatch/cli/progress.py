@@ -1,0 +1,95 @@
+"""Progress on a terminal, plain lines elsewhere; always on standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from vpatch.progress import Progress, Task
+
+
+_RUNNING: list[RichProgress] = []
+
+
+def stop_bars() -> None:
+    """Give the terminal back, also where an error ended the task that a bar belongs to."""
+    for bar in _RUNNING:
+        bar.stop()
+
+
+def progress_for_terminal() -> Progress:
+    return _Terminal() if sys.stderr.isatty() else _Lines()
+
+
+class _Lines:
+    """One line when a task begins: what a log file needs."""
+
+    def start(self, what: str, *, total: int | None = None) -> Task:
+        size = f" ({total / 1e6:.1f} MB)" if total else ""
+        click.echo(f"{what}{size}", err=True)
+        return _NoTask()
+
+    def note(self, message: str) -> None:
+        click.echo(f"note: {message}", err=True)
+
+
+class _NoTask:
+    def resize(self, total: int) -> None:
+        pass
+
+    def advance(self, amount: int) -> None:
+        pass
+
+    def done(self) -> None:
+        pass
+
+
+class _Terminal:
+    """A bar while a task runs; nothing stays behind on the screen but notes."""
+
+    def start(self, what: str, *, total: int | None = None) -> Task:
+        # rich costs 30 ms, which a warm run that shows no bar need not pay.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        bar.start()
+        _RUNNING.append(bar)
+        task = _Bar(bar, bar.add_task(what, total=None))
+        if total is not None:
+            task.resize(total)
+        return task
+
+    def note(self, message: str) -> None:
+        click.echo(f"{click.style('note:', fg='yellow')} {message}", err=True)
+
+
+class _Bar:
+    def __init__(self, bar: RichProgress, task: TaskID) -> None:
+        self.bar = bar
+        self.task = task
+
+    def resize(self, total: int) -> None:
+        from rich.progress import BarColumn, DownloadColumn  # noqa: PLC0415 - as above
+
+        if self.bar.tasks[0].total is None:
+            self.bar.columns = (*self.bar.columns, BarColumn(), DownloadColumn())
+        self.bar.update(self.task, total=total)
+
+    def advance(self, amount: int) -> None:
+        self.bar.update(self.task, advance=amount)
+
+    def done(self) -> None:
+        self.bar.stop()

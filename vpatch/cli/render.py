@@ -1,0 +1,99 @@
+"""Decisions, in words for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch.outcome import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from vpatch.outcome import Decision, Plan
+    from vpatch.source.tree import Pin
+
+_COLOURS = {
+    State.NEEDED: "green",
+    State.APPLIED: "cyan",
+    State.UPSTREAMED: "blue",
+    State.ABSENT: "bright_black",
+    State.BLOCKED: "red",
+    State.CONFLICT: "red",
+}
+_DIGITS = 12
+
+
+def print_json(document: Any) -> None:
+    click.echo(json.dumps(document, indent=2))
+
+
+def styled(state: State, width: int = 0) -> str:
+    return click.style(f"{state:<{width}}", fg=_COLOURS[state])
+
+
+def print_pin(pin: Pin, chosen: str = "") -> None:
+    """The tree in one line, and how its patches were chosen."""
+    name, _, digits = pin.digest.partition(":")
+    click.secho(f"{pin.tree} {pin.version or pin.ref or ''}".rstrip(), bold=True, nl=False)
+    click.echo(f"  {pin.origin}  {name}:{digits[:_DIGITS]}", nl=False)
+    click.echo(f"  {chosen}".rstrip())
+
+
+def print_decisions(decisions: Sequence[Decision]) -> None:
+    """One line a decision, and what else must be known of it below."""
+    if not decisions:
+        click.echo("  no patch concerns this tree")
+    width = max((len(d.patch.id) for d in decisions), default=0)
+    indent = " " * (width + 16)
+    for decision in decisions:
+        reason = decision.reason.replace("\n", f"\n{indent}")
+        click.echo(f"  {styled(decision.state, 10)}  {decision.patch.id:<{width}}  {reason}")
+        if decision.state.stops:
+            print_findings(decision, indent)
+        if decision.disagreement:
+            click.secho(f"{indent}{decision.disagreement}", fg="yellow")
+
+
+def print_findings(decision: Decision, indent: str) -> None:
+    for finding in decision.findings:
+        where = f"{finding.where}: " if finding.where else ""
+        click.echo(f"{indent}{where}{finding.what}")
+
+
+def plan_as_json(plan: Plan, recipe: str | None) -> dict[str, Any]:
+    pin = plan.pin
+    return {
+        "tree": pin.tree,
+        "version": pin.version,
+        "ref": pin.ref,
+        "origin": pin.origin,
+        "digest": pin.digest,
+        "recipe": recipe,
+        "decisions": [_as_json(decision) for decision in plan.decisions],
+    }
+
+
+def _as_json(decision: Decision) -> dict[str, Any]:
+    return {
+        "patch": decision.patch.id,
+        "digest": decision.patch.digest,
+        "state": decision.state,
+        "reason": decision.reason,
+        "variant": decision.variant,
+        "disagreement": decision.disagreement,
+        "files": sorted(decision.changes),
+        "findings": [{"what": f.what, "path": f.path, "line": f.line} for f in decision.findings],
+    }
+
+
+def counted(number: int, noun: str) -> str:
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)

@@ -1,0 +1,26 @@
+"""vpatch schema: JSON Schema of what people write, for editors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.cli import render
+from vpatch.declare.patch import PatchDeclaration
+from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_MODELS: dict[str, type[BaseModel]] = {"patch": PatchDeclaration, "recipe": RecipeDeclaration}
+
+
+@click.command("schema")
+@click.argument("kind", type=click.Choice(sorted(_MODELS)))
+def command(kind: str) -> ExitCode:
+    """Print the JSON Schema of patch.yaml or of a recipe."""
+    schema = _MODELS[kind].model_json_schema()
+    render.print_json({"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema)
+    return ExitCode.CLEAN

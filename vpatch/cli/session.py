@@ -1,0 +1,113 @@
+"""What the commands share: their common options, and the library, the cache and the trees."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from vpatch.cli.progress import progress_for_terminal
+from vpatch.jobs import Request
+from vpatch.library import Library, find_library
+from vpatch.source.cache import Cache, default_cache_folder
+from vpatch.source.pip_settings import PipSettings, read_pip_settings
+from vpatch.source.resolve import open_tree
+
+if TYPE_CHECKING:
+    from vpatch.progress import Progress
+    from vpatch.source.entry import CachedTree
+    from vpatch.source.spec import TreeSpec
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+CHECKOUTS = Path(".vpatch")
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run: where patches and recipes are, and how sources may be had."""
+
+    patches: tuple[Path, ...] = ()
+    recipes: tuple[Path, ...] = ()
+    offline: bool = False
+
+    @cached_property
+    def library(self) -> Library:
+        library = find_library(Path.cwd(), self.patches, self.recipes)
+        for note in library.notes:
+            self.progress.note(note)
+        return library
+
+    @cached_property
+    def progress(self) -> Progress:
+        return progress_for_terminal()
+
+    @cached_property
+    def cache(self) -> Cache:
+        return Cache(default_cache_folder())
+
+    @cached_property
+    def pip_settings(self) -> PipSettings:
+        return read_pip_settings(os.environ)
+
+    @contextmanager
+    def tree(self, spec: TreeSpec, expected_digest: str | None = None) -> Iterator[CachedTree]:
+        with open_tree(
+            spec,
+            cache=self.cache,
+            settings=self.pip_settings,
+            offline=self.offline,
+            progress=self.progress,
+            expected_digest=expected_digest,
+        ) as tree:
+            yield tree
+
+
+def library_options(command: _F) -> _F:
+    """Options that say where patches and recipes lie."""
+    folder = click.Path(path_type=Path)
+    for option in (
+        click.option("--recipes", multiple=True, type=folder, help="A folder of recipes."),
+        click.option("--patches", multiple=True, type=folder, help="A folder of patches."),
+    ):
+        command = option(command)
+    return command
+
+
+def source_options(command: _F) -> _F:
+    """Options that say which trees are meant."""
+    for option in (
+        click.option("--offline", is_flag=True, help="Use the cache alone."),
+        click.option(
+            "--patch", "only", multiple=True, metavar="ID", help="Take this patch only; repeatable."
+        ),
+        click.option(
+            "--tree",
+            "trees",
+            multiple=True,
+            metavar="NAME==VERSION",
+            help="A further tree, also NAME=PATH or NAME=URL@REF; repeatable.",
+        ),
+        click.option("--recipe", metavar="NAME", help="A recipe, by name or file."),
+        click.option(
+            "--vllm",
+            metavar="VERSION",
+            help="A release (0.23, 0.23.0, latest), a folder, or URL@REF or PATH@REF.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def request_from(
+    vllm: str | None, recipe: str | None, trees: tuple[str, ...], only: tuple[str, ...]
+) -> Request:
+    return Request(vllm, recipe, trees, only)

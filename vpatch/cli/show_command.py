@@ -1,0 +1,76 @@
+"""vpatch show: a patch's page."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.cli import render
+from vpatch.cli.session import Session, json_option, library_options
+from vpatch.commits import describe_upstream
+from vpatch.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_WIDTH = 88
+
+
+@click.command("show")
+@click.argument("patch_id", metavar="PATCH")
+@library_options
+@json_option
+def command(
+    patch_id: str, patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bool
+) -> ExitCode:
+    """Show a patch: what fails without it, what it changes, where upstream stands."""
+    patch = Session(patches, recipes).library.patch(patch_id)
+    declaration = patch.declaration
+    if as_json:
+        document = declaration.model_dump(mode="json", by_alias=True, exclude_none=True)
+        render.print_json(document | {"digest": patch.digest, "folder": str(patch.folder)})
+        return ExitCode.CLEAN
+    click.secho(declaration.id, bold=True)
+    click.echo(declaration.title)
+    _section("Why", [declaration.why])
+    _section("Symptoms", declaration.symptoms, bullet=True)
+    for variant in patch.variants:
+        name = f"Edits of the variant {variant.name}" if variant.name else "Edits"
+        _section(name, [edit.name for edit in variant.edits], bullet=True)
+    _section("Risks", [declaration.risks or "None is known."])
+    claims = [f"{tree} {claim}" for tree, claim in declaration.needed_in.items()]
+    _section("Needed in, as declared", claims, bullet=True)
+    _section("Requires", declaration.requires, bullet=True)
+    _section("Excludes", declaration.conflicts, bullet=True)
+    threads = [describe_upstream(thread) for thread in declaration.upstream]
+    _section("Upstream", threads or ["No thread is known."], bullet=True)
+    _section("Remove when", [declaration.remove_when])
+    proof = declaration.proof
+    tested = f"{proof.test} in a vLLM on {proof.engine}" if proof else "No behaviour test yet."
+    _section("Proof", [tested])
+    click.echo(f"\n{patch.digest}\n{patch.folder}")
+    return ExitCode.CLEAN
+
+
+def _section(title: str, texts: tuple[str, ...] | list[str], *, bullet: bool = False) -> None:
+    if not texts:
+        return
+    click.secho(f"\n{title}", bold=True)
+    for text in texts:
+        for number, paragraph in enumerate(text.strip().split("\n\n")):
+            first = "  - " if bullet and number == 0 else "    " if bullet else "  "
+            rest = "    " if bullet else "  "
+            if number:
+                click.echo()
+            click.echo(
+                textwrap.fill(
+                    " ".join(paragraph.split()),
+                    _WIDTH,
+                    initial_indent=first,
+                    subsequent_indent=rest,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )

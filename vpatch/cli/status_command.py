@@ -1,0 +1,142 @@
+"""vpatch status: what each patch means for each version."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+from packaging.version import Version
+
+from vpatch import jobs
+from vpatch.cli import render
+from vpatch.cli.session import Session, json_option, library_options, source_options
+from vpatch.errors import ExitCode, UsageError
+from vpatch.plan import plan
+from vpatch.source import index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.outcome import Plan
+
+_FIRST = Version("0.20")
+_PIPE_WIDTH = 240
+
+
+@dataclass(frozen=True)
+class _Row:
+    plan: Plan
+    recipe: str | None
+
+
+@click.command("status")
+@source_options
+@click.option("--all", "every", is_flag=True, help="Every release of vLLM from 0.20 on.")
+@click.option("--why", metavar="PATCH", help="Say what was looked for and found for one patch.")
+@library_options
+@json_option
+def command(
+    vllm: str | None,
+    recipe: str | None,
+    trees: tuple[str, ...],
+    only: tuple[str, ...],
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    why: str | None,
+    *,
+    every: bool,
+    offline: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Show what each patch means for a version, or for several: --vllm 0.22,0.23 or --all.
+
+    Ends with 1 where a patch cannot be applied, or the code disagrees with what a patch declares.
+    """
+    session = Session(patches, recipes, offline)
+    if every and (vllm or recipe):
+        raise UsageError("--all takes no --vllm and no --recipe", todo="give one of them")
+    versions = _all_releases(session) if every else vllm.split(",") if vllm else [None]
+    rows: list[_Row] = []
+    for number, version in enumerate(versions):
+        further = trees if number == 0 else ()
+        chosen = (why,) if why else only
+        # The question is what the library means for a version, not what a recipe takes of it.
+        request = jobs.Request(version, recipe, further, chosen)
+        for job in jobs.resolve(request, session.library, whole_library=True):
+            with session.tree(job.spec, job.expected_digest) as tree:
+                rows.append(_Row(plan(job.patches, tree, located=bool(why or as_json)), job.recipe))
+    if as_json:
+        render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
+    elif why:
+        _explain(rows)
+    elif len(rows) == 1:
+        render.print_pin(rows[0].plan.pin, _chosen(rows[0]))
+        render.print_decisions(rows[0].plan.decisions)
+    else:
+        _print_matrix(rows)
+    decisions = [decision for row in rows for decision in row.plan.decisions]
+    finding = any(d.state.stops or d.disagreement for d in decisions)
+    return ExitCode.FINDINGS if finding else ExitCode.CLEAN
+
+
+def _chosen(row: _Row) -> str:
+    return f"recipe {row.recipe}" if row.recipe else ""
+
+
+def _all_releases(session: Session) -> list[str]:
+    found = index.releases(
+        "vllm",
+        settings=session.pip_settings,
+        folder=session.cache.answers("index"),
+        offline=session.offline,
+        progress=session.progress,
+    )
+    versions = [Version(release.version) for release in found if not release.yanked]
+    return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
+
+
+def _explain(rows: list[_Row]) -> None:
+    for row in rows:
+        for decision in row.plan.decisions:
+            render.print_pin(row.plan.pin, _chosen(row))
+            variant = f"  (variant {decision.variant})" if decision.variant else ""
+            click.echo(f"  {decision.patch.id} is {render.styled(decision.state)}{variant}")
+            click.echo("  " + decision.reason.replace("\n", "\n  "))
+            render.print_findings(decision, "    ")
+            if decision.disagreement:
+                click.secho(f"  {decision.disagreement}", fg="yellow")
+
+
+def _print_matrix(rows: list[_Row]) -> None:
+    from rich import box  # noqa: PLC0415 - only the matrix needs it
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    ids = sorted({d.patch.id for row in rows for d in row.plan.decisions})
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("tree", no_wrap=True)
+    for patch_id in ids:
+        table.add_column(patch_id)
+    remarks = []
+    for row in rows:
+        states = {}
+        for decision in row.plan.decisions:
+            states[decision.patch.id] = render.styled(decision.state)
+            if decision.disagreement:
+                states[decision.patch.id] += " !"
+                remarks.append(f"{decision.patch.id}: {decision.disagreement}")
+            if decision.state.stops:
+                remarks.append(f"{decision.patch.id} in {row.plan.pin.label}: {decision.reason}")
+        cells = [states.get(patch_id, "-") for patch_id in ids]
+        table.add_row(row.plan.pin.label, *(Text.from_ansi(cell) for cell in cells))
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    console = Console(width=width, highlight=False)
+    with console.capture() as capture:
+        console.print(table)
+    for line in capture.get().splitlines():
+        click.echo(line.rstrip())
+    for remark in remarks:
+        click.echo(remark)
