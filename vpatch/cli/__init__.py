@@ -70,6 +70,8 @@ def main() -> NoReturn:
     wants_json = "--json" in sys.argv
     # Syntax trees are millions of objects without cycles: collecting costs a third of a short run.
     gc.disable()
+    # Other packages' plugins have no business in our declarations, and take time to be looked for.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         try:
             code = cli.main(prog_name="vpatch", standalone_mode=False) or ExitCode.CLEAN
