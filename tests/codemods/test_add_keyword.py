@@ -139,3 +139,13 @@ def test_two_where_one_was_declared():
 def test_declaration_is_checked_before_any_tree(edit, message):
     with pytest.raises(PatternError, match=message):
         edits_of(edit)
+
+
+def test_a_value_of_several_lines_is_indented_with_its_keyword():
+    edit = {"find": "f(...)", "add-keyword": {"b": "(\n    x\n    if y\n    else z\n)"}}
+    before = "if True:\n    f(\n        a,\n    )\n"
+    after = (
+        "if True:\n    f(\n        a,\n        b=(\n            x\n            if y\n"
+        "            else z\n        ),\n    )\n"
+    )
+    assert edited(edit, before) == after

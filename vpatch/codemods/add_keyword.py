@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import libcst as cst
 
@@ -155,8 +155,26 @@ def append(
             comma=cst.Comma(whitespace_after=_indented_as(closing, between)),
         )
     longer = list(items)
-    longer[-1:] = [previous, new.with_changes(**ending)]
+    longer[-1:] = [previous, _indented_by(new, between).with_changes(**ending)]
     return longer
+
+
+def _indented_by(new: _Item, between: cst.BaseParenthesizableWhitespace) -> _Item:
+    """The new item with its own further lines moved as far to the right as it is itself."""
+    if not isinstance(between, cst.ParenthesizedWhitespace):
+        return new
+    indent = between.last_line.value
+
+    class Indent(cst.CSTTransformer):
+        def leave_ParenthesizedWhitespace(
+            self,
+            original_node: cst.ParenthesizedWhitespace,
+            updated_node: cst.ParenthesizedWhitespace,
+        ) -> cst.ParenthesizedWhitespace:
+            further = cst.SimpleWhitespace(indent + original_node.last_line.value)
+            return updated_node.with_changes(last_line=further)
+
+    return cast("_Item", new.visit(Indent()))
 
 
 def _bare(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:

@@ -94,10 +94,10 @@ def is_gap(node: object) -> bool:
     match node:
         case cst.Arg(keyword=None, star="", value=value):
             return isinstance(value, cst.Ellipsis)
+        case cst.Arg(star="*", value=cst.Name(value=name)) | cst.Param(name=cst.Name(value=name)):
+            return name == GAP_PARAMETER
         case cst.SimpleStatementLine(body=[cst.Expr(value=value)]) | cst.Expr(value=value):
             return isinstance(value, cst.Ellipsis)
-        case cst.Param(name=cst.Name(value=name)):
-            return name == GAP_PARAMETER
     return False
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 # `...` as the last of a def's parameters; a default of `...` has no comma or bracket before it.
+_LATE_GAP = re.compile(r"(?<=,)(\s*)\.\.\.(?=\s*[,)])")
 _GAP_PARAMETERS = re.compile(r"(\bdef\s+[\w$]+\s*\((?:[^()]*,)?\s*)\.\.\.\s*(?=,?\s*\))")
 
 
@@ -88,7 +89,15 @@ def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]
 def parse_code(source: str) -> Sequence[cst.BaseStatement]:
     """Parse statements that may hold metavariables."""
     text = _GAP_PARAMETERS.sub(rf"\1{GAP_PARAMETER}", source)
-    return parse_plain(_VARIABLE.sub(rf"{PREFIX}\1", text), shown=source)
+    text = _VARIABLE.sub(rf"{PREFIX}\1", text)
+    # Behind a keyword argument Python takes no plain `...`, but it does take a starred name.
+    late = _LATE_GAP.sub(rf"\1*{GAP_PARAMETER}", text)
+    try:
+        return parse_plain(text, shown=source)
+    except PatternError:
+        if late == text:
+            raise
+        return parse_plain(late, shown=source)
 
 
 def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseStatement]:
