@@ -115,7 +115,11 @@ def snapshot(folder):
 
 
 def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
+    """What is in a folder, and in the rooms of vpatch there, but the rooms' lock files."""
+    rooms = [path for path in folder.iterdir() if path.suffix == ".vpatch" and path.is_dir()]
+    left = [f"{room.name}/{path.name}" for room in rooms for path in room.iterdir()]
+    names = [path.name for path in folder.iterdir() if path not in rooms]
+    return sorted(names + [name for name in left if not name.endswith("/lock")])
 
 
 def git(repo, *args):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -18,6 +19,7 @@ from tests.projects import (
     NAMED,
     SLOW_MODE,
     git,
+    names_in,
     opened,
     plan_of,
     snapshot,
@@ -79,7 +81,7 @@ def made(applying, target):
 
 
 def beside(target):
-    return sorted(path.name for path in target.parent.iterdir())
+    return names_in(target.parent)
 
 
 def test_apply_makes_a_commit_for_each_patch(applying, target):
@@ -120,7 +122,7 @@ def test_apply_writes_a_lock_that_git_does_not_see(applying, target):
 
 
 def test_apply_leaves_nothing_beside_the_target(made):
-    assert beside(made) == [".vllm.lock", "vllm"]
+    assert beside(made) == ["vllm"]
 
 
 def test_the_same_patches_make_the_same_checkout_elsewhere(applying, target):
@@ -140,7 +142,7 @@ def test_a_second_apply_touches_nothing(applying, made):
     (applied,) = applying(made)
     assert applied.outcome == "unchanged"
     assert (snapshot(made), made.stat().st_ino, (made / LLAMA).stat().st_mtime_ns) == before
-    assert beside(made) == [".vllm.lock", "vllm"]
+    assert beside(made) == ["vllm"]
 
 
 @pytest.mark.parametrize("how", ["fewer", "other", "recipe"])
@@ -154,13 +156,13 @@ def test_apply_replaces_a_checkout_that_is_not_up_to_date(applying, made, both, 
     wanted = {"fewer": b"fast", "other": b"slower", "recipe": b"slow"}[how]
     assert b'"%s"' % wanted in (made / ENGINE).read_bytes()
     assert applying(made, patches=patches, recipe=applied.lock.recipe)[0].outcome == "unchanged"
-    assert beside(made) == [".vllm.lock", "vllm"]
+    assert beside(made) == ["vllm"]
 
 
 def test_apply_into_an_empty_folder(applying, target):
     target.mkdir(parents=True)
     assert applying(target)[0].outcome == "replaced"
-    assert beside(target) == [".vllm.lock", "vllm"]
+    assert beside(target) == ["vllm"]
 
 
 # --- what a user has done there ---------------------------------------------------------------
@@ -267,7 +269,7 @@ def test_changes_of_the_user_stay(applying, made, both, change, up_to_date):
     assert caught.value.exit_code == ExitCode.FINDINGS
     assert "--force" in caught.value.todo
     assert snapshot(made) == before
-    assert beside(made) == [".vllm.lock", "vllm"]
+    assert beside(made) == ["vllm"]
     (applied,) = applying(made, patches=patches, force=True)
     assert applied.outcome == "replaced"
     assert applying(made, patches=patches)[0].outcome == "unchanged"
@@ -354,8 +356,11 @@ def test_a_target_that_is_no_checkout(applying, target, what, force):
         applying(target, force=force)
     assert caught.value.exit_code == ExitCode.USAGE
     assert caught.value.where == str(target)
-    before[".vllm.lock"] = snapshot(target.parent)[".vllm.lock"]
-    assert snapshot(target.parent) == before
+    after = snapshot(target.parent)
+    for found in (before, after):
+        found.pop(".vllm.vpatch", None)
+        found.pop(".vllm.vpatch/lock", None)
+    assert after == before
 
 
 def test_a_damaged_lock(applying, made):
@@ -403,8 +408,27 @@ def test_a_failure_at_the_second_target_takes_the_first_back(
     expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else TargetError
     with pytest.raises(expected):
         applying(target, other, patches=both[:1])
-    locks = {name: snapshot(target.parent)[name] for name in (".vllm.lock", ".other.lock")}
-    assert snapshot(target.parent) == before | locks
+    after = snapshot(target.parent)
+    assert {path: what for path, what in after.items() if ".vpatch" not in path} == {
+        path: what for path, what in before.items() if ".vpatch" not in path
+    }
+    assert not [name for name in beside(target) if name.startswith(".")]
+
+
+def test_an_interrupt_between_two_targets_waits_for_both(applying, target, both, monkeypatch):
+    other = target.parent / "other"
+    applying(target, other)
+    put = Workplace.put_in_place
+
+    def interrupted(self):
+        put(self)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Workplace, "put_in_place", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        applying(target, other, patches=both[:1])
+    monkeypatch.undo()
+    assert {one.outcome for one in applying(target, other, patches=both[:1])} == {"unchanged"}
 
 
 def test_what_is_written_is_read_back(applying, made, both, monkeypatch):
@@ -431,7 +455,7 @@ def test_a_git_that_fails_is_told_with_its_reason(applying, target, monkeypatch)
     with pytest.raises(TargetError) as caught:
         applying(target)
     assert caught.value.what == "cannot be written: write error: No space left on device"
-    assert beside(target) == [".vllm.lock"]
+    assert beside(target) == []
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -441,41 +465,44 @@ def test_what_a_killed_run_left_is_cleaned_up(applying, target, exists):
         state = snapshot(target)
     else:
         target.parent.mkdir(parents=True)
-    for name in (".vllm.new-1", ".vllm.new-77"):
-        (target.parent / name / "sub").mkdir(parents=True)
+    for name in ("new-1", "new-77"):
+        (target.parent / ".vllm.vpatch" / name / "sub").mkdir(parents=True)
+    (target.parent / ".vllm.vpatch" / "lock").touch()
     (target.parent / ".vllmx.new-1").mkdir()
     (outcome,) = applying(target)
     assert outcome.outcome == ("unchanged" if exists else "created")
     assert not exists or snapshot(target) == state
-    assert beside(target) == [".vllm.lock", ".vllmx.new-1", "vllm"]
+    assert beside(target) == [".vllmx.new-1", "vllm"]
 
 
 def test_a_kill_between_two_renames_is_undone(applying, made):
     (made / "build").mkdir()
     (made / "build" / "mine").write_text("precious")
     before = snapshot(made)
-    made.rename(made.parent / ".vllm.old")
+    made.rename(made.parent / ".vllm.vpatch" / "old")
     assert applying(made)[0].outcome == "unchanged"
     assert snapshot(made) == before
 
 
 def test_a_kill_behind_the_swap_leaves_the_new(applying, made):
-    (made.parent / ".vllm.old").mkdir()
+    (made.parent / ".vllm.vpatch" / "old").mkdir()
     assert applying(made)[0].outcome == "unchanged"
-    assert beside(made) == [".vllm.lock", "vllm"]
+    assert beside(made) == ["vllm"]
 
 
 def test_a_name_with_wildcards_cleans_its_own_leftovers_alone(applying, tmp_path):
     target = tmp_path / "out" / "v[l]lm*"
     (tmp_path / "out" / ".vllm-other.new-1").mkdir(parents=True)
     applying(target)
-    assert beside(target) == [".v[l]lm*.lock", ".vllm-other.new-1", "v[l]lm*"]
+    assert beside(target) == [".vllm-other.new-1", "v[l]lm*"]
 
 
 def test_apply_waits_for_another_and_says_so(applying, target):
     target.parent.mkdir(parents=True)
     notes = Notes()
-    lock = wait_for_lock(target.parent / ".vllm.lock", exclusive=True, on_wait=lambda: None)
+    lock = wait_for_lock(
+        target.parent / ".vllm.vpatch" / "lock", exclusive=True, on_wait=lambda: None
+    )
     thread = threading.Thread(target=lambda: applying(target, progress=notes))
     thread.start()
     try:
@@ -495,3 +522,80 @@ def test_the_checkout_stands_alone(made, tmp_path):
     shutil.rmtree(tmp_path / "cache")
     shutil.rmtree(tmp_path / "source")
     subprocess.run(["git", "-C", str(made), "fsck", "--strict"], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", [".vllm.old", ".vllm.new-mine", ".vllm.lock.d"])
+def test_a_neighbour_is_never_touched(applying, target, name):
+    """A folder beside the target may look like ours, and is not."""
+    mine = target.parent / name / "thesis.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    applying(target)
+    assert mine.read_text() == "precious"
+
+
+def test_a_room_with_something_else_in_it_is_refused(applying, target):
+    mine = target.parent / ".vllm.vpatch" / "thesis.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    with pytest.raises(WrongTargetError, match="vpatch did not put there"):
+        applying(target)
+    assert mine.read_text() == "precious"
+
+
+def test_an_edit_during_the_apply_is_not_lost(applying, made, both, monkeypatch):
+    check_out = module.git.check_out
+
+    def meanwhile(repo, branch):
+        check_out(repo, branch)
+        (made / LLAMA).write_text("precious")
+
+    monkeypatch.setattr(module.git, "check_out", meanwhile)
+    with pytest.raises(TargetError, match=f"changed or new: {LLAMA}"):
+        applying(made, patches=both[:1])
+    assert (made / LLAMA).read_text() == "precious"
+
+
+@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged"])
+def test_files_hidden_from_git_are_the_users(applying, made, flag):
+    git(made, "update-index", flag, LLAMA)
+    (made / LLAMA).write_text("precious")
+    with pytest.raises(TargetError, match=f"hidden from git: {LLAMA}"):
+        applying(made)
+
+
+def test_commits_in_the_reflog_are_the_users(applying, made):
+    (made / LLAMA).write_text("precious")
+    git(made, "commit", "-q", "-a", "-m", "mine")
+    git(made, "reset", "-q", "--hard", "HEAD~")
+    with pytest.raises(TargetError, match="in the reflog"):
+        applying(made)
+
+
+def test_a_further_worktree_is_the_users(applying, made, tmp_path):
+    git(made, "worktree", "add", "-q", "--detach", str(tmp_path / "further"))
+    with pytest.raises(TargetError, match="a worktree of yours: further"):
+        applying(made)
+
+
+def test_settings_of_a_checkout_are_carried_over(applying, made, both):
+    git(made, "remote", "add", "fork", "https://example/fork.git")
+    exclude = made / ".git/info/exclude"
+    exclude.write_text(exclude.read_text() + "/notes.txt\n")
+    (made / "notes.txt").write_text("mine")
+    (made / ".git/hooks").mkdir()
+    (made / ".git/hooks/pre-push").write_text("exit 1")
+    assert applying(made, patches=both[:1])[0].outcome == "replaced"
+    assert git(made, "remote") == "fork\n"
+    assert (made / "notes.txt").read_text() == "mine"
+    assert (made / ".git/hooks/pre-push").exists()
+    assert applying(made)[0].outcome == "replaced"
+
+
+def test_a_checkout_of_another_source_is_kept(applying, made):
+    lock = read_lock(made / LOCK_FILE)
+    source = lock.source.model_copy(update={"kind": "folder", "origin": "./x"})
+    other = lock.model_copy(update={"source": source})
+    (made / LOCK_FILE).write_text(other.dump())
+    with pytest.raises(TargetError, match=r"a checkout of another source, \./x"):
+        applying(made)

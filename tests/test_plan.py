@@ -107,7 +107,7 @@ def test_second_patch_no_longer_fits(tmp_path):
     made = plan([one, two], tree_of({MODULE: "f(1)\n"}), located=True)
     assert [d.state for d in made.decisions] == [State.NEEDED, State.CONFLICT]
     assert "fits the pristine tree, but not after one: rewrite f($x)" in made.decisions[1].reason
-    assert made.stopping == made.decisions[1:]
+    assert made.stopping(asked_for=False) == made.decisions[1:]
 
 
 def test_first_patch_spoils_the_count_of_another_file(tmp_path):

@@ -18,7 +18,7 @@ PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
     "mtp-proj-prefix": "726a607aa91c60307dd2a3b4a5eb3b1804ee8325",
-    "cpu-spec-decode-fp64-gumbel": "fba88a5090b2f2d70fedb1026545b3e515db1788",
+    "cpu-spec-decode-fp64-gumbel": "659aab30613881aea0a527f0bb406875859ed366",
 }
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
 DIFF = {

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 from vpatch import git_checkout as git
 from vpatch.commits import commits_of, digest_of, lock_of
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import VpatchError
 from vpatch.git import BASE_BRANCH, GitError
 from vpatch.lock import Lock, LockError, read_lock
 from vpatch.source.tree import LOCK_FILE
-from vpatch.workplace import TargetError, Workplace, writing
+from vpatch.workplace import TargetError, Workplace, WrongTargetError, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
     from vpatch.outcome import Plan
     from vpatch.progress import Progress
+    from vpatch.source.tree import Pin
 
 _SHOWN = 10
 _BYTECODE = "__pycache__/"
-
-
-class WrongTargetError(UsageError):
-    """The target is something else than a checkout of vpatch."""
+# Remotes, excludes and hooks that a user may have set up in a checkout.
+_SETTINGS = (".git/config", ".git/info/exclude", ".git/hooks")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def apply(orders: Sequence[Order], *, force: bool, progress: Progress) -> list[A
             )
         applied.append(Applied(order, lock, outcome))
     with _uninterrupted():
-        _put_in_place([one.order.workplace for one in applied if one.outcome != "unchanged"])
+        _put_in_place([one.order.workplace for one in applied if one.outcome != "unchanged"], force)
     return applied
 
 
@@ -91,13 +90,16 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _put_in_place(workplaces: Sequence[Workplace]) -> None:
+def _put_in_place(workplaces: Sequence[Workplace], force: bool) -> None:  # noqa: FBT001
     done: list[Workplace] = []
     try:
         for workplace in workplaces:
             with writing(workplace.target):
                 workplace.put_in_place()
             done.append(workplace)
+            if (workplace.aside / LOCK_FILE).is_file() and not force:
+                # What was written there since it was looked at must not go with the old checkout.
+                _refuse_changes(workplace.aside, read_lock(workplace.aside / LOCK_FILE), workplace)
     except BaseException:
         for workplace in reversed(done):
             workplace.take_back()
@@ -130,17 +132,44 @@ def _unchanged(order: Order, *, force: bool) -> Lock | None:
             todo="repair it, or move the folder away",
         ) from error
     if found and not force:
-        shown = "".join(f"\n    {change}" for change in found[:_SHOWN])
-        more = f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise _changed(found, target)
+    if _source(lock.source.pin()) != _source(order.plan.pin) and not force:
         raise TargetError(
-            f"holds changes that vpatch did not make:{shown}{more}",
+            f"is a checkout of another source, {lock.source.origin}",
             where=str(target),
-            todo="save them, or overwrite them with --force, or write elsewhere with --to",
+            todo="write elsewhere with --to, or overwrite it with --force",
         )
     if found or len(order.plan.taken) != len(lock.patches):
         return None
-    wanted = lock_of(order.plan, order.recipe, lock.base, [p.commit for p in lock.patches])
+    wanted = lock_of(
+        order.plan,
+        order.recipe,
+        lock.base,
+        [p.commit for p in lock.patches],
+        carried=order.workplace.carried,
+    )
     return lock if wanted == lock else None
+
+
+def _source(pin: Pin) -> tuple[str, str, str]:
+    """What a checkout is a checkout of; another release of the same is an update."""
+    return pin.tree, pin.kind, "" if pin.kind == "pypi" else pin.origin
+
+
+def _refuse_changes(checkout: Path, lock: Lock, workplace: Workplace) -> None:
+    found = users_changes(checkout, lock)
+    if found:
+        raise _changed(found, workplace.target)
+
+
+def _changed(found: Sequence[str], target: Path) -> TargetError:
+    shown = "".join(f"\n    {change}" for change in found[:_SHOWN])
+    more = f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return TargetError(
+        f"holds changes that vpatch did not make:{shown}{more}",
+        where=str(target),
+        todo="save them, or overwrite them with --force, or write elsewhere with --to",
+    )
 
 
 def users_changes(target: Path, lock: Lock) -> list[str]:
@@ -159,6 +188,9 @@ def users_changes(target: Path, lock: Lock) -> list[str]:
             found.append(f"a ref of yours: {ref}")
         elif commit != own[ref]:
             found.append(f"commits of yours: {ref} is at {commit[:12]}, not at {own[ref][:12]}")
+    found += [f"commits of yours, in the reflog: {c[:12]}" for c in git.lost_commits(target)]
+    found += [f"a worktree of yours: {name}" for name in git.worktrees(target)]
+    found += [f"hidden from git: {path}" for path in git.hidden_files(target)]
     return found + [f"changed or new: {path}" for path in git.changed_files(target)]
 
 
@@ -170,7 +202,7 @@ def _stage(order: Order, progress: Progress) -> Lock:
     folder, base = order.workplace.pristine()
     commits = git.add_commits(folder, base, commits_of(order.plan))
     git.check_out(folder, git.PATCHED_BRANCH)
-    lock = lock_of(order.plan, order.recipe, base, commits)
+    lock = lock_of(order.plan, order.recipe, base, commits, carried=order.workplace.carried)
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())
         if written != file.after:
@@ -186,9 +218,14 @@ def _stage(order: Order, progress: Progress) -> Lock:
 
 
 def _carry_over(old: Path, new: Path) -> None:
-    """Keep what a user built in the checkout and git ignores; bytecode is made anew."""
+    """Keep the checkout's settings, and what its user built and git ignores; no bytecode."""
     if not (old / ".git").is_dir():
         return
+    for path in _SETTINGS:
+        if (old / path).is_dir():
+            shutil.copytree(old / path, new / path, dirs_exist_ok=True)
+        elif (old / path).is_file():
+            shutil.copy2(old / path, new / path)
     for path in git.ignored_files(old):
         target = new / path
         if path == LOCK_FILE or _BYTECODE in path or os.path.lexists(target):

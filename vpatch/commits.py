@@ -9,7 +9,7 @@ from vpatch.git_checkout import NewCommit
 from vpatch.lock import Lock, LockedFile, LockedPatch, SkippedPatch, lock_pin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from vpatch.declare.patch import Upstream
     from vpatch.outcome import Change, Decision, Plan
@@ -23,8 +23,18 @@ def commits_of(plan: Plan) -> list[NewCommit]:
     ]
 
 
-def lock_of(plan: Plan, recipe: str | None, base: str, commits: Sequence[str]) -> Lock:
-    """The lock of a plan whose patches became `commits` on top of `base`."""
+def lock_of(
+    plan: Plan,
+    recipe: str | None,
+    base: str,
+    commits: Sequence[str],
+    *,
+    carried: Iterable[str] = (),
+) -> Lock:
+    """The lock of a plan whose patches became `commits` on top of `base`.
+
+    `carried` are ids of patches that the source had already, which the checkout goes on to carry.
+    """
     return Lock(
         recipe=recipe,
         source=lock_pin(plan.pin),
@@ -46,6 +56,7 @@ def lock_of(plan: Plan, recipe: str | None, base: str, commits: Sequence[str]) -
             if d not in plan.taken
         ),
         files=_files(_overall(plan)),
+        carried=tuple(sorted(carried)),
     )
 
 

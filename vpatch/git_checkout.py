@@ -116,6 +116,23 @@ def refs(repo: Path) -> dict[str, str]:
     return dict(line.split(" ") for line in listed.splitlines())
 
 
+def lost_commits(repo: Path) -> list[str]:
+    """Commits that no branch has any more, and that only the reflog still knows."""
+    return run(repo, "rev-list", "--reflog", "--not", "--all").decode().split()
+
+
+def worktrees(repo: Path) -> list[str]:
+    """Further worktrees of the repository."""
+    folder = repo / ".git" / "worktrees"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def hidden_files(repo: Path) -> list[str]:
+    """Files whose changes git is told not to look at (skip-worktree, assume-unchanged)."""
+    listed = run(repo, "ls-files", "-v", "-z").split(b"\0")[:-1]
+    return sorted(os.fsdecode(entry[2:]) for entry in listed if not entry.startswith(b"H"))
+
+
 def ignored_files(repo: Path) -> list[str]:
     """Files that git is told to ignore, build outputs for instance."""
     listed = run(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")

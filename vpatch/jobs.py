@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,8 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         name = _recipe_for(request.vllm, library)
     extra = [parse_tree(text) for text in request.trees]
     if name:
-        jobs = _from_recipe(library.recipe(name), name, extra, library, request.patches)
+        path = library.recipe(name)
+        jobs = _from_recipe(path, path.stem, extra, library, request.patches)
     elif request.vllm or extra:
         specs = [*([parse_vllm(request.vllm)] if request.vllm else []), *extra]
         chosen = _with_required(request.patches or sorted(library.patches), library)
@@ -84,6 +86,7 @@ def _with_required(ids: Sequence[str], library: Library) -> list[Patch]:
 
 def _recipe_for(version: str, library: Library) -> str | None:
     """The recipe called after a version, or after the series of a version that it pins."""
+    version = parse_version(version) or version
     if f"vllm-{version}" in library.recipes:
         return f"vllm-{version}"
     series = ".".join(version.split(".")[:2])
@@ -139,7 +142,10 @@ def _located(recipe: Path, source: str) -> str:
     """A source as a recipe names it, with a relative path taken from the recipe's folder."""
     if parse_version(source) or ":" in source:
         return source
-    return str(recipe.parent.absolute() / source)
+    path = os.path.normpath(recipe.parent.absolute() / source)
+    below = os.path.relpath(path)
+    # Where it can be, as it would be named by hand: the lock repeats it.
+    return path if below.startswith("..") else f"./{below}"
 
 
 def _digest(pin: PinDeclaration) -> str | None:

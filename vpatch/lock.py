@@ -61,7 +61,10 @@ class SkippedPatch(_Locked):
 
 
 class Lock(_Locked):
-    """`patches` are in the order of their commits; `files` sum them up over the whole run."""
+    """`patches` are in the order of their commits; `files` sum them up over the whole run.
+
+    `carried` are ids of patches that the source itself carried, as its own lock says.
+    """
 
     lock_version: Literal[1] = 1
     recipe: str | None
@@ -71,6 +74,7 @@ class Lock(_Locked):
     patches: tuple[LockedPatch, ...]
     skipped: tuple[SkippedPatch, ...]
     files: tuple[LockedFile, ...]
+    carried: tuple[str, ...] = ()
 
     def dump(self) -> str:
         return json.dumps(self.model_dump(), indent=2) + "\n"

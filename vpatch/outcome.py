@@ -63,6 +63,11 @@ class Decision:
     changes: Mapping[str, Change] = field(default_factory=dict)
     disagreement: str | None = None
 
+    @property
+    def missed(self) -> bool:
+        """Whether a patch says that it is needed here, and finds nothing that it is about."""
+        return self.state is State.ABSENT and self.disagreement is not None
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -71,9 +76,13 @@ class Plan:
     pin: Pin
     decisions: tuple[Decision, ...]
 
-    @property
-    def stopping(self) -> tuple[Decision, ...]:
-        return tuple(d for d in self.decisions if d.state.stops)
+    def stopping(self, *, asked_for: bool) -> tuple[Decision, ...]:
+        """What must be settled before anything is applied.
+
+        Of patches that were `asked_for`, in a recipe or by name, also those that are missed: to leave
+        one out without a word is how a carried change gets lost.
+        """
+        return tuple(d for d in self.decisions if d.state.stops or (asked_for and d.missed))
 
     @property
     def taken(self) -> tuple[Decision, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Self
 
 from vpatch import git_checkout as git
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.git import BASE_BRANCH, GitError
 from vpatch.source.locks import wait_for_lock
 from vpatch.source.tree import LOCK_FILE
@@ -25,34 +24,45 @@ if TYPE_CHECKING:
     from vpatch.source.entry import CachedTree
 
 
+_LOCK = "lock"
+_NEW = "new-"
+_OLD = "old"
+
+
 class TargetError(VpatchError):
     """A checkout cannot be written, or holds what must not be lost."""
 
 
-class Workplace:
-    """The folder beside `target` in which its next state is made.
+class WrongTargetError(UsageError):
+    """The target is something else than a checkout of vpatch."""
 
-    While it is open no other vpatch works on the target, and what a killed one left is gone. A
-    target that does not exist yet surely has to be written, so its pristine files are laid out by
-    a second thread while the patches are planned: the two take about as long.
+
+class Workplace:
+    """The folder `.NAME.vpatch` beside `target`, in which its next state is made.
+
+    It is vpatch's own; nothing beside it is ever removed. While it is open no other vpatch works on
+    the target, and what a killed one left is gone. A target that does not exist yet surely has to
+    be written, so its pristine files are laid out by a second thread while the patches are planned:
+    the two take about as long.
     """
 
     def __init__(self, target: Path, tree: CachedTree, progress: Progress) -> None:
         self.target = target
         self._tree = tree
         self._progress = progress
-        self._staging = target.parent / f".{target.name}.new-{os.getpid()}"
-        self._aside = target.parent / f".{target.name}.old"
+        self._room = target.parent / f".{target.name}.vpatch"
+        self._staging = self._room / f"{_NEW}{os.getpid()}"
+        self.aside = self._room / _OLD
         self._stack = ExitStack()
         self._base = (target, "")
         self._ahead: Future[None] | None = None
 
     def __enter__(self) -> Self:
         with writing(self.target), ExitStack() as stack:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
+            self._check_room()
             stack.enter_context(
                 wait_for_lock(
-                    self.target.parent / f".{self.target.name}.lock",
+                    self._room / _LOCK,
                     exclusive=True,
                     on_wait=lambda: self._progress.note(
                         f"waiting for another vpatch that works on {self.target}"
@@ -78,6 +88,11 @@ class Workplace:
     ) -> None:
         self._stack.close()
 
+    @property
+    def carried(self) -> frozenset[str]:
+        """Ids of the patches that the source tree carries already."""
+        return self._tree.carried
+
     def pristine(self) -> tuple[Path, str]:
         """A checkout of the pristine tree, and its one commit."""
         if self._ahead is None:
@@ -88,21 +103,31 @@ class Workplace:
         return self._staging, self._base[1]
 
     def put_in_place(self) -> None:
-        put_in_place(self._staging, self.target, self._aside)
+        put_in_place(self._staging, self.target, self.aside)
 
     def take_back(self) -> None:
         """Undo `put_in_place`."""
-        if self._aside.exists():
-            put_in_place(self._aside, self.target, self._staging)
+        if self.aside.exists():
+            put_in_place(self.aside, self.target, self._staging)
         else:
             self.target.rename(self._staging)
+
+    def _check_room(self) -> None:
+        names = {path.name for path in self._room.iterdir()} if self._room.is_dir() else set()
+        foreign = sorted(n for n in names if n not in {_LOCK, _OLD} and not n.startswith(_NEW))
+        if foreign or (names and _LOCK not in names):
+            raise WrongTargetError(
+                "vpatch works in this folder, and it holds what vpatch did not put there",
+                where=str(self._room),
+                todo="move it away, or write elsewhere with --to",
+            )
 
     def _create(self) -> None:
         git.create_checkout(self._staging, *self._base, [LOCK_FILE])
 
     def _clean(self) -> None:
-        restore(self.target, self._aside)
-        for leftover in self.target.parent.glob(f".{glob.escape(self.target.name)}.new-*"):
+        restore(self.target, self.aside)
+        for leftover in self._room.glob(f"{_NEW}*"):
             # A git that outlives the vpatch that was killed may still write there; what it leaves
             # is removed by the next run.
             remove(leftover)

@@ -4,22 +4,22 @@ import gc
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from tests.index_server import Index, serve
 from tests.projects import LARGE, NAME_PROJ, SLOW_MODE, VERSION, archive, snapshot, write_patch
+from vpatch import library
 from vpatch.cli import main
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 TIMEOUT = 60
 
 
@@ -95,7 +95,8 @@ class Project:
         kept = {f"cache/{path}": what for path, what in snapshot(self.cache).items()}
         # What an index answered, and lock files, come and go.
         skipped = ("cache/index", "cache/locks")
-        locks = {path for path in found if path.endswith(f"/.vllm-{VERSION}.lock")}
+        room = f"/.vllm-{VERSION}.vpatch"
+        locks = {path for path in found if path.endswith((room, f"{room}/lock"))}
         return {path: what for path, what in found.items() if path not in locks} | {
             path: what for path, what in kept.items() if not path.startswith(skipped)
         }
@@ -109,8 +110,6 @@ def _run_here(project, args, cwd=None):
         chdir(cwd or project.folder),
         mock.patch.dict(os.environ, project.env),
         mock.patch.object(sys, "argv", ["vpatch", *map(str, args)]),
-        # The command line ends its process at once; this one goes on.
-        mock.patch.object(os, "_exit", side_effect=SystemExit),
         pytest.raises(SystemExit) as end,
     ):
         main()
@@ -127,11 +126,25 @@ def index():
         yield served
 
 
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """A vpatch whose library has two patches, however many the real one comes to have."""
+    folder = tmp_path_factory.mktemp("site")
+    ignore = shutil.ignore_patterns("__pycache__")
+    for path in ("vpatch", "patches/mtp-proj-prefix", "patches/cpu-spec-decode-fp64-gumbel"):
+        shutil.copytree(ROOT / path, folder / path, ignore=ignore)
+    (folder / "recipes").mkdir()
+    shutil.copy(ROOT / "recipes" / "vllm-0.23.yaml", folder / "recipes")
+    return folder
+
+
 @pytest.fixture
-def empty(isolated, index):
+def empty(isolated, index, site, monkeypatch):
     """A project without patches of its own."""
     folder = isolated / "project"
     folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", f"{site}:{ROOT}")
+    monkeypatch.setattr(library, "__file__", str(site / "vpatch" / "library.py"))
     env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": "5", "PIP_RETRIES": "0"}
     return Project(folder, index, isolated / "cache", env)
 

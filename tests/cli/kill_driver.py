@@ -63,15 +63,12 @@ def _run(args, *, kill_at=None, log=None):
     sys.addaudithook(hook)
     from vpatch.cli import main
 
-    leave = os._exit
-
-    def leaving(code):
+    try:
+        main()
+    except SystemExit as end:
         # The number of steps, for who counts them.
         Path(f"{log}.steps").write_text(str(steps), encoding="ascii")
-        leave(code)
-
-    os._exit = leaving
-    main()
+        os._exit(end.code)
 
 
 def _contents(target):

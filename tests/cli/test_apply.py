@@ -73,7 +73,7 @@ def test_apply_by_a_recipe(project):
     assert run.out.splitlines()[0].endswith("  recipe mine")
     assert (project.target / LLAMA).read_bytes() == FILES[LLAMA]
     again = project.run("apply", "--recipe", "recipes/mine.yaml", "--to", "other", "--json")
-    assert again.json[0]["recipe"] == "recipes/mine.yaml"
+    assert again.json[0]["recipe"] == "mine"
 
 
 def test_apply_says_which_of_your_patches_a_recipe_leaves_out(project):
@@ -157,3 +157,19 @@ def test_apply_used_wrongly(project, args, message):
         (error,) = project.run("apply", *args, "--json", code=2).json["errors"]
         assert set(error) == {"what", "where", "next"}
         assert error["next"]
+
+
+@pytest.mark.parametrize("how", ["by name", "by a recipe"])
+def test_a_patch_that_was_asked_for_and_is_missed_stops(project, how):
+    """It claims to be needed, and finds nothing that it is about."""
+    project.patch("a-lost", NO_SUCH, concerns="text: nowhere")
+    if how == "by name":
+        run = project.apply("--patch", "a-lost", code=1)
+    else:
+        folder = project.folder / "recipes"
+        folder.mkdir()
+        (folder / "r.yaml").write_text(f"vllm: {VERSION}\npatches: [a-lost]\n")
+        run = project.run("apply", "--recipe", "r", code=1)
+    assert "declared that it is needed" in run.out
+    assert "nothing was written: 1 patch cannot be applied" in run.err
+    assert not project.target.exists()

@@ -78,7 +78,10 @@ CHANGES = {
     delete: [f"{LLAMA}: is missing in the checkout", f"changed or new: {LLAMA}"],
     add: ["changed or new: mine.py"],
     commit: ["commits of yours: refs/heads/vpatch is at "],
-    modify_and_hide: [f"{LLAMA}: has other contents in the checkout than in the lock"],
+    modify_and_hide: [
+        f"{LLAMA}: has other contents in the checkout than in the lock",
+        f"hidden from git: {LLAMA}",
+    ],
 }
 
 

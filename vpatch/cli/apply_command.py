@@ -73,13 +73,23 @@ def command(
         for job in asked:
             tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
             where = _real(target or CHECKOUTS / tree.pin.label)
+            if tree.pin.kind != "pypi" and Path(tree.pin.origin).resolve() == where.resolve():
+                raise UsageError(
+                    "the source is the checkout that is to be written",
+                    where=str(where),
+                    todo="write elsewhere with --to",
+                )
             workplace = stack.enter_context(Workplace(where, tree, session.progress))
             made = plan(job.patches, tree)
             orders.append(Order(made, job.recipe, workplace))
             if not as_json:
                 render.print_pin(made.pin, _chosen(job, only))
                 render.print_decisions(made.decisions)
-        stopping = [d for order in orders for d in order.plan.stopping]
+        stopping = [
+            decision
+            for order in orders
+            for decision in order.plan.stopping(asked_for=bool(order.recipe or only))
+        ]
         applied = [] if stopping else apply(orders, force=force, progress=session.progress)
     if as_json:
         render.print_json([_as_json(order.plan, order.recipe, applied) for order in orders])

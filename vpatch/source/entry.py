@@ -184,9 +184,10 @@ def _carried(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
     if record is None:
         return frozenset()
     try:
-        patches = json.loads(_read_verified(folder, record))["patches"]
-        return frozenset(str(patch["id"]) for patch in patches)
-    except (ValueError, KeyError, TypeError) as error:
+        lock = json.loads(_read_verified(folder, record))
+        earlier = (str(patch) for patch in lock.get("carried", ()))
+        return frozenset([*(str(patch["id"]) for patch in lock["patches"]), *earlier])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise VpatchError(
             "the tree's vpatch.lock cannot be read, so the patches it carries are not known",
             where=f"{folder.name}: vpatch.lock",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch import git
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.source import folder, index, manifest
 from vpatch.source.archive import read_archive
 from vpatch.source.cache import Cache, CacheError
@@ -181,6 +181,12 @@ def _open_folder(
     spec: FolderSpec, cache: Cache, progress: Progress, expected: str | None
 ) -> CachedTree:
     source = Path(spec.path).expanduser()
+    if not source.is_dir():
+        raise UsageError(
+            "there is no such folder",
+            where=spec.path,
+            todo="go to the folder from which it was named, or give its path",
+        )
     task = progress.start(f"Reading {spec.path}")
     records = folder.scan(source)
     task.done()
