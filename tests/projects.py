@@ -119,6 +119,7 @@ def names_in(folder):
     rooms = [path for path in folder.iterdir() if path.suffix == ".vpatch" and path.is_dir()]
     left = [f"{room.name}/{path.name}" for room in rooms for path in room.iterdir()]
     names = [path.name for path in folder.iterdir() if path not in rooms]
+    names = [name for name in names if name != ".gitignore"]
     return sorted(names + [name for name in left if not name.endswith("/lock")])
 
 

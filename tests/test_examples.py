@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import compileall
+import shutil
+from pathlib import Path
+
 import pytest
 
 from tests.projects import ENGINE, FILES, LLAMA, NAME_PROJ, NAMED, write_patch, write_tree
@@ -104,3 +108,11 @@ def test_an_example_without_before(folder):
     (folder / "examples" / "needed-a" / "after").mkdir(parents=True)
     with pytest.raises(UsageError, match="has no folder before"):
         run(folder)
+
+
+def test_bytecode_that_pip_made_is_no_part_of_an_example(tmp_path):
+    """An installed library's .py files are compiled, those of the examples too."""
+    library = Path(__file__).parents[1] / "patches"
+    folder = shutil.copytree(library / "mtp-proj-prefix", tmp_path / "mtp-proj-prefix")
+    assert compileall.compile_dir(folder, quiet=1)
+    assert not [r for r in run_examples(load_patch(folder)) if r.failures]

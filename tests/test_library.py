@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,10 @@ def test_the_order_of_places(project, tmp_path):
         "mtp-proj-prefix": (current,),
     }.items():
         for folder in folders:
-            write_patch(folder, patch_id, NAME_PROJ)
+            write_patch(folder, patch_id, NAME_PROJ, more=f"risks: {folder.name}")
     recipe(project / "setr", "one.yaml")
-    recipe(project / "recipes", "one.yaml")
+    with recipe(project / "recipes", "one.yaml").open("a") as file:
+        file.write("why: another\n")
     library = find_library(project, [option])
     assert library.patches["everywhere"] == option / "everywhere"
     assert library.patches["set-too"] == configured / "set-too"
@@ -59,6 +61,14 @@ def test_the_order_of_places(project, tmp_path):
         f"{project / 'setr' / 'one.yaml'} hides {project / 'recipes' / 'one.yaml'}",
     }
     assert library.own == {"everywhere", "set-too", "mtp-proj-prefix"}
+
+
+def test_a_copy_hides_nothing(project):
+    """As in vpatch's own checkout, where an installed vpatch finds its library a second time."""
+    for name in ("mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel"):
+        shutil.copytree(ROOT / "patches" / name, project / "patches" / name)
+    shutil.copy(ROOT / "recipes" / "vllm-0.23.yaml", project / "recipes")
+    assert find_library(project).notes == ()
 
 
 def test_a_folder_named_twice_hides_nothing(project):

@@ -87,7 +87,8 @@ def _tree(patch: Patch, files: dict[str, bytes]) -> MemoryTree:
 def _files(folder: Path) -> dict[str, bytes]:
     if not folder.is_dir():
         raise UsageError(f"the example has no folder {folder.name}", where=str(folder.parent))
-    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    # pip compiles the .py files of the library that it installs, examples included.
+    paths = (p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix != ".pyc")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 

@@ -86,14 +86,20 @@ def find_library(
         merged: dict[str, Path] = {}
         for root, is_named in roots:
             for name, path in scan(root, is_named=is_named):
-                if name in merged:
-                    notes.append(f"{merged[name]} hides {path}")
-                else:
+                if name not in merged:
                     merged[name] = path
+                elif _content(merged[name]) != _content(path):
+                    notes.append(f"{merged[name]} hides {path}")
         found.append(merged)
     theirs = _installed("patches")
     own = frozenset(name for name, path in found[0].items() if path.parent != theirs)
     return Library(found[0], found[1], own, tuple(notes))
+
+
+def _content(path: Path) -> dict[str, bytes]:
+    """What a patch's folder or a recipe's file holds, to tell a copy from something else."""
+    files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+    return {str(p.relative_to(path)): p.read_bytes() for p in files if p.suffix != ".pyc"}
 
 
 def _installed(kind: str) -> Path:

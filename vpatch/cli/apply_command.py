@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,11 @@ from vpatch.cli.session import (
 from vpatch.errors import ExitCode, UsageError
 from vpatch.plan import plan
 from vpatch.source.tree import LOCK_FILE
-from vpatch.workplace import Workplace
+from vpatch.workplace import Workplace, writing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from vpatch.outcome import Plan
 
 
@@ -59,50 +62,52 @@ def command(
     session = Session(patches, recipes, offline)
     asked = jobs.resolve(request_from(vllm, recipe, trees, only), session.library)
     if asked[0].recipe and not recipe:
-        taken = {patch.id for job in asked for patch in job.patches}
-        for left in sorted(session.library.own - taken):
-            session.progress.note(
-                f"the recipe {asked[0].recipe} does not take {left}, one of yours"
-            )
+        _tell_of_patches_left(session, asked)
     if target is not None and len(asked) > 1:
         raise UsageError(
             "--to names one folder, and there are several trees", todo="apply them one by one"
         )
     with ExitStack() as stack:
-        orders = []
-        for job in asked:
-            tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
-            where = _real(target or CHECKOUTS / tree.pin.label)
-            if tree.pin.kind != "pypi" and Path(tree.pin.origin).resolve() == where.resolve():
-                raise UsageError(
-                    "the source is the checkout that is to be written",
-                    where=str(where),
-                    todo="write elsewhere with --to",
-                )
-            workplace = stack.enter_context(Workplace(where, tree, session.progress))
-            made = plan(job.patches, tree)
-            orders.append(Order(made, job.recipe, workplace))
-            if not as_json:
-                render.print_pin(made.pin, _chosen(job, only))
-                render.print_decisions(made.decisions)
-        stopping = [
-            decision
-            for order in orders
-            for decision in order.plan.stopping(asked_for=bool(order.recipe or only))
-        ]
+        orders = [_order(job, target, session, stack) for job in asked]
+        if not as_json:
+            for order in orders:
+                render.print_pin(order.plan.pin, _chosen(order, only))
+                render.print_decisions(order.plan.decisions)
+        asked_for = bool(asked[0].recipe or only)
+        stopping = [d for order in orders for d in order.plan.stopping(asked_for=asked_for)]
         applied = [] if stopping else apply(orders, force=force, progress=session.progress)
     if as_json:
         render.print_json([_as_json(order.plan, order.recipe, applied) for order in orders])
     elif stopping:
-        click.echo(
-            f"nothing was written: {render.counted(len(stopping), 'patch')} cannot be applied",
-            err=True,
-        )
-        click.echo(f"  next: vpatch status --why {stopping[0].patch.id} ...", err=True)
+        count = render.counted(len(stopping), "patch")
+        click.echo(f"nothing was written: {count} cannot be applied", err=True)
+        which = " ".join(_source_options(vllm, recipe, trees))
+        click.echo(f"  next: vpatch status {which} --why {stopping[0].patch.id}", err=True)
     for one in applied:
         if not as_json:
             _print(one)
     return ExitCode.FINDINGS if stopping else ExitCode.CLEAN
+
+
+def _tell_of_patches_left(session: Session, asked: list[jobs.Job]) -> None:
+    taken = {patch.id for job in asked for patch in job.patches}
+    for left in sorted(session.library.own - taken):
+        session.progress.note(f"the recipe {asked[0].recipe} does not take {left}, one of yours")
+
+
+def _order(job: jobs.Job, target: Path | None, session: Session, stack: ExitStack) -> Order:
+    tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
+    if target is None:
+        _hide_from_git(CHECKOUTS)
+    where = _real(target or CHECKOUTS / tree.pin.label)
+    if tree.pin.kind != "pypi" and Path(tree.pin.origin).resolve() == where.resolve():
+        raise UsageError(
+            "the source is the checkout that is to be written",
+            where=str(where),
+            todo="write elsewhere with --to",
+        )
+    workplace = stack.enter_context(Workplace(where, tree, session.progress))
+    return Order(plan(job.patches, tree), job.recipe, workplace)
 
 
 def _real(target: Path) -> Path:
@@ -110,9 +115,25 @@ def _real(target: Path) -> Path:
     return target.resolve() if target.is_symlink() or target.name in {"", ".."} else target
 
 
-def _chosen(job: jobs.Job, only: tuple[str, ...]) -> str:
-    if job.recipe:
-        return f"recipe {job.recipe}"
+def _hide_from_git(checkouts: Path) -> None:
+    """Keep checkouts out of the repository that they may lie in, as virtual environments do."""
+    if not checkouts.exists():
+        with writing(checkouts):
+            checkouts.mkdir()
+            (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
+
+
+def _source_options(vllm: str | None, recipe: str | None, trees: tuple[str, ...]) -> Iterator[str]:
+    if vllm:
+        yield f"--vllm {shlex.quote(vllm)}"
+    if recipe:
+        yield f"--recipe {shlex.quote(recipe)}"
+    yield from (f"--tree {shlex.quote(tree)}" for tree in trees)
+
+
+def _chosen(order: Order, only: tuple[str, ...]) -> str:
+    if order.recipe:
+        return f"recipe {order.recipe}"
     return "" if only else "no recipe: every patch that it needs"
 
 

@@ -46,6 +46,7 @@ def command(
     path, lock = find_lock(vllm, target, lock_file)
     with planned_again(session, lock) as (_, made):
         found = list(drift(lock, made))
+    drifted = bool(found)
     checkout = target if lock_file is not None else path.parent
     if checkout is not None:
         found += damage(lock, checkout)
@@ -55,7 +56,12 @@ def command(
         click.echo(f"{path}: {render.counted(len(found), 'difference')}")
         for line in found:
             click.echo(f"  {line}")
-        click.echo("  next: vpatch apply --force makes it anew; vpatch diff shows the patches")
+        if drifted:
+            click.echo(
+                "  next: vpatch apply makes checkout and lock of the patches as they are now"
+            )
+        else:
+            click.echo("  next: save what is yours in the checkout, then vpatch apply --force")
     else:
         count = render.counted(len(lock.patches), "patch")
         files = render.counted(len(lock.files), "file")

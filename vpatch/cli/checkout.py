@@ -48,7 +48,7 @@ def _only_checkout(version: str | None) -> Path:
             todo="run vpatch apply first, or name its folder with --to",
         )
     names = ", ".join(str(path) for path in found)
-    raise UsageError(f"there are several checkouts: {names}", todo="name one with --to")
+    raise UsageError(f"there are several checkouts: {names}", todo="name one with --vllm or --to")
 
 
 @contextmanager
