@@ -18,7 +18,7 @@ D = {"find": "def f(...): ...", "add-keyword": {"k": "None"}}
         ("f(a, )\n", "f(a, k=1, )\n"),
         ("f(a,b)\n", "f(a,b,k=1)\n"),
         ("f( a )\n", "f( a, k=1 )\n"),
-        ("f(*a, **b)\n", "f(*a, **b, k=1)\n"),
+        ("f(*a, b=2)\n", "f(*a, b=2, k=1)\n"),
         ("f(\n    a,\n    b,\n)\n", "f(\n    a,\n    b,\n    k=1,\n)\n"),
         ("f(\n    a,\n    b\n)\n", "f(\n    a,\n    b,\n    k=1\n)\n"),
         ("f(\n    a,\n)\n", "f(\n    a,\n    k=1,\n)\n"),
@@ -76,6 +76,15 @@ def test_call_that_has_the_keyword_is_done(source):
 @pytest.mark.parametrize("source", ["def f(k): pass\n", "def f(*, k: int = 1): pass\n"])
 def test_def_that_has_the_parameter_is_done(source):
     assert edited(D, source) == source
+
+
+def test_call_whose_star_arguments_may_hold_the_keyword():
+    result = run(K, "f(a, **b)\n")
+    assert result.mismatch == "vllm/m.py: has ** arguments that may hold k"
+    assert result.view.changed == {}
+    edit = {"find": "f(...)", "add-keyword": {"k": "1", "m": "2"}}
+    assert "may hold m" in run(edit, "f(k=0, **b)\n").mismatch
+    assert edited(K, "f(k=2, **b)\n") == "f(k=2, **b)\n"
 
 
 def test_half_of_the_keywords():

@@ -80,10 +80,99 @@ def test_code_that_is_there_elsewhere_is_not():
     assert result.todo
 
 
+@pytest.mark.parametrize(
+    ("edit", "before", "after"),
+    [
+        (
+            {"insert": "sync()", "after": "copy(x)"},
+            "sync()\ncopy(x)\nread(x)\n",
+            "sync()\ncopy(x)\nsync()\nread(x)\n",
+        ),
+        (
+            {"insert": "z()", "after": "a()"},
+            "a()\nb()\nz()\n",
+            "a()\nz()\nb()\nz()\n",
+        ),
+        (
+            {"insert": "z()", "before": "a()"},
+            "z()\nb()\na()\nz()\n",
+            "z()\nb()\nz()\na()\nz()\n",
+        ),
+        (
+            {"insert": "z()", "at-start-of": "def f(): ..."},
+            "def f():\n    'Doc.'\n    a()\n    z()\n",
+            "def f():\n    'Doc.'\n    z()\n    a()\n    z()\n",
+        ),
+        (
+            {"insert": "z()", "at-end-of": "def f(): ..."},
+            "def f():\n    z()\n    a()\n",
+            "def f():\n    z()\n    a()\n    z()\n",
+        ),
+        (
+            {"insert": "y()\nz()", "after": "a()"},
+            "a()\ny()\n",
+            "a()\ny()\nz()\ny()\n",
+        ),
+    ],
+)
+def test_code_that_is_elsewhere_in_the_block_is_not_there(edit, before, after):
+    assert edited(edit, before) == after
+
+
+@pytest.mark.parametrize(
+    ("edit", "source"),
+    [
+        ({"insert": "y()\nz()", "after": "a()"}, "a()\ny()\nz()\n"),
+        ({"insert": "y()\nz()", "before": "a()"}, "b()\ny()\nz()\na()\n"),
+        ({"insert": "z()", "at-end-of": "def f(): ..."}, "def f():\n    a()\n    z()\n"),
+        ({"insert": "z()", "at-start-of": "def f(): ..."}, "def f():\n    'Doc.'\n    z()\n"),
+        # What is inserted may stand there on a line with others.
+        ({"insert": "z()", "after": "a()"}, "a()\nz(); b()\n"),
+        ({"insert": "y()\nz()", "before": "a()"}, "b(); y(); z()\na()\n"),
+    ],
+)
+def test_code_beside_the_anchor_is_done(edit, source):
+    assert edited(edit, source) == source
+
+
+def test_equal_definition_elsewhere_is_a_problem():
+    edit = {"insert": "def g(): pass", "after": "def f(): ..."}
+    result = run(edit, "def g(): pass\nx = 1\ndef f(): pass\n")
+    assert "another definition of g is already there" in result.mismatch
+
+
+@pytest.mark.parametrize("position", ["before", "after"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "use(x); b()\n",
+        "b(); use(x)\n",
+        "if y: use(x)\n",
+        "if y: b(); use(x)\n",
+        "for i in y: pass\nelse: use(x)\n",
+        "def f(): use(x)\n",
+    ],
+)
+def test_anchor_that_shares_its_line(position, source):
+    result = run({"insert": "z()", position: "use(x)"}, source)
+    assert result.mismatch == "vllm/m.py: shares its line with other statements"
+    assert [found.node is not None for found in result.found] == [True]
+
+
+def test_each_anchor_of_a_line_counts():
+    result = run({"insert": "z($x)", "after": "use($x)"}, "use(1); use(2)\nif y: use(3)\nuse(4)\n")
+    assert sorted(found.bindings["x"] for found in result.found) == ["1", "2", "3", "4"]
+
+
+def test_anchor_with_a_semicolon_alone():
+    assert edited({"insert": "z()", "after": "a()"}, "a();\nb()\n") == "a();\nz()\nb()\n"
+
+
 def test_each_anchor_of_a_block_gets_its_own():
     edit = {"insert": "z()", "after": "a()", "expect": 2}
     assert edited(edit, "a()\nb\na()\n") == "a()\nz()\nb\na()\nz()\n"
     assert edited(edit, "a()\nz()\nb\na()\n") == "a()\nz()\nb\na()\nz()\n"
+    assert edited(edit, "a()\na()\nz()\n") == "a()\nz()\na()\nz()\n"
     edit = {"insert": "z()", "before": "a()", "expect": 2}
     assert edited(edit, "a()\nb\na()\n") == "z()\na()\nb\nz()\na()\n"
     assert edited(edit, "a()\nz()\na()\n") == "z()\na()\nz()\na()\n"
@@ -134,6 +223,7 @@ def test_snippet_from_a_file(tmp_path):
     [
         ({"insert": "z()", "at-start-of": "f($x)"}, "only a def, class or other block has a start"),
         ({"insert": "z($y)", "after": "f($x)"}, r"\$y stands in the new code"),
+        ({"insert": "# why", "after": "f($x)"}, "no statement to insert"),
         ({"insert": "z(", "after": "f($x)"}, "not Python"),
     ],
 )

@@ -32,6 +32,20 @@ def test_body_that_is_there_is_done():
     assert edited(EDIT, source) == source
 
 
+def test_prefix_of_a_formatted_string_is_code():
+    edit = {**EDIT, "replace-body": 'return rf"\\d{x}"', "having": "return $_"}
+    assert edited(edit, 'def f():\n    return f"\\d{x}"\n') == 'def f():\n    return rf"\\d{x}"\n'
+    source = 'def f():\n    return FR"\\d{x}"\n'
+    assert edited(edit, source) == source
+
+
+def test_name_alone_in_having_is_no_keyword():
+    edit = {**EDIT, "having": "n"}
+    result = run(edit, "def f():\n    return a.n(n=1)\n")
+    assert result.mismatch == "vllm/m.py: its body has no n"
+    assert edited(edit, "def f():\n    return n\n") == "def f():\n    return 2\n"
+
+
 def test_body_that_the_patch_was_not_written_against():
     result = run(EDIT, "def f():\n    return 3\n")
     assert result.mismatch == "vllm/m.py: its body has no return 1"

@@ -149,15 +149,97 @@ def test_a_comment_is_never_dropped_where_its_twin_stays():
     assert "would drop the comment '# x'" in result.mismatch
 
 
+@pytest.mark.parametrize(
+    ("find", "new"),
+    [
+        # In the pattern alone: what it stands for would be dropped.
+        ("foo($a, ...)", "bar($a)"),
+        ("if $c: ...", "if not $c: pass"),
+        ("def f(...): ...", "def g(): return 1"),
+        ("f(g(...))", "f(h())"),
+        ("x = f(...)", "x = 1"),
+        # In the new code alone: it would be written.
+        ("foo($a)", "bar($a, ...)"),
+        ("x = 1", "x = Field(...)"),
+        ("def f(...): ...", "@d(...)\ndef f(...): ..."),
+        ("def f(): return 1", "def g(): ..."),
+        # Elsewhere, or in something else.
+        ("def f(...): ...", "class f: ..."),
+        ("f(..., a)", "f(a, ...)"),
+        ("f(a, ...)", "f(a, ..., b)"),
+        ("f(...) + a", "f(...) - a"),
+    ],
+)
+def test_a_gap_on_one_side_is_refused(find, new):
+    with pytest.raises(PatternError, match="stands for would be lost"):
+        edits_of(rewrite(find, new))
+
+
 def test_what_a_gap_stands_for_is_never_dropped():
-    result = run(rewrite("def f(...): ...", "class f: ..."), "def f(a):\n    return a\n")
+    result = run(rewrite("class C: ...", "class C(B): ..."), "class C(A):\n    x = 1\n")
     assert "keep what ... stands for" in result.mismatch
-    result = run(rewrite("f(..., a)", "f(a, ...)"), "f(1, 2, a)\n")
-    assert "keep what ... stands for" in result.mismatch
+
+
+def test_gap_in_a_body_on_a_line_of_its_own():
+    edit = rewrite("def f(...): ...", "@d\ndef f(...):\n    ...")
+    assert edited(edit, "def f(a):\n    return a\n") == "@d\ndef f(a):\n    return a\n"
 
 
 def test_an_ellipsis_that_is_code():
-    assert edited(rewrite("x = 1", "x = Field(...)"), "x = 1\n") == "x = Field(...)\n"
+    assert edited(rewrite("x = 1", "x = F(d=...)"), "x = 1\n") == "x = F(d=...)\n"
+
+
+def test_code_that_still_matches_the_old_is_not_done():
+    edit = rewrite("foo(..., old=$k)", "foo(..., new=$k)")
+    result = run(edit, "foo(1, new=2, old=3)\n")
+    assert (result.mismatch, result.todo) == (None, True)
+    assert edited(edit, "foo(1, new=2)\n") == "foo(1, new=2)\n"
+
+
+def test_code_that_the_rewrite_leaves_as_it_is_is_done():
+    assert not run(rewrite("1 + $x", "$x + 1"), "1 + 1\n").todo
+
+
+def test_new_code_that_always_matches_the_old_is_done():
+    edit = rewrite("f($x)", "f(g($x))", expect=2)
+    assert edited(edit, "f(1)\nf(g(2))\n") == "f(g(1))\nf(g(2))\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("import n\nfrom a import n\nfrom n import b as n\nn\n", None),
+        ("def n(n, a=1): pass\nclass n: pass\nn\n", None),
+        ("a.n(n=1).n\nn\n", None),
+        ("def f():\n    global n\nn\n", None),
+        ("try: pass\nexcept E as n: pass\nn\n", None),
+        ("match a:\n    case [n, *n]: pass\nn\n", None),
+        ("x = n\n", "x = m\n"),
+        ("n = 1\n", "m = 1\n"),
+        ("f(k=n.a)\n", "f(k=m.a)\n"),
+        ("with a as n: pass\n", "with a as m: pass\n"),
+        ("@n\ndef f(): pass\n", "@m\ndef f(): pass\n"),
+    ],
+)
+def test_a_name_alone_is_an_expression_or_a_target(before, after):
+    made = edited(rewrite("n", "m"), before)
+    assert made == (after or before.removesuffix("n\n") + "m\n")
+
+
+def test_a_name_that_is_no_expression_is_not_done():
+    assert edited(rewrite("a.n", "n"), "import n\nf(n=a.n)\n") == "import n\nf(n=n)\n"
+
+
+def test_within_is_the_body_alone():
+    edit = rewrite("f($x)", "g($x)", within="m")
+    before = "@f(1)\ndef m(a=f(2), b: f(3) = 1) -> f(4):\n    f(5)\n"
+    assert edited(edit, before) == before.replace("f(5)", "g(5)")
+    edit = rewrite("f($x)", "g($x)", within="C")
+    before = "@f(1)\nclass C(f(2)):\n    x = f(3)\n"
+    assert edited(edit, before) == before.replace("f(3)", "g(3)")
+    # Done places too.
+    edit = rewrite("def m(): ...", "def n(): ...", within="n")
+    assert run(edit, "def n(): pass\n").mismatch == "expected 1, found 0"
 
 
 def test_nothing_is_looked_for_in_new_code():

@@ -50,3 +50,62 @@ def test_two_where_one_was_declared():
 def test_value_is_plain_code():
     with pytest.raises(PatternError, match=r"\$x stands in the new code"):
         edits_of(put("X", "$x"))
+
+
+@pytest.mark.parametrize(
+    ("binding", "said"),
+    [
+        ("X, Y = 1, 2", "X, Y = 1, 2"),
+        ("[Y, (*X, Z)] = a", "[Y, (*X, Z)] = a"),
+        ("Y = X = 1", "Y = X = 1"),
+        ("X += 0", "X += 0"),
+        ("if (X := 5): pass", "(X := 5)"),
+        ("y = [(X := i) for i in a]", "(X := i)"),
+        ("def f(a=(X := 5)): pass", "(X := 5)"),
+        ("for X in a: pass", "for X in a: pass"),
+        ("for i, X in a: pass", "for i, X in a: pass"),
+        ("with a as X: pass", "as X"),
+        ("with a as (Y, X): pass", "as (Y, X)"),
+        ("try: pass\nexcept E as X: pass", "as X"),
+        ("del X", "del X"),
+        ("del Y, X", "del Y, X"),
+        ("import X", "X"),
+        ("import X.y", "X.y"),
+        ("import a as X", "as X"),
+        ("from a import X", "X"),
+        ("from a import b as X", "as X"),
+        ("def X(): pass", "def X(): pass"),
+        ("class X: pass", "class X: pass"),
+        ("match a:\n    case {'k': X}: pass", "X"),
+    ],
+)
+def test_another_binding_is_a_problem(binding, said):
+    for source in (f"X = 1\n{binding}\n", f"{binding}\nX = 2\n"):
+        result = run(put("X"), source)
+        assert result.mismatch == f"vllm/m.py: its value may also come from {said}"
+        assert result.view.changed == {}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "def f():\n    X, Y = 1, 2\n    X += 1",
+        "class C:\n    from a import X",
+        "y = [X for X in a]",
+        "c.X += 1",
+        "X.a += 1",
+        "X[0] = 1",
+        "import a.X",
+        "import X as Y",
+        "X: int",
+        "f(X=2)",
+    ],
+)
+def test_binding_of_something_else(other):
+    assert edited(put("X"), f"X = 1\n{other}\n") == f"X = 2\n{other}\n"
+
+
+def test_import_of_the_variable_elsewhere_is_no_binding():
+    files = {"vllm/a.py": "X = 1\n", "vllm/b.py": "from vllm.a import X\n"}
+    result = run(put("X"), files)
+    assert (result.mismatch, set(result.view.changed)) == (None, {"vllm/a.py"})

@@ -29,6 +29,11 @@ rename to y
 """
 
 
+GIT = "diff --git a/x b/x\n"
+FILE = "--- a/x\n+++ b/x\n"
+HUNK = "@@ -1 +1 @@\n-a\n+b\n"
+
+
 def text(find, replace):
     return TextEdit(("*",), find, replace)
 
@@ -51,7 +56,13 @@ def lines_of(sites):
         (b"a -x", b"a", b"a\n", b"a\n", [(1, False)]),
         (b"x a", b"a", b"x a\n", b"a\n", [(1, True)]),
         # They overlap where they meet.
-        (b"ab", b"xa", b"xab", b"xxa", [(1, True)]),
+        (b"<b", b"x<", b"x<b", b"xx<", [(1, True)]),
+        # Not inside a longer word.
+        (b"ARG=1", b"ARG=2", b"ARG=20\n", b"ARG=20\n", []),
+        (b"ARG=1", b"ARG=2", b"ARG=10 ARG=1\n", b"ARG=10 ARG=2\n", [(1, True)]),
+        (b"ARG=1", b"ARG=2", b"MY_ARG=1", b"MY_ARG=1", []),
+        (b"ARG=1", b"ARG=2", b"ARG=1.5 -ARG=2", b"ARG=2.5 -ARG=2", [(1, True), (1, False)]),
+        (b"=1,", b"=2,", b"a=1,b", b"a=2,b", [(1, True)]),
         # Line ends.
         (b"a\nb\n", b"c\n", b"a\r\nb\r\n", b"c\r\n", [(1, True)]),
         (b"a\nb", b"a\n\nb", b"a\r\nb", b"a\r\n\r\nb", [(1, True)]),
@@ -141,6 +152,36 @@ def test_diff_of_a_last_line_without_newline(tmp_path):
     assert applied(tmp_path, diff, {"x": b"one\ntwo"}) == {"x": b"one\ntwo\n"}
 
 
+def test_diff_of_a_last_line_is_of_the_last_line(tmp_path):
+    mark = "\\ No newline at end of file\n"
+    diff = f"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n{mark}+2\n{mark}"
+    for data in (b"one\ntwo\n", b"one\ntwo three", b"one\n2 x\n"):
+        assert applied(tmp_path, diff, {"x": data}) == "expected 1, found 0"
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\r"])
+def test_diff_with_an_empty_line_of_context(tmp_path, blank):
+    diff = f"--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-a\n+b\n{blank}\n c"
+    end = "\r\n" if blank == "\r" else "\n"
+    before = f"a\n{end}c\n".encode()
+    assert applied(tmp_path, diff, {"x": before}) == {"x": b"b" + before[1:]}
+
+
+def test_diff_with_a_carriage_return_or_form_feed_inside_a_line(tmp_path):
+    diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\rb\x0cc\u2028d\n-e\n+f\n"
+    before = "a\rb\x0cc\u2028d\ne\n".encode()
+    assert applied(tmp_path, diff, {"x": before}) == {"x": before[:-2] + b"f\n"}
+
+
+def test_diff_as_git_writes_it(tmp_path):
+    diff = (
+        f"{GIT}index 12ab..34cd 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@ def f\n-a\n+b\n"
+        "diff --git a/y b/y\nnew file mode 100644\nindex 0000000..34cd\n"
+        "--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+c\n"
+    )
+    assert applied(tmp_path, diff, {"x": b"a\n"}) == {"x": b"b\n", "y": b"c\n"}
+
+
 def test_diff_with_crlf(tmp_path):
     diff = DIFF.replace("one\n", "one\r\n").replace("two\n", "two\r\n").replace("2\n", "2\r\n")
     diff = diff.replace(" three\n", " three\r\n")
@@ -165,11 +206,38 @@ def test_diff_of_several_hunks_and_a_new_file(tmp_path):
     ("diff", "message"),
     [
         ("", "holds no hunk"),
-        ("hello\n", "holds no hunk"),
+        ("hello\n", "line 1 is 'hello'"),
+        (f"From: me\n\n{FILE}{HUNK}", "line 1 is 'From: me'"),
+        (f"{FILE}{HUNK}@@ -9 +9 @\n-c\n+d\n", "line 6 is '@@ -9"),
+        (f"{FILE}{HUNK}@@ 9 @@\n-c\n+d\n", "line 6 is '@@ 9 @@'"),
+        (f"{FILE}{HUNK}-c\n+d\n", "line 6 is '-c'"),
+        (f"{FILE}{HUNK}-- a/y\n+++ b/y\n{HUNK}", "line 6 is '-- a/y'"),
+        (f"{FILE}{HUNK}--- a/y\n++ b/y\n{HUNK}", r"line 7 is '\+\+ b/y'"),
+        (f"{FILE}{HUNK}\n", "line 6 is ''"),
+        (f"{FILE}{HUNK}-- \n2.40\n", "line 6 is '-- '"),
+        (f"{FILE}@@ -1,2 +1,2 @@\n-a\n+b\n?c\n", r"line 6 is '\?c'"),
+        (f"{GIT}old mode 100644\nnew mode 100755\n", "line 2 is 'old mode 100644'"),
+        (f"{GIT}old mode 100644\nnew mode 100755\n{FILE}{HUNK}", "line 2 is 'old mode"),
+        (f"{GIT}new file mode 100755\n", "line 2 is 'new file mode 100755'"),
+        (f"{GIT}new file mode 100644\nindex 0..e\n", "ends before a hunk"),
+        (f"{GIT}new file mode 100644\nindex 0..e\n{GIT}{FILE}{HUNK}", "line 4 is 'diff"),
+        (f"{GIT}new file mode 100644\n{FILE}{HUNK}", r"line 4 is '\+\+\+ b/x'"),
+        (f"{GIT}index 0..e 120000\n{FILE}{HUNK}", "line 2 is 'index"),
+        (f"{GIT}--- a/y\n+++ b/x\n{HUNK}", r"line 3 is '\+\+\+ b/x'"),
+        (f"{GIT}Binary files a/x and b/x differ\n", "line 2 is 'Binary"),
+        (f"{GIT}{FILE}{HUNK}{GIT}GIT binary patch\n", "line 8 is 'GIT binary"),
+        (f"{FILE}{HUNK}--- a/y\n+++ b/y\n", "ends before a hunk"),
+        ("--- a/x\r\n+++ b/x\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n", "line 1 is"),
+        # Nothing to find the place by.
+        (f"{FILE}@@ -3,0 +4 @@\n+b\n", "nothing that it is found by"),
+        (f"{FILE}@@ -0,0 +1 @@\n+b\n", "nothing that it is found by"),
+        (f"{FILE}{HUNK}@@ -3 +3,0 @@\n-c\n", "nothing that it is found by"),
+        ("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n@@ -0,0 +2 @@\n+c\n", "is found by"),
         (b"\xff", "not a unified diff"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n a\n", "not a unified diff"),
         ("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "deletes, renames"),
-        (RENAME, "deletes, renames"),
+        (RENAME, "line 2 is 'rename from x'"),
+        ("--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", "deletes, renames"),
         ("--- a/../../x\n+++ b/../../x\n@@ -1 +1 @@\n-a\n+b\n", "leaves the tree"),
         ("--- /dev/null\n+++ /etc/x\n@@ -0,0 +1 @@\n+b\n", "leaves the tree"),
     ],
@@ -184,6 +252,11 @@ def test_parse_diff_says_where(tmp_path):
     with pytest.raises(UsageError) as caught:
         parse_diff(tmp_path / "x.diff")
     assert caught.value.where == str(tmp_path / "x.diff")
+
+
+def test_text_that_is_everywhere():
+    with pytest.raises(UsageError, match="no text to find"):
+        text(b"", b"x")
 
 
 def test_add_file(tmp_path):

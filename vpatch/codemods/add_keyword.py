@@ -24,8 +24,9 @@ _Item = TypeVar("_Item", cst.Arg, cst.Param)
 class AddKeyword:
     """Give each call (or `def`) that `find` matches the keywords that it lacks.
 
-    A call that already has a keyword, with whatever value, is left as it is. Where `find` is an
-    assignment or a return, the call is its value.
+    A call that already has a keyword, with whatever value, is left as it is; one that lacks it but
+    has `**` arguments is a problem, as they may hold it. Where `find` is an assignment or a return,
+    the call is its value.
     """
 
     find: Pattern
@@ -69,17 +70,20 @@ class _Transformer(SiteTransformer):
             call = _call_of(updated)
             if call is None:
                 return updated
-            new = _with_call(updated, self._arguments(call, match))
+            longer = self._arguments(call, match)
+            if longer is not call and any(arg.star == "**" for arg in call.args):
+                problem = f"has ** arguments that may hold {', '.join(self._missing(call))}"
+                self.add(original, todo=True, match=match, problem=problem)
+                return updated
+            new = _with_call(updated, longer)
         todo = not new.deep_equals(updated)
         self.add(original, todo=todo, match=match)
         return new if todo else updated
 
     def _arguments(self, call: cst.Call, match: Match) -> cst.Call:
-        present = {arg.keyword.value for arg in call.args if arg.keyword}
         args: Sequence[cst.Arg] = call.args
-        for name, value in self.spec.keywords.items():
-            if name in present:
-                continue
+        for name in self._missing(call):
+            value = self.spec.keywords[name]
             new = cst.Arg(
                 keyword=cst.Name(name),
                 value=fill(parse_expression(value), match.bindings),
@@ -87,6 +91,10 @@ class _Transformer(SiteTransformer):
             )
             args = append(args, new, call.whitespace_before_args, "whitespace_after_arg")
         return call if args is call.args else call.with_changes(args=args)
+
+    def _missing(self, call: cst.Call) -> list[str]:
+        present = {arg.keyword.value for arg in call.args if arg.keyword}
+        return [name for name in self.spec.keywords if name not in present]
 
     def _parameters(self, function: cst.FunctionDef, match: Match) -> cst.Parameters:
         parameters = function.params

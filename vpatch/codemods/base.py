@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import libcst as cst
 
 from vpatch.codemods.match import Match, canonical
+from vpatch.codemods.names import identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +58,10 @@ class PythonEdit(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a module an edit may look: inside a qualified name, with limits on metavariables."""
+    """Where in a module an edit may look: inside a qualified name, with limits on metavariables.
+
+    Inside a function or a class is its body: neither its decorators nor its defaults.
+    """
 
     within: str | None = None
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -95,9 +99,13 @@ class SiteTransformer(cst.CSTTransformer):
     A subclass overrides `edit`, and narrows `kinds` to the nodes that it wants to see. It hooks
     into on_visit/on_leave and not into one method for each kind of node, as libcst's look-up by
     name costs more than the work itself on files of vLLM's size.
+
+    Among its `kinds`, cst.Name stands for names in expressions and as targets. The names of
+    attributes, keywords, parameters, definitions and imports are hidden unless `sees_identifiers`.
     """
 
     kinds: tuple[type[cst.CSTNode], ...] = ()
+    sees_identifiers = False
 
     def __init__(self, place: Place) -> None:
         super().__init__()
@@ -105,10 +113,15 @@ class SiteTransformer(cst.CSTTransformer):
         self.scope: list[str] = []
         self.sites: list[Site] = []
         within_statements = any(issubclass(kind, cst.BaseExpression) for kind in self.kinds)
+        self._bodies: dict[int, str] = {}
+        self._skips_identifiers = cst.Name in self.kinds and not self.sees_identifiers
+        self._skipped: set[int] = set()
         self._closed = _TRIVIA if within_statements else _TRIVIA + _STATEMENT_PARTS
 
     def run(self, module: cst.Module) -> Outcome:
         self.sites = []
+        self._bodies.clear()
+        self._skipped.clear()
         return Outcome(module.visit(self), tuple(self.sites))
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
@@ -133,19 +146,25 @@ class SiteTransformer(cst.CSTTransformer):
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, (cst.ClassDef, cst.FunctionDef)):
-            self.scope.append(node.name.value)
+            self._bodies[id(node.body)] = node.name.value
+        elif id(node) in self._bodies:
+            self.scope.append(self._bodies[id(node)])
+        elif id(node) in self._skipped:
+            return False
         elif isinstance(node, self._closed):
             # A small statement may be a place itself.
             if isinstance(node, self.kinds):
                 self.enter(node)
             return False
+        if self._skips_identifiers:
+            self._skipped.update(map(id, identifiers(node)))
         return self.enter(node)
 
     def on_leave(  # type: ignore[override]
         self, original_node: cst.CSTNode, updated_node: cst.CSTNode
     ) -> cst.CSTNode:
-        if isinstance(original_node, (cst.ClassDef, cst.FunctionDef)):
+        if isinstance(original_node, self.kinds) and id(original_node) not in self._skipped:
+            updated_node = self.edit(original_node, updated_node)
+        if self._bodies.pop(id(original_node), None) is not None:
             self.scope.pop()
-        if isinstance(original_node, self.kinds):
-            return self.edit(original_node, updated_node)
         return updated_node

@@ -13,6 +13,7 @@ from vpatch.codemods.match import (
     code_of,
     is_gap,
     meaningful_fields,
+    same_code,
     variable_of,
 )
 from vpatch.codemods.pattern import PatternError
@@ -96,6 +97,30 @@ def rewrite(
     return node.with_changes(**changes)
 
 
+def gaps_correspond(pattern: object, template: object) -> bool:
+    """Whether every `...` of both stands where `rewrite` keeps what it stands for."""
+    if _identical(pattern, template):
+        return True
+    if (
+        not (isinstance(pattern, cst.CSTNode) and isinstance(template, cst.CSTNode))
+        or type(pattern) is not type(template)
+        or not _same_operator(pattern, template)
+    ):
+        return not _has_gap(pattern, template)
+    for name in meaningful_fields(type(pattern)):
+        left, right = getattr(pattern, name), getattr(template, name)
+        if isinstance(left, (list, tuple)) and (
+            left or name not in OPTIONAL.get(type(pattern), ())
+        ):
+            if list(map(is_gap, left)) != list(map(is_gap, right)):
+                return not _has_gap(pattern, template)
+            if not all(map(gaps_correspond, left, right)):
+                return False
+        elif not gaps_correspond(left, right):
+            return False
+    return True
+
+
 def _same_operator(left: cst.CSTNode, right: cst.CSTNode) -> bool:
     kinds = (cst.BinaryOperation, cst.BooleanOperation, cst.UnaryOperation)
     if isinstance(left, kinds) and isinstance(right, kinds):
@@ -125,6 +150,8 @@ def _rewrite_sequence(
 
 
 def _identical(left: object, right: object) -> bool:
+    if isinstance(left, cst.BaseSuite) and isinstance(right, cst.BaseSuite):
+        return same_code(left, right)
     if isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
         return left.deep_equals(right)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
@@ -145,7 +172,7 @@ def _put(
     match: Match,
     parent: cst.CSTNode | None,
 ) -> cst.CSTNode:
-    if _has_gap(pattern) and _has_gap(template):
+    if _has_gap(pattern, template):
         raise CannotRewrite(
             f"the pattern and the new code differ too much to keep what ... stands for in "
             f"{' '.join(code_of(node).split())[:60]}"
@@ -159,7 +186,7 @@ def _put(
     return new
 
 
-def _has_gap(root: cst.CSTNode) -> bool:
+def _has_gap(*roots: object) -> bool:
     class Search(cst.CSTVisitor):
         found = False
 
@@ -168,7 +195,10 @@ def _has_gap(root: cst.CSTNode) -> bool:
             return not self.found
 
     search = Search()
-    root.visit(search)
+    for root in roots:
+        for node in root if isinstance(root, (list, tuple)) else [root]:
+            if isinstance(node, cst.CSTNode):
+                node.visit(search)
     return search.found
 
 

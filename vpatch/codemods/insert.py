@@ -23,8 +23,8 @@ _Definition = (cst.FunctionDef, cst.ClassDef)
 class Insert:
     """Put `code` beside the statement that `anchor` matches, or at the start or end of its block.
 
-    Code that already stands in that block counts as done; where the block has several anchors,
-    each has the statements up to the next one to itself.
+    Code counts as done where it already stands at just that place; the same code elsewhere does
+    not. An anchor that shares its line with other statements is a problem: it has no place beside.
     """
 
     code: Sequence[cst.BaseStatement]
@@ -36,6 +36,8 @@ class Insert:
         inner = self.position in {"start", "end"}
         if inner and not isinstance(self.anchor.node, cst.BaseCompoundStatement):
             raise PatternError(f"only a def, class or other block has a {self.position}")
+        if not self.code:
+            raise PatternError("there is no statement to insert")
         check_bound(self.code, self.anchor)
 
     @property
@@ -64,15 +66,15 @@ class _Inserter(SiteTransformer):
         match: Match,
         site: cst.CSTNode,
         *,
-        around: Sequence[cst.CSTNode],
+        original: Sequence[cst.CSTNode],
         nested: bool,
     ) -> list[cst.CSTNode] | None:
         """The block with the code at `index`, or None where nothing is to be done.
 
-        `around` are the statements among which the code counts as being there already.
+        `original` is the block as it was; it agrees with `statements` up to `index`.
         """
         code = [fill(statement, match.bindings) for statement in self.spec.code]
-        if _contains(around, code):
+        if self._is_there(original, index, code):
             self.add(site, todo=False, match=match)
             return None
         taken = {s.name.value for s in statements if isinstance(s, _Definition)}
@@ -86,36 +88,61 @@ class _Inserter(SiteTransformer):
         spaced = _spaced(code, nested=nested, first=index == 0)
         return [*statements[:index], *spaced, *statements[index:]]
 
+    def _is_there(
+        self, statements: Sequence[cst.CSTNode], index: int, code: Sequence[cst.CSTNode]
+    ) -> bool:
+        wanted = _one_by_one(code)
+        if self.spec.position in {"before", "end"}:
+            there = _one_by_one(statements[:index])[-len(wanted) :]
+        else:
+            there = _one_by_one(statements[index:])[: len(wanted)]
+        return len(there) == len(wanted) and all(map(same_code, wanted, there))
+
 
 class _Beside(_Inserter):
-    kinds = (cst.Module, cst.IndentedBlock)
+    kinds = (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite)
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        if isinstance(original, cst.SimpleStatementSuite):
+            self._refuse(original.body)
+            return updated
         block = cast("cst.Module | cst.IndentedBlock", updated)
         before = cast("cst.Module | cst.IndentedBlock", original)
         statements: list[cst.CSTNode] = list(block.body)
-        anchors = [
-            (index, match)
-            for index, statement in enumerate(before.body)
-            if (match := _anchored(self.spec.anchor, statement)) is not None
-            and self.place.admits(self.scope, match)
-        ]
         behind = self.spec.position == "after"
         # The last comes first, so that the earlier indices stay right.
-        for number, (index, match) in reversed(list(enumerate(anchors))):
-            start = anchors[number - (not behind)][0] if number else 0
-            last = number + 1 == len(anchors)
-            end = len(before.body) if last else anchors[number + behind][0]
+        for index, statement in reversed(list(enumerate(before.body))):
+            if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
+                self._refuse(statement.body)
+                continue
+            match = self._anchored(statement)
+            if match is None:
+                continue
             new = self.inserted(
                 statements,
                 index + behind,
                 match,
-                before.body[index],
-                around=before.body[start:end],
+                statement,
+                original=before.body,
                 nested=bool(self.scope),
             )
             statements = new if new is not None else statements
         return updated if statements == list(block.body) else block.with_changes(body=statements)
+
+    def _anchored(self, statement: cst.CSTNode) -> Match | None:
+        node = statement
+        if isinstance(node, cst.SimpleStatementLine):
+            node = node.body[0]
+        match = self.spec.anchor.match(node.value if isinstance(node, cst.Expr) else node)
+        return match if match is not None and self.place.admits(self.scope, match) else None
+
+    def _refuse(self, line: Sequence[cst.BaseSmallStatement]) -> None:
+        """Report the anchors in a line, or in the suite behind a header, that is none's own."""
+        for statement in line:
+            match = self._anchored(statement)
+            if match is not None:
+                problem = "shares its line with other statements"
+                self.add(statement, todo=True, match=match, problem=problem)
 
 
 class _Inside(_Inserter):
@@ -135,26 +162,19 @@ class _Inside(_Inserter):
         statements = list(statements_of(block))
         at = len(statements) if self.spec.position == "end" else _behind_docstring(statements)
         nested = bool(self.scope) or isinstance(original, _Definition)
-        new = self.inserted(statements, at, match, original, around=statements, nested=nested)
+        new = self.inserted(statements, at, match, original, original=statements, nested=nested)
         return updated if new is None else updated.with_changes(body=block.with_changes(body=new))
 
 
-def _anchored(anchor: Pattern, statement: cst.CSTNode) -> Match | None:
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return anchor.match(statement)
-    for small in statement.body:
-        node = small.value if isinstance(small, cst.Expr) else small
-        match = anchor.match(node)
-        if match is not None:
-            return match
-    return None
-
-
-def _contains(statements: Sequence[cst.CSTNode], code: Sequence[cst.CSTNode]) -> bool:
-    return any(
-        all(map(same_code, code, statements[start : start + len(code)]))
-        for start in range(len(statements) - len(code) + 1)
-    )
+def _one_by_one(statements: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
+    """Statements as if each had a line of its own."""
+    apart: list[cst.CSTNode] = []
+    for statement in statements:
+        if isinstance(statement, cst.SimpleStatementLine):
+            apart += [cst.SimpleStatementLine([small]) for small in statement.body]
+        else:
+            apart.append(statement)
+    return apart
 
 
 def _behind_docstring(statements: Sequence[cst.CSTNode]) -> int:

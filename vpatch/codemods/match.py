@@ -127,6 +127,8 @@ def _same_node(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
     match pattern, node:
         case cst.BaseNumber(), cst.BaseNumber():
             return bool(pattern.evaluated_value == node.evaluated_value)  # type: ignore[attr-defined]
+        case cst.FormattedString(), cst.FormattedString() if _prefix(pattern) != _prefix(node):
+            return False
         case cst.FormattedStringText(), cst.FormattedStringText():
             return _same_text(pattern.value, node.value, match)
         case cst.Call(), cst.Call():
@@ -154,6 +156,11 @@ def _literal(node: cst.BaseString) -> str | bytes | None:
     if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
         return node.evaluated_value
     return None
+
+
+def _prefix(node: cst.FormattedString) -> frozenset[str]:
+    """The letters before the quotes; an r says what a backslash in the text means."""
+    return frozenset(node.start.rstrip("'\"").lower())
 
 
 def _bind(name: str, node: cst.CSTNode, match: Match) -> bool:

@@ -5,7 +5,8 @@ A pattern is Python with two additions: `$name` stands for any expression or ide
 call, behind the parameters of a `def` or in a block stands for whatever is there. White space,
 comments, line breaks, redundant parentheses and trailing commas do not matter, nor does the order
 of keyword arguments; decorators, annotations and base classes matter only where the pattern has
-some.
+some. A name alone is that name in an expression or as a target, and not one of an attribute, a
+keyword, a parameter, a definition or an import.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 from vpatch.codemods.match import GAP_PARAMETER, PREFIX, Match, same, variable_of
+from vpatch.codemods.names import identifiers
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,12 +129,15 @@ def parse_expression(source: str) -> cst.BaseExpression:
 
 def find_in(pattern: Pattern, root: cst.CSTNode) -> bool:
     """Whether the pattern matches `root` or anything inside it."""
+    skipped: set[int] = set()
 
     class Search(cst.CSTVisitor):
         found = False
 
         def on_visit(self, node: cst.CSTNode) -> bool:
-            self.found = self.found or pattern.match(node) is not None
+            skipped.update(map(id, identifiers(node)))
+            if id(node) not in skipped:
+                self.found = self.found or pattern.match(node) is not None
             return not self.found
 
     search = Search()

@@ -21,7 +21,7 @@ class ReplaceBody:
     """Give the functions that `find` matches the body `code`.
 
     A body is only replaced when every pattern of `having` is found in it: what is thrown away must
-    be what the patch was written against.
+    be what the patch was written against. The comments of the old body go with it, unsaid.
     """
 
     find: Pattern

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
-from vpatch.codemods.fill import CannotRewrite, rewrite
+from vpatch.codemods.fill import CannotRewrite, gaps_correspond, rewrite
+from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
 
 
@@ -17,7 +18,8 @@ class Rewrite:
     """Turn what `find` matches into `replace`.
 
     Code that matches `replace` counts as done, and nothing is looked for inside it: the new code
-    may contain the old, as in `f($x)` -> `g(f($x))`.
+    may contain the old, as in `f($x)` -> `g(f($x))`. Code that `find` matches as well is not done,
+    unless `find` matches all new code.
     """
 
     find: Pattern
@@ -38,6 +40,12 @@ class Rewrite:
                 f"the new code {self.replace} matches the old too, which would count as done",
                 todo="say more in it, or write this edit as a codemod.py",
             )
+        if not gaps_correspond(self.find.node, self.replace.node):
+            raise PatternError(
+                f"what ... stands for would be lost, or ... itself be written: "
+                f"{self.find} -> {self.replace}",
+                todo="have each ... in the same place of both; for the value write Ellipsis",
+            )
 
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
@@ -56,6 +64,7 @@ class _Transformer(SiteTransformer):
         self.kinds = (type(spec.find.node), type(spec.replace.node))
         super().__init__(spec.place)
         self.spec = spec
+        self.always_found = spec.find.match(spec.replace.node) is not None
         self.finished: set[int] = set()
         self.parents: list[cst.CSTNode] = []
 
@@ -74,6 +83,8 @@ class _Transformer(SiteTransformer):
             return True
         match = self.spec.replace.match(node)
         if match is None or not self.place.admits(self.scope, match):
+            return True
+        if not self.always_found and self.spec.find.match(node) is not None:
             return True
         self.finished.add(id(node))
         self.add(node, todo=False, match=match)
@@ -96,6 +107,9 @@ class _Transformer(SiteTransformer):
         lost = _comments(updated) - _comments(new)
         if lost:
             problem = f"the rewrite would drop the comment {min(lost)!r}"
+        if problem is None and same_code(new, updated):
+            self.add(original, todo=False, match=match)
+            return updated
         self.add(original, todo=True, match=match, problem=problem)
         return updated if problem else new
 

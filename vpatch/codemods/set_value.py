@@ -9,12 +9,16 @@ import libcst as cst
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.match import code_of, same_code
+from vpatch.codemods.names import BINDING, bound_names
 from vpatch.codemods.pattern import Pattern, parse_pattern
 
 
 @dataclass(frozen=True)
 class SetValue:
-    """Assign `value` to the variable with the qualified name `symbol`, which must hold `was`."""
+    """Assign `value` to the variable with the qualified name `symbol`, which must hold `was`.
+
+    In a module that assigns it, whatever else binds or deletes it in the same scope is a problem.
+    """
 
     symbol: str
     value: cst.BaseExpression
@@ -32,15 +36,19 @@ class SetValue:
         return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {code_of(self.was)}")
 
     def apply(self, module: cst.Module) -> Outcome:
-        return _Transformer(self).run(module)
+        transformer = _Transformer(self)
+        outcome = transformer.run(module)
+        # Elsewhere the name is an import or another variable.
+        return outcome if transformer.is_assigned else Outcome(module, ())
 
 
 class _Transformer(SiteTransformer):
-    kinds = (cst.Assign, cst.AnnAssign)
+    kinds = (cst.Assign, cst.AnnAssign, *BINDING)
 
     def __init__(self, spec: SetValue) -> None:
         super().__init__(Place())
         self.spec = spec
+        self.is_assigned = False
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         match updated:
@@ -50,9 +58,11 @@ class _Transformer(SiteTransformer):
             ):
                 pass
             case _:
+                self._bound_otherwise(original)
                 return updated
-        if value is None or ".".join([*self.scope, name]) != self.spec.symbol:
+        if value is None or not self._is_meant(name):
             return updated
+        self.is_assigned = True
         if same_code(self.spec.value, value):
             self.add(original, todo=False)
             return updated
@@ -62,3 +72,11 @@ class _Transformer(SiteTransformer):
             return updated
         self.add(original, todo=True)
         return updated.with_changes(value=self.spec.value.deep_clone())
+
+    def _is_meant(self, name: str) -> bool:
+        return ".".join([*self.scope, name]) == self.spec.symbol
+
+    def _bound_otherwise(self, node: cst.CSTNode) -> None:
+        if any(map(self._is_meant, bound_names(node))):
+            code = code_of(node).strip().partition("\n")[0]
+            self.add(node, todo=True, problem=f"its value may also come from {code}")

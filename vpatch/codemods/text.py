@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,22 @@ from unidiff.patch import PatchSet
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from unidiff.patch import Hunk
+
+_WORD = re.compile(rb"\w")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+# What the lines of a diff outside its hunks are, and what each may stand behind.
+_HEADERS = (
+    ("git", re.compile(r"diff --git \S"), {"", "hunk"}),
+    ("new", re.compile(r"new file mode 100644$"), {"git"}),
+    ("index", re.compile(r"index [0-9a-f]+\.\.[0-9a-f]+( 100(644|755))?$"), {"git", "new"}),
+    ("old", re.compile(r"--- \S[^\r]*$"), {"", "git", "new", "index", "hunk"}),
+    ("target", re.compile(r"\+\+\+ \S[^\r]*$"), {"old"}),
+    ("hunk", _HUNK, {"target", "hunk"}),
+)
 
 
 @dataclass(frozen=True)
@@ -31,14 +45,18 @@ class TextEdit:
     """Replace each occurrence of `find` in the files that match one of the globs.
 
     Occurrences of `replace` count as done; what stands inside them is not looked at, so that
-    `replace` may contain `find`. In a file whose lines all end in CRLF, so do these texts. With
-    `whole_lines`, as in a diff, an occurrence begins at the beginning of a line.
+    `replace` may contain `find`. In a file whose lines all end in CRLF, so do these texts. No
+    occurrence begins or ends inside a word. With `whole_lines`, as in a diff, it is made of lines.
     """
 
     files: tuple[str, ...]
     find: bytes
     replace: bytes
     whole_lines: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.find:
+            raise UsageError("there is no text to find")
 
     def apply(self, data: bytes) -> tuple[bytes, tuple[TextSite, ...]]:
         find, replace = self.find, self.replace
@@ -69,9 +87,19 @@ class TextEdit:
 
     def _index(self, data: bytes, text: bytes, start: int) -> int:
         at = data.find(text, start)
-        while self.whole_lines and at > 0 and data[at - 1 : at] != b"\n":
+        while at != -1 and self._is_part(data, at, at + len(text)):
             at = data.find(text, at + 1)
         return at
+
+    def _is_part(self, data: bytes, start: int, end: int) -> bool:
+        """Whether what stands there is a piece of a longer word, or of a longer line."""
+        before, after = data[start - 1 : start] if start else b"", data[end : end + 1]
+        if self.whole_lines:
+            return before not in {b"", b"\n"} or (after != b"" and data[end - 1 : end] != b"\n")
+        return bool(
+            (_WORD.match(before) and _WORD.match(data, start))
+            or (_WORD.match(after) and _WORD.match(data, end - 1))
+        )
 
 
 @dataclass(frozen=True)
@@ -95,12 +123,17 @@ def parse_diff(path: Path) -> list[TextEdit | AddFile]:
     The line numbers of the diff are not used: a hunk is found by its context, all of it.
 
     Raises:
-        UsageError: the diff cannot be parsed, or deletes, renames or changes binary files.
+        UsageError: the diff cannot be parsed, holds a line that says anything else, or deletes,
+            renames or changes binary files.
     """
     where = str(path)
     try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            patch = PatchSet(lines)
+        # Not splitlines(): a carriage return or a form feed may stand inside a line.
+        lines = [f"{line}\n" for line in path.read_bytes().decode().split("\n")]
+        if lines[-1] == "\n":
+            lines.pop()
+        _check_lines(lines, where)
+        patch = PatchSet(lines)
     except (UnidiffParseError, UnicodeDecodeError) as error:
         raise UsageError(f"not a unified diff: {error}", where=where) from error
     edits: list[TextEdit | AddFile] = []
@@ -113,13 +146,70 @@ def parse_diff(path: Path) -> list[TextEdit | AddFile]:
             )
         for hunk in file:
             old, new = _sides(hunk)
-            if file.is_added_file:
+            if file.source_file == "/dev/null" and not old and len(file) == 1:
                 edits.append(AddFile(file.path, new))
+            elif not old or not new:
+                raise UsageError(
+                    f"a hunk of {file.path} has nothing that it is found by",
+                    where=where,
+                    todo="make the diff with context, as with git diff -U3",
+                )
             else:
                 edits.append(TextEdit((file.path,), old, new, whole_lines=True))
     if not edits:
         raise UsageError("the diff holds no hunk", where=where)
     return edits
+
+
+def _check_lines(lines: Sequence[str], where: str) -> None:
+    """Check that the diff has no line that the parser passes over.
+
+    Raises:
+        UsageError: it has one; says which.
+    """
+    kind = ""
+    names: dict[str, str] = {}
+    old = new = 0
+    for number, ended in enumerate(lines, 1):
+        line = ended.removesuffix("\n")
+        if old > 0 or new > 0:
+            # An editor may have taken away the blank of an empty line.
+            old -= line[:1] in {"", "\r", " ", "-"}
+            new -= line[:1] in {"", "\r", " ", "+"}
+            if line[:1] in {"", "\r", " ", "-", "+", "\\"}:
+                continue
+        elif kind == "hunk" and line == "\\ No newline at end of file":
+            continue
+        kind = _kind_of(line, kind)
+        names[kind] = line
+        if not kind or old > 0 or new > 0 or not _is_one_file(kind, names):
+            raise UsageError(
+                f"not a unified diff of text files: line {number} is {line!r}",
+                where=where,
+                todo="declare changes of text files and new files only",
+            )
+        if kind == "hunk" and (sizes := _HUNK.match(line)):
+            old, new = (int(size or 1) for size in sizes.groups())
+    if kind not in {"", "hunk"}:
+        raise UsageError("not a unified diff: it ends before a hunk", where=where)
+
+
+def _kind_of(line: str, before: str) -> str:
+    for kind, pattern, behind in _HEADERS:
+        if before in behind and pattern.match(line):
+            return kind
+    return ""
+
+
+def _is_one_file(kind: str, names: dict[str, str]) -> bool:
+    """Whether the header lines up to here are about the same file; forgets them behind the last."""
+    if kind != "target":
+        return True
+    old, target = (names[key][4:].partition("\t")[0] for key in ("old", "target"))
+    git, is_new = names.pop("git", None), names.pop("new", None)
+    if is_new is not None and old != "/dev/null":
+        return False
+    return git is None or old == "/dev/null" or git == f"diff --git {old} {target}"
 
 
 def _sides(hunk: Hunk) -> tuple[bytes, bytes]:
