@@ -77,7 +77,7 @@ def test_applied_twice(tmp_path, carried, state):
 
 
 def test_upstream_has_some_of_it(tmp_path):
-    patch = patch_of(tmp_path, edits=[{**PREFIX, "expect": 3}])
+    patch = patch_of(tmp_path, edits=[{**PREFIX, "any-value": True, "expect": 3}])
     tree = tree_of({MODULE: "x = L()\nx = L(prefix=q)\n", "vllm/n.py": "x = L(prefix='f')\n"})
     decision = decide(patch, tree)
     assert (decision.state, decision.reason) == (State.NEEDED, "1 place to edit in 1 file")

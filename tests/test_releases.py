@@ -17,8 +17,8 @@ from vpatch.source.cache import default_cache_folder
 PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
-    "mtp-proj-prefix": "726a607aa91c60307dd2a3b4a5eb3b1804ee8325",
-    "cpu-spec-decode-fp64-gumbel": "659aab30613881aea0a527f0bb406875859ed366",
+    "mtp-proj-prefix": "18844afff7eb9c8ebf5f4b78897eddb69a12455e",
+    "cpu-spec-decode-fp64-gumbel": "ac3be5e0064ecb2209862a2a6025becf390c1d5f",
 }
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
 DIFF = {

@@ -48,7 +48,8 @@ def test_apply_with_a_conflict(project):
     run = project.apply(code=1)
     assert "  conflict    z-tail" in run.out
     assert run.err.endswith(
-        "nothing was written: 1 patch cannot be applied\n  next: vpatch status --vllm 0.50.0 --why z-tail\n"
+        "nothing was written: 1 patch cannot be applied\n"
+        "  next: vpatch status --vllm 0.50.0 --why z-tail\n"
     )
     assert not project.target.exists()
 

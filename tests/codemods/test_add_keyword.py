@@ -8,6 +8,8 @@ from vpatch.codemods.pattern import PatternError
 K = {"find": "f(...)", "add-keyword": {"k": "1"}}
 D = {"find": "def f(...): ...", "add-keyword": {"k": "None"}}
 
+ANY = {"any-value": True}
+
 
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -70,12 +72,12 @@ def test_def_layout(before, after):
     "source", ["f(k=2)\n", "f(a, k = 1, b=3)\n", "f(\n    k=None,  # why\n)\n"]
 )
 def test_call_that_has_the_keyword_is_done(source):
-    assert edited(K, source) == source
+    assert edited(K | ANY, source) == source
 
 
 @pytest.mark.parametrize("source", ["def f(k): pass\n", "def f(*, k: int = 1): pass\n"])
 def test_def_that_has_the_parameter_is_done(source):
-    assert edited(D, source) == source
+    assert edited(D | ANY, source) == source
 
 
 def test_call_whose_star_arguments_may_hold_the_keyword():
@@ -83,13 +85,13 @@ def test_call_whose_star_arguments_may_hold_the_keyword():
     assert result.mismatch == "vllm/m.py: has ** arguments that may hold k"
     assert result.view.changed == {}
     edit = {"find": "f(...)", "add-keyword": {"k": "1", "m": "2"}}
-    assert "may hold m" in run(edit, "f(k=0, **b)\n").mismatch
-    assert edited(K, "f(k=2, **b)\n") == "f(k=2, **b)\n"
+    assert "may hold m" in run(edit, "f(k=1, **b)\n").mismatch
+    assert edited(K | ANY, "f(k=2, **b)\n") == "f(k=2, **b)\n"
 
 
 def test_half_of_the_keywords():
     edit = {"find": "f(...)", "add-keyword": {"k": "1", "m": "2"}}
-    assert edited(edit, "f(a, k=0)\n") == "f(a, k=0, m=2)\n"
+    assert edited(edit, "f(a, k=1)\n") == "f(a, k=1, m=2)\n"
 
 
 def test_metavariable_in_an_f_string():
@@ -158,3 +160,24 @@ def test_a_value_of_several_lines_is_indented_with_its_keyword():
         "            else z\n        ),\n    )\n"
     )
     assert edited(edit, before) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "problem"),
+    [
+        ("f(a=2)\n", "already has a=2"),
+        ("f(a=2, **kw)\n", "already has a=2"),
+    ],
+)
+def test_another_value_is_a_problem(before, problem):
+    edit = {"find": "f(...)", "add-keyword": {"a": "1"}}
+    assert problem in run(edit, before).mismatch
+    done = run({**edit, "any-value": True}, before)
+    assert (done.mismatch, done.todo) == (None, False)
+
+
+def test_another_default_is_a_problem():
+    edit = {"find": "def f(...): ...", "add-keyword": {"a": "1"}}
+    assert "already has a" in run(edit, "def f(a): pass\n").mismatch
+    assert "already has a=2" in run(edit, "def f(*, a=2): pass\n").mismatch
+    assert run(edit, "def f(*, a = 1): pass\n").mismatch is None

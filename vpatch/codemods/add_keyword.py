@@ -10,6 +10,7 @@ import libcst as cst
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import fill
+from vpatch.codemods.match import code_of, same_code
 from vpatch.codemods.pattern import Pattern, PatternError, parse_expression, variables_of
 
 if TYPE_CHECKING:
@@ -24,14 +25,15 @@ _Item = TypeVar("_Item", cst.Arg, cst.Param)
 class AddKeyword:
     """Give each call (or `def`) that `find` matches the keywords that it lacks.
 
-    A call that already has a keyword, with whatever value, is left as it is; one that lacks it but
-    has `**` arguments is a problem, as they may hold it. Where `find` is an assignment or a return,
-    the call is its value.
+    One that is there with the same value counts as done; with another value it is a problem, unless
+    `any_value` is set. So is a call that lacks one but has `**` arguments, as they may hold it.
+    Where `find` is an assignment or a return, the call is its value.
     """
 
     find: Pattern
     keywords: Mapping[str, str]
     place: Place
+    any_value: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.find.node, cst.FunctionDef) and _call_of(self.find.node) is None:
@@ -64,6 +66,10 @@ class _Transformer(SiteTransformer):
         match = self.spec.find.match(updated)
         if match is None or not self.place.admits(self.scope, match):
             return updated
+        other = None if self.spec.any_value else self._other_value(updated, match)
+        if other is not None:
+            self.add(original, todo=True, match=match, problem=f"already has {other}")
+            return updated
         if isinstance(updated, cst.FunctionDef):
             new: cst.CSTNode = updated.with_changes(params=self._parameters(updated, match))
         else:
@@ -79,6 +85,17 @@ class _Transformer(SiteTransformer):
         todo = not new.deep_equals(updated)
         self.add(original, todo=todo, match=match)
         return new if todo else updated
+
+    def _other_value(self, node: cst.CSTNode, match: Match) -> str | None:
+        """A keyword that is there with another value than it would be given."""
+        present = _values_of(node)
+        for name, value in self.spec.keywords.items():
+            wanted = fill(parse_expression(value), match.bindings)
+            if name in present and not (
+                (found := present[name]) is not None and same_code(wanted, found)
+            ):
+                return f"{name}={code_of(found)}" if found is not None else name
+        return None
 
     def _arguments(self, call: cst.Call, match: Match) -> cst.Call:
         args: Sequence[cst.Arg] = call.args
@@ -116,6 +133,16 @@ class _Transformer(SiteTransformer):
             items = append(getattr(parameters, group), new, opening, "whitespace_after_param")
             parameters = parameters.with_changes(**{group: items})
         return parameters
+
+
+def _values_of(node: cst.CSTNode) -> dict[str, cst.BaseExpression | None]:
+    """The keywords of a call, or the parameters of a def with their defaults."""
+    if isinstance(node, cst.FunctionDef):
+        groups = node.params
+        parameters = (*groups.posonly_params, *groups.params, *groups.kwonly_params)
+        return {parameter.name.value: parameter.default for parameter in parameters}
+    call = _call_of(node)
+    return {arg.keyword.value: arg.value for arg in call.args if arg.keyword} if call else {}
 
 
 def _call_of(node: cst.CSTNode) -> cst.Call | None:

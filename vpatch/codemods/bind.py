@@ -88,7 +88,9 @@ def _bind_python(edit: Declared, folder: Path) -> BoundEdit:
         place = Place(edit.within, where)
     match edit:
         case declared.AddKeywordEdit():
-            codemod = AddKeyword(parse_pattern(edit.find), edit.add_keyword, place)
+            codemod = AddKeyword(
+                parse_pattern(edit.find), edit.add_keyword, place, any_value=edit.any_value
+            )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
         case declared.RewriteEdit():
             codemod = Rewrite(parse_pattern(edit.find), parse_pattern(edit.rewrite), place)

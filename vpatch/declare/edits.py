@@ -86,6 +86,7 @@ class AddKeywordEdit(_PlacedEdit):
 
     find: Text
     add_keyword: dict[str, str] = Field(min_length=1)
+    any_value: bool = Field(False, description="a keyword that is there with another value will do")
 
 
 class RewriteEdit(_PlacedEdit):

@@ -1,0 +1,32 @@
+"""Every edit that docs/patches.md shows is one that loads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.helpers import edits_of
+from vpatch.declare.edits import VERBS
+
+TEXT = (Path(__file__).parents[1] / "docs" / "patches.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+EDITS = [edit for block in BLOCKS for edit in YAML(typ="safe").load(block)]
+CODEMOD = "from vpatch.codemods import SiteTransformer\nclass Codemod(SiteTransformer): ...\n"
+DIFF = "--- a/x.sh\n+++ b/x.sh\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=str)
+def test_an_edit_that_is_shown_loads(edit, tmp_path):
+    (tmp_path / "bf16.py").write_text("def bf16_o_proj():\n    return 1\n")
+    (tmp_path / "expand.py").write_text("def _expand_kernel_impl():\n    return 1\n")
+    (tmp_path / "codemod.py").write_text(CODEMOD)
+    (tmp_path / "install.diff").write_text(DIFF)
+    (tmp_path / "compat.py").write_text("")
+    assert edits_of(edit, tmp_path)
+
+
+def test_every_edit_is_shown():
+    assert {verb for edit in EDITS for verb in edit if verb in VERBS} == set(VERBS)
