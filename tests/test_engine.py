@@ -154,3 +154,21 @@ def test_nearest_skips_what_cannot_be_parsed():
         "vllm/b.py": "self.e_proj3 = ReplicatedLinear(1)\n",
     }
     assert [where for _, where in candidates(files)] == ["vllm/b.py:1"]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("vllm/a.py/n.txt", "vllm/a.py/n.txt: vllm/a.py is a file"),
+        ("vllm", "vllm: vllm is a folder"),
+    ],
+)
+def test_a_new_file_takes_no_others_place(tmp_path, path, problem):
+    (tmp_path / "in.txt").write_text("x")
+    edit = {"add-file": path, "from": "in.txt"}
+    assert run(edit, {"vllm/a.py": "x = 1\n"}, tmp_path).mismatch == problem
+
+
+def test_python_edits_look_at_python_alone():
+    edit = {"find": "f(1)", "rewrite": "f(2)", "files": "vllm/*"}
+    assert run(edit, {"vllm/a.py": "f(1)\n", "vllm/a.md": "f(1) is what\n"}).mismatch is None

@@ -457,3 +457,20 @@ def test_edit_of_another_tree_folder_is_no_part_of_the_package(tmp_path):
     made = plan([one, two], Tree())
     assert [d.state for d in made.decisions] == [State.NEEDED] * 2
     assert list(made.decisions[1].changes) == ["vllm/m.py"]
+
+
+def test_two_variants_that_fit_differently_are_a_conflict(tmp_path):
+    edits = [{**PREFIX, "add-keyword": {"prefix": value}} for value in ("'p'", "'q'")]
+    variants = [{"name": name, "edits": [edit]} for name, edit in zip("ab", edits, strict=True)]
+    patch = patch_of(tmp_path, concerns={"text": "L"}, variants=variants)
+    decision = decide(patch, tree_of({MODULE: "x = L()\n"}))
+    assert decision.state is State.CONFLICT
+    assert decision.reason == "the variants a and b both fit, with different results"
+
+
+def test_a_tree_that_lacks_what_its_lock_names_is_a_conflict(tmp_path):
+    patch = patch_of(tmp_path, concerns={"text": "L"}, edits=[PREFIX])
+    tree = tree_of({MODULE: "x = L()\n"}, carried=[patch.id])
+    decision = decide(patch, tree)
+    assert decision.state is State.CONFLICT
+    assert "the tree's lock names the patch" in decision.reason

@@ -66,6 +66,8 @@ def run_edit(edit: BoundEdit, view: View) -> EditResult:
     problem = next((f for f in found if f.problem is not None), None)
     if problem is not None:
         mismatch: str | None = f"{problem.path}: {problem.problem}"
+    elif edit.files and not isinstance(codemod, AddFile) and not view.matching(edit.files):
+        mismatch = f"no file of the tree matches {', '.join(edit.files)}"
     else:
         mismatch = count(edit.expect, found, edit.where)
     return EditResult(edit, tuple(found), view if mismatch else after, mismatch)
@@ -78,6 +80,9 @@ def _run_text(codemod: TextEdit | AddFile, view: View) -> tuple[list[Found], Vie
     for path in paths:
         before = view.read(path)
         if isinstance(codemod, AddFile):
+            obstacle = view.obstacle(path)
+            if obstacle is not None:
+                return [Found(path, todo=True, problem=obstacle)], view
             after, sites = codemod.apply(before)
         else:
             after, sites = codemod.apply(before or b"")
@@ -95,7 +100,8 @@ def _run_python(
 ) -> tuple[list[Found], View]:
     found: list[Found] = []
     modules: dict[str, cst.Module] = {}
-    for path in view.holding(_expanded(codemod.needles, where), globs):
+    paths = view.holding(_expanded(codemod.needles, where), globs)
+    for path in (path for path in paths if path.endswith((".py", ".pyi"))):
         module = view.module(path)
         outcome = codemod.apply(module)
         if any(site.todo for site in outcome.sites):

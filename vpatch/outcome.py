@@ -79,8 +79,8 @@ class Plan:
     def stopping(self, *, asked_for: bool) -> tuple[Decision, ...]:
         """What must be settled before anything is applied.
 
-        Of patches that were `asked_for`, in a recipe or by name, also those that are missed: to leave
-        one out without a word is how a carried change gets lost.
+        Of patches that were `asked_for`, in a recipe or by name, also those that are missed: to
+        leave one out without a word is how a carried change gets lost.
         """
         return tuple(d for d in self.decisions if d.state.stops or (asked_for and d.missed))
 

@@ -166,9 +166,14 @@ class _Decider:
             for variant in self.patch.variants
             if variant.when is None or probe(variant.when, self.view).holds
         ]
-        for attempt in attempts:
-            if attempt.mismatch is None:
-                return self._fitting(attempt, notes)
+        fitting = [attempt for attempt in attempts if attempt.mismatch is None]
+        for other in fitting[1:]:
+            if other.view.changed != fitting[0].view.changed:
+                names = f"{fitting[0].variant.name} and {other.variant.name}"
+                reason = f"the variants {names} both fit, with different results"
+                return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
+        if fitting:
+            return self._fitting(fitting[0], notes)
         return self._conflict(attempts, sorted({f.path for f in concerned.found}), notes)
 
     def _attempt(self, variant: BoundVariant) -> _Attempt:
@@ -210,6 +215,11 @@ class _Decider:
                 self.patch, State.CONFLICT, broken, tuple(notes), variant=name
             ), self.view
         places = sum(found.todo for result in attempt.results for found in result.found)
+        if self.patch.id in self.carried:
+            reason = f"the tree's lock names the patch, and {_number(places, 'place')} lack it"
+            return Decision(
+                self.patch, State.CONFLICT, reason, tuple(notes), variant=name
+            ), self.view
         reason = f"{_number(places, 'place')} to edit in {_number(len(changes), 'file')}"
         return Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes), attempt.view
 
@@ -245,7 +255,8 @@ class _Decider:
                     continue
                 reasons.append(f"{prefix}{result.edit.name}: {result.mismatch}")
                 notes += findings(result.edit.name, result.found)
-                notes += nearest(result.edit, self.view, concerned)
+                if not result.found:
+                    notes += nearest(result.edit, self.view, concerned)
         reason = "\n".join(dict.fromkeys(reasons))
         return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
 

@@ -62,6 +62,18 @@ class View:
             return self._package[path]
         return self.tree.read(path) if path in self._paths else None
 
+    def obstacle(self, path: str) -> str | None:
+        """What keeps a file from being created at `path`: a file above it, or a folder there."""
+        parts = path.split("/")
+        above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+        found = next((folder for folder in above if self.read(folder) is not None), None)
+        if found is not None:
+            return f"{found} is a file"
+        folder = f"{path}/"
+        if any(other.startswith(folder) for other in (*self._paths, *self.changed)):
+            return f"{path} is a folder"
+        return None
+
     @cached_property
     def _package(self) -> Mapping[str, bytes]:
         return self.tree.package_files

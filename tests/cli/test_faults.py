@@ -73,7 +73,7 @@ def conflicting(project, patch_id):
     assert without_trees(project.state()) == without_trees(before)
     text = project.apply(code=1)
     assert text.err.count("nothing was written: 1 patch cannot be applied") == 1
-    assert f"next: vpatch status --why {patch_id}" in text.err
+    assert f"next: vpatch status --vllm 0.50.0 --why {patch_id}" in text.err
     return decisions[patch_id], text.out
 
 

@@ -96,3 +96,12 @@ def test_files_narrow_an_edit():
     edit = {"find": "f($x)", "rewrite": "g($x)", "files": "vllm/v1/*"}
     result = run(edit, {"vllm/v1/a/b.py": "f(1)\n", "vllm/c.py": "f(1)\n"})
     assert set(result.view.changed) == {"vllm/v1/a/b.py"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["./vllm/x.py", "vllm//x.py", "vllm/x/", ".git/hooks/x", "a/.GIT/x", "vpatch.lock", "."],
+)
+def test_path_that_is_no_place_for_a_file(path):
+    with pytest.raises(UsageError, match=r"no plain path|not the tree's own"):
+        inside_tree(path)

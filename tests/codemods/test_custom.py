@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.helpers import edited, edits_of, run
@@ -57,8 +59,23 @@ def test_codemod_sees_only_files_with_the_words(tmp_path):
 def test_file_without_a_codemod(tmp_path, text, message):
     (tmp_path / "codemod.py").write_text(text)
     with pytest.raises(UsageError, match=message) as caught:
-        edits_of(EDIT, tmp_path)
+        run(EDIT, "f(1)\n", tmp_path)
     assert caught.value.where == str(tmp_path / "codemod.py")
+
+
+def test_a_codemod_runs_when_an_edit_does_and_not_before(tmp_path):
+    (tmp_path / "codemod.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n{CODEMOD}")
+    edits_of(EDIT, tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_codemod_of_the_same_size_and_time_is_read_anew(tmp_path):
+    file = tmp_path / "codemod.py"
+    for value in ("2", "3"):
+        file.write_text(CODEMOD.replace('"2"', f'"{value}"'))
+        os.utime(file, (1, 1))
+        assert edited(EDIT, "f(1)\n", tmp_path) == f"f({value})\n"
+    assert not list(tmp_path.rglob("*.pyc"))
 
 
 def test_a_change_without_a_place_is_refused(tmp_path):

@@ -85,7 +85,8 @@ def test_text_is_counted_over_the_files_of_the_glob():
     result = run(edit, files)
     assert (result.mismatch, result.view.changed) == (None, {"x/y.cmake": b"b"})
     assert run(edit, {**files, "docker/z": "a"}).mismatch == "expected 1, found 2"
-    assert run(edit, {"a.py": "a"}).mismatch == "expected 1, found 0"
+    assert run(edit, {"x.cmake": "c"}).mismatch == "expected 1, found 0"
+    assert run(edit, {"a.py": "a"}).mismatch == "no file of the tree matches *.cmake, docker/*"
 
 
 def diff_edits(tmp_path, diff):
@@ -135,7 +136,7 @@ def test_diff_that_does_not_fit(tmp_path, before, message):
 
 
 def test_diff_of_a_missing_file(tmp_path):
-    assert applied(tmp_path, DIFF, {"a": b"one\ntwo\nthree\n"}) == "expected 1, found 0"
+    assert applied(tmp_path, DIFF, {"a": b"one\ntwo\nthree\n"}).startswith("no file of")
 
 
 def test_diff_that_only_takes_away(tmp_path):

@@ -71,3 +71,15 @@ def test_edit_refused(edit, message):
 @pytest.mark.parametrize("kind", ["find", "text"])
 def test_predicate(kind):
     assert Predicate.model_validate({kind: "f()", "files": "x/*"}).files == ("x/*",)
+
+
+@pytest.mark.parametrize("kind", ["all", "any", "none"])
+def test_a_predicate_of_nothing_is_refused(kind):
+    with pytest.raises(ValidationError, match="at least 1 item"):
+        Predicate.model_validate({kind: ()})
+
+
+@pytest.mark.parametrize("name", ["a b", "a.", ".a", "1a", ""])
+def test_the_name_of_a_variable_is_one(name):
+    with pytest.raises(ValidationError):
+        EDIT.validate_python({"set-value": "1", "of": name, "was": "2"})

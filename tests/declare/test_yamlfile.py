@@ -150,3 +150,13 @@ def test_every_error_is_reported(tmp_path):
 )
 def test_valid_keys_are_those_of_the_place(location, keys):
     assert valid_keys(PatchDeclaration, location) == keys
+
+
+def test_aliases_are_refused(tmp_path):
+    """Nine lines of ten aliases each are a thousand million values."""
+    (error,) = refused(tmp_path, "id: &a x\nname: *a\n")
+    assert error.startswith("2: not YAML: an alias (*name) has no place here")
+
+
+def test_deep_nesting_is_refused(tmp_path):
+    assert refused(tmp_path, "id: " + "[" * 3000) == [" is nested too deeply"]

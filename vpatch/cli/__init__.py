@@ -84,6 +84,9 @@ def main() -> NoReturn:
         click.echo("interrupted; nothing was left half done", err=True)
         code = ExitCode.INTERRUPTED
     except click.ClickException as error:
+        if wants_json:
+            listed = [{"what": error.format_message(), "where": None, "next": None}]
+            click.echo(json.dumps({"errors": listed}, indent=2))
         error.show()
         code = ExitCode.USAGE
     except VpatchError as error:

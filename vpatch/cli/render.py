@@ -24,6 +24,7 @@ _COLOURS = {
     State.CONFLICT: "red",
 }
 _DIGITS = 12
+_SHOWN = 20
 
 
 def print_json(document: Any) -> None:
@@ -58,9 +59,12 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
 
 
 def print_findings(decision: Decision, indent: str) -> None:
-    for finding in decision.findings:
+    for finding in decision.findings[:_SHOWN]:
         where = f"{finding.where}: " if finding.where else ""
         click.echo(f"{indent}{where}{finding.what}")
+    if len(decision.findings) > _SHOWN:
+        more = len(decision.findings) - _SHOWN
+        click.echo(f"{indent}and {more} more: narrow the edit with within, where or files")
 
 
 def plan_as_json(plan: Plan, recipe: str | None) -> dict[str, Any]:

@@ -57,7 +57,13 @@ def command(
     session = Session(patches, recipes, offline)
     if every and (vllm or recipe):
         raise UsageError("--all takes no --vllm and no --recipe", todo="give one of them")
-    versions = _all_releases(session) if every else vllm.split(",") if vllm else [None]
+    versions = (
+        _all_releases(session)
+        if every
+        else list(dict.fromkeys(vllm.split(",")))
+        if vllm
+        else [None]
+    )
     rows: list[_Row] = []
     for number, version in enumerate(versions):
         further = trees if number == 0 else ()
@@ -119,7 +125,7 @@ def _print_matrix(rows: list[_Row]) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("tree", no_wrap=True)
     for patch_id in ids:
-        table.add_column(patch_id)
+        table.add_column(patch_id, overflow="fold")
     remarks = []
     for row in rows:
         states = {}

@@ -9,7 +9,7 @@ import libcst as cst
 
 from vpatch.codemods.add_keyword import AddKeyword
 from vpatch.codemods.base import Place, PythonEdit
-from vpatch.codemods.custom import Custom, load_codemod
+from vpatch.codemods.custom import Custom
 from vpatch.codemods.insert import Insert
 from vpatch.codemods.pattern import (
     PatternError,
@@ -24,6 +24,7 @@ from vpatch.codemods.set_value import SetValue
 from vpatch.codemods.text import AddFile, TextEdit, parse_diff
 from vpatch.declare import edits as declared
 from vpatch.errors import UsageError
+from vpatch.source.tree import LOCK_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +119,7 @@ def _bind_python(edit: Declared, folder: Path) -> BoundEdit:
         case declared.CodemodEdit():
             path = beside(folder, edit.codemod)
             contains = frozenset(text.encode() for text in edit.contains)
-            codemod = Custom(load_codemod(path), contains, place)
+            codemod = Custom(path.read_bytes(), path, contains, place)
             name, uses = edit.codemod, (path,)
         case _:
             raise TypeError(f"no codemod for {type(edit).__name__}")
@@ -187,12 +188,17 @@ def inside_tree(path: str) -> str:
     """A path or glob in the tree.
 
     Raises:
-        UsageError: it is absolute, or climbs out with `..`.
+        UsageError: it is absolute, climbs out with `..`, or names what is not the tree's own.
     """
-    if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+    parts = path.split("/")
+    if path.startswith("/") or "\\" in path or ".." in parts:
         raise UsageError(
             f"{path!r} leaves the tree", todo="give a path relative to the tree's root, with /"
         )
+    if "" in parts or "." in parts:
+        raise UsageError(f"{path!r} is no plain path", todo="leave out . and empty parts")
+    if path == LOCK_FILE or any(part.lower() == ".git" for part in parts):
+        raise UsageError(f"{path!r} is not the tree's own", todo="name a file of the source")
     return path
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
@@ -22,10 +23,12 @@ class Custom:
     """Run the `SiteTransformer` called `Codemod` of a Python file.
 
     It reports each place with `self.add(node, todo=...)`; the count, the second run that changes
-    nothing and the post-condition are then checked as for every other edit.
+    nothing and the post-condition are then checked as for every other edit. The file is executed
+    when the edit runs and not before: to list patches must not run their code.
     """
 
-    transformer: type[SiteTransformer]
+    source: bytes
+    path: Path
     contains: frozenset[bytes]
     place: Place
 
@@ -38,29 +41,32 @@ class Custom:
         return None
 
     def apply(self, module: cst.Module) -> Outcome:
-        outcome = self.transformer(self.place).run(module)
+        outcome = load_codemod(self.source, self.path)(self.place).run(module)
         todo = any(site.todo for site in outcome.sites)
         if not todo and outcome.module.code != module.code:
             # It would be dropped, as the files to write are those with a place to edit.
             raise UsageError(
                 "the codemod changes code without reporting the place",
+                where=str(self.path),
                 todo="call self.add(node, todo=True) where it changes something",
             )
         return outcome
 
 
-def load_codemod(path: Path) -> type[SiteTransformer]:
-    """Import the class `Codemod` from `path`.
+@cache
+def load_codemod(source: bytes, path: Path) -> type[SiteTransformer]:
+    """Execute `source` and return its class `Codemod`.
+
+    Not imported by its path: bytecode that was kept for a file of the same size and time would run
+    under a digest that is not its own.
 
     Raises:
-        UsageError: there is no such class, or the file cannot be imported.
+        UsageError: there is no such class, or the code fails.
     """
-    spec = importlib.util.spec_from_file_location(f"vpatch_codemod_{path.parent.name}", path)
-    if spec is None or spec.loader is None:
-        raise UsageError("not a Python file", where=str(path))
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(f"vpatch_codemod_{path.parent.name}")
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except Exception as error:  # whatever its author's code may raise
         raise UsageError(f"cannot be imported: {error}", where=str(path)) from error
     found = getattr(module, "Codemod", None)

@@ -86,7 +86,9 @@ class AddKeywordEdit(_PlacedEdit):
 
     find: Text
     add_keyword: dict[str, str] = Field(min_length=1)
-    any_value: bool = Field(False, description="a keyword that is there with another value will do")
+    any_value: bool = Field(
+        default=False, description="a keyword that is there with another value will do"
+    )
 
 
 class RewriteEdit(_PlacedEdit):
@@ -140,7 +142,9 @@ class SetValueEdit(_PythonEdit):
     """Set a variable of a module or a class."""
 
     set_value: Text
-    of: Text = Field(description="its qualified name, as Class.NAME")
+    of: str = Field(
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$", description="its qualified name, as Class.NAME"
+    )
     was: Text
 
 
@@ -223,9 +227,9 @@ class Predicate(Declared):
 
     find: Text | None = Field(None, description="a code pattern")
     text: Text | None = Field(None, description="a text, byte for byte")
-    all_: tuple[Predicate, ...] | None = None
-    any_: tuple[Predicate, ...] | None = None
-    none: tuple[Predicate, ...] | None = None
+    all_: tuple[Predicate, ...] | None = Field(None, min_length=1)
+    any_: tuple[Predicate, ...] | None = Field(None, min_length=1)
+    none: tuple[Predicate, ...] | None = Field(None, min_length=1)
     files: Texts | None = None
     within: str | None = None
     where: Where = Field(default_factory=dict)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.composer import Composer, ComposerError
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
 
 from vpatch.errors import ManyErrors, UsageError, VpatchError
 
@@ -84,8 +86,11 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         ManyErrors: several things are wrong with it.
     """
     yaml = YAML(typ="rt", pure=True)
+    yaml.Composer = _PlainComposer
     try:
         document = yaml.load(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise DeclarationError("is nested too deeply", where=str(path)) from error
     except OSError as error:
         raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except UnicodeDecodeError as error:
@@ -112,6 +117,18 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
             _explain(details, positions, model) for details in error.errors()
         ]
         raise errors[0] if len(errors) == 1 else ManyErrors(errors) from error
+
+
+class _PlainComposer(Composer):
+    """Refuses aliases: nobody needs them here, and a few lines of them fill any memory."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.parser.check_event(AliasEvent):
+            event = self.parser.peek_event()
+            raise ComposerError(
+                None, None, "an alias (*name) has no place here; write it out", event.start_mark
+            )
+        return super().compose_node(parent, index)
 
 
 def _plain(node: Any) -> Any:
@@ -142,10 +159,12 @@ def _explain(details: ErrorDetails, positions: Positions, model: type[Declared])
             return DeclarationError(f"unknown key {location[-1]!r}", where=where, todo=todo)
         case "missing":
             return DeclarationError(f"the key {key!r} is missing", where=where)
-        case "string_type" if isinstance(details["input"], (int, float)):
+        case "string_type" | "model_type" | "model_attributes_type" if isinstance(
+            details["input"], (int, float)
+        ):
             todo = f"quote it, as YAML takes {details['input']} for a number"
             return DeclarationError(f"{key}: must be a string", where=where, todo=todo)
-    return DeclarationError(f"{key}: {details['msg']}", where=where)
+    return DeclarationError(f"{key}: {details['msg'].removeprefix('Value error, ')}", where=where)
 
 
 def valid_keys(model: type[BaseModel], location: Sequence[int | str] = ()) -> list[str]:

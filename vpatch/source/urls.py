@@ -7,15 +7,20 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*)(:[^/\s]*)?@")
 
+_QUERY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s?]*)\?[^\s@'\"]*")
+
 
 def redact(text: str) -> str:
-    """Remove the credentials of every URL in `text`; ssh's user name is no secret."""
+    """Remove the credentials of every URL in `text`; ssh's user name is no secret.
+
+    Queries go too: some hosts take tokens there.
+    """
 
     def keep(match: re.Match[str]) -> str:
         is_ssh = "ssh" in match["scheme"].lower()
         return match["scheme"] + (f"{match['user']}@" if is_ssh and match["user"] else "")
 
-    return _USERINFO.sub(keep, text)
+    return _QUERY.sub(r"\1", _USERINFO.sub(keep, text))
 
 
 def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
