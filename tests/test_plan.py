@@ -474,3 +474,22 @@ def test_a_tree_that_lacks_what_its_lock_names_is_a_conflict(tmp_path):
     decision = decide(patch, tree)
     assert decision.state is State.CONFLICT
     assert "the tree's lock names the patch" in decision.reason
+
+
+@pytest.mark.parametrize("reread", [True, False])
+def test_the_second_run_is_made_either_way(tmp_path, reread):
+    """Also on the syntax trees, where nothing is written."""
+    codemod = (
+        "import libcst as cst\nfrom vpatch.codemods import SiteTransformer\n"
+        "class Codemod(SiteTransformer):\n"
+        "    kinds = (cst.Integer,)\n"
+        "    def edit(self, original, updated):\n"
+        "        self.add(original, todo=True)\n"
+        "        return updated.with_changes(value=updated.value + '0')\n"
+    )
+    edits = [{"codemod": "codemod.py", "contains": ["f"]}]
+    files = {"codemod.py": codemod}
+    patch = patch_of(tmp_path, files=files, concerns={"text": "f"}, edits=edits)
+    (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), reread=reread).decisions
+    assert decision.state is State.CONFLICT
+    assert decision.reason == "applied twice, codemod.py changes the file again"

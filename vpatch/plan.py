@@ -48,16 +48,21 @@ def order(patches: Sequence[Patch]) -> list[Patch]:
     return list(placed.values())
 
 
-def plan(patches: Sequence[Patch], tree: Tree, *, located: bool = False) -> Plan:
+def plan(
+    patches: Sequence[Patch], tree: Tree, *, located: bool = False, reread: bool = True
+) -> Plan:
     """Decide on each patch, in order, each on the tree as its predecessors leave it.
 
     With `located`, findings have line numbers and decisions say all that was looked for; without,
-    only those that stop an apply do, as lines cost time.
+    only those that stop an apply do, as lines cost time. With `reread`, the second run of each
+    patch is on what libcst reads of the bytes that were made, without on the syntax trees that were
+    edited: nearly the same, at half the time, where nothing is written.
     """
     pristine = view = View(tree)
     decisions: dict[str, Decision] = {}
     for patch in order(patches):
-        decision, after = _Decider(patch, view, tree.carried, located=located).decide()
+        decider = _Decider(patch, view, tree.carried, located=located, reread=reread)
+        decision, after = decider.decide()
         decision = _with_relations(decision, decisions)
         if decision.state in _DISPLACED and view is not pristine:
             decision = _blame(decision, pristine, decisions.values())
@@ -95,7 +100,8 @@ def _blame(decision: Decision, pristine: View, earlier: Iterable[Decision]) -> D
 
     One that only finds its work done by an earlier patch is a conflict too: upstream has done none.
     """
-    alone, _ = _Decider(decision.patch, pristine, frozenset(), located=False).decide()
+    decider = _Decider(decision.patch, pristine, frozenset(), located=False, reread=False)
+    alone, _ = decider.decide()
     if alone.state is not State.NEEDED:
         return decision
     applied = [other for other in earlier if other.changes]
@@ -134,11 +140,20 @@ class _Attempt:
 class _Decider:
     """One patch on one view."""
 
-    def __init__(self, patch: Patch, view: View, carried: frozenset[str], *, located: bool) -> None:
+    def __init__(
+        self,
+        patch: Patch,
+        view: View,
+        carried: frozenset[str],
+        *,
+        located: bool,
+        reread: bool,
+    ) -> None:
         self.patch = patch
         self.view = view
         self.carried = carried
         self.located = located
+        self.reread = reread
 
     def decide(self) -> tuple[Decision, View]:
         """The decision, and the view after the patch where it is needed."""
@@ -228,7 +243,7 @@ class _Decider:
         for path, change in changes.items():
             if path.endswith(".py") and (fault := _syntax_error(path, change.after)) is not None:
                 return f"after the patch, {path} does not compile: {fault}"
-        reread = attempt.view.reread()
+        reread = attempt.view.reread() if self.reread else attempt.view
         for edit in attempt.variant.edits:
             again = run_edit(edit, reread)
             if again.mismatch is not None:

@@ -126,6 +126,8 @@ class View:
 
     def containing(self, text: bytes, globs: Sequence[str] | None) -> list[str]:
         """Paths of the files that contain a text."""
+        if globs is None and not self.changed:
+            return sorted(path for path, code in self._package.items() if text in code)
         return [path for path in self.matching(globs) if text in (self.read(path) or b"")]
 
     def _holding_all(self, paths: Sequence[str], words: frozenset[bytes]) -> Sequence[str]:
@@ -134,14 +136,11 @@ class View:
         # The longest word is the rarest: the others are looked for in the few files that have it.
         rarest, *others = sorted(words, key=lambda word: (-len(word), word))
         holders = self._pristine_holders(rarest)
+        wanted = set(paths)
+        unknown = (wanted - self._package.keys()) | (wanted & self.changed.keys())
         found = [
-            path
-            for path in paths
-            if (
-                path in holders
-                if path in self._package and path not in self.changed
-                else _has_word(rarest, self.read(path) or b"")
-            )
+            *((wanted & holders) - self.changed.keys()),
+            *(path for path in unknown if _has_word(rarest, self.read(path) or b"")),
         ]
         for word in others:
             found = [path for path in found if _has_word(word, self.read(path) or b"")]

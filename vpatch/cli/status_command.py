@@ -72,7 +72,9 @@ def command(
         request = jobs.Request(version, recipe, further, chosen)
         for job in jobs.resolve(request, session.library, whole_library=True):
             with session.tree(job.spec, job.expected_digest) as tree:
-                rows.append(_Row(plan(job.patches, tree, located=bool(why or as_json)), job.recipe))
+                located = bool(why or as_json)
+                made = plan(job.patches, tree, located=located, reread=False)
+                rows.append(_Row(made, job.recipe))
     if as_json:
         render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
     elif why:
