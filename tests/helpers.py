@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
-from vpatch.engine import run_edit
+from vpatch.editing import run_edit
 from vpatch.patch import load_patch
 from vpatch.plan import plan
 from vpatch.source.memory import MemoryTree

@@ -96,6 +96,18 @@ def opened(base, files=FILES):
         yield tree
 
 
+def folder_plan(folder, patches, base, name="vllm"):
+    """A plan for a tree that lies in a folder."""
+    with open_tree(
+        FolderSpec(name, str(folder)),
+        cache=Cache(base / "cache"),
+        settings=PipSettings(),
+        offline=True,
+        progress=Silent(),
+    ) as tree:
+        return plan(patches, tree)
+
+
 def plan_of(tree, *folders):
     return plan([load_patch(folder) for folder in folders], tree)
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from tests.helpers import edits_of
+from tests.helpers import edits_of, patch_of
 from vpatch.declare.edits import VERBS
 
 TEXT = (Path(__file__).parents[1] / "docs" / "patches.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-EDITS = [edit for block in BLOCKS for edit in YAML(typ="safe").load(block)]
+LOADED = [YAML(typ="safe").load(block) for block in BLOCKS]
+EDITS = [edit for block in LOADED if isinstance(block, list) for edit in block]
+KEYS = [block for block in LOADED if isinstance(block, dict)]
 CODEMOD = "from vpatch.codemods import SiteTransformer\nclass Codemod(SiteTransformer): ...\n"
 DIFF = "--- a/x.sh\n+++ b/x.sh\n@@ -1 +1 @@\n-a\n+b\n"
 
@@ -26,6 +28,12 @@ def test_an_edit_that_is_shown_loads(edit, tmp_path):
     (tmp_path / "install.diff").write_text(DIFF)
     (tmp_path / "compat.py").write_text("")
     assert edits_of(edit, tmp_path)
+
+
+@pytest.mark.parametrize("keys", KEYS, ids=str)
+def test_keys_of_a_patch_that_are_shown_load(keys, tmp_path):
+    edits = [{"find": "f()", "rewrite": "g()"}]
+    patch_of(tmp_path, edits=edits, files={"test_behaviour.py": ""}, **keys)
 
 
 def test_every_edit_is_shown():

@@ -153,3 +153,16 @@ def test_recipes_that_are_wrong(library, name, message):
         resolve(Request(recipe=name), library)
     assert caught.value.where == f"{library.recipes[name]}:4"
     assert caught.value.todo
+
+
+def test_what_is_on_request_is_taken_by_name_alone(library):
+    file = library.patches["b"] / "patch.yaml"
+    file.write_text(file.read_text() + "on-request: it is not for everybody\n")
+    (job,) = resolve(Request(vllm="0.22"), library)
+    assert [p.id for p in job.patches] == ["a"]
+    assert [p.id for p in job.left] == ["b"]
+    assert summary(resolve(Request(vllm="0.22", patches=("b",)), library))[0][1] == ["b"]
+    assert summary(resolve(Request(vllm="0.23"), library))[0][1] == ["b"]
+    (job,) = resolve(Request(vllm="0.22"), library, whole_library=True)
+    assert [p.id for p in job.patches] == ["a", "b"]
+    assert job.left == ()

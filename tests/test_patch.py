@@ -8,6 +8,7 @@ from vpatch.patch import load_patch
 
 REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
 INSERT = {"insert": {"from": "new.py"}, "after": "f($x)"}
+PROOF = {"test": "x.py", "engine": "cpu", "vllm": "0.23.0", "fails-before": {"test_x": "no"}}
 
 
 def refused(folder):
@@ -59,9 +60,9 @@ def test_edit_error_has_its_line(tmp_path, edit, message):
         ({"concerns": {"find": "f("}}, "concerns"),
         ({"concerns": {"any": [{"text": "f"}, {"text": "g", "files": "../x"}]}}, "concerns"),
         ({"effect": {"none": [{"find": "$x"}]}}, "effect"),
-        ({"proof": {"test": "test_no.py", "engine": "cpu"}}, "test"),
-        ({"proof": {"test": "../fix/patch.yaml", "engine": "cpu"}}, None),
-        ({"proof": {"test": "../out.py", "engine": "cpu"}}, "test"),
+        ({"proof": [PROOF | {"test": "test_no.py"}]}, "test"),
+        ({"proof": [PROOF | {"test": "../fix/patch.yaml"}]}, None),
+        ({"proof": [PROOF | {"test": "../out.py"}]}, "test"),
     ],
 )
 def test_other_errors_have_their_line(tmp_path, keys, key):
@@ -88,6 +89,9 @@ def test_every_error_is_reported(tmp_path):
 def test_digest_covers_what_the_edits_use(tmp_path):
     keys = {"edits": [REWRITE, INSERT]}
     digest = patch_of(tmp_path, files={"new.py": "z()\n"}, **keys).digest
+    proven = {"proof": [PROOF | {"test": "test_x.py"}]}
+    tests = {"new.py": "z()\n", "test_x.py": ""}
+    assert patch_of(tmp_path / "c", files=tests, **keys, **proven).digest == digest
     assert patch_of(tmp_path / "b", files={"new.py": "z()\n"}, **keys).digest == digest
     assert patch_of(tmp_path, files={"notes.md": "x", "test_x.py": ""}, **keys).digest == digest
     assert patch_of(tmp_path, files={"new.py": "y()\n"}, **keys).digest != digest

@@ -493,3 +493,22 @@ def test_the_second_run_is_made_either_way(tmp_path, reread):
     (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), reread=reread).decisions
     assert decision.state is State.CONFLICT
     assert decision.reason == "applied twice, codemod.py changes the file again"
+
+
+def test_alone_is_decided_on_the_pristine_tree_and_not_met_by_others(tmp_path):
+    first = patch_of(tmp_path / "1", "first", edits=[REWRITE])
+    other = patch_of(
+        tmp_path / "2", "other", edits=[{"find": "f($x)", "rewrite": "h($x)"}], conflicts=["first"]
+    )
+    edits = [{"find": "g($x)", "rewrite": "i($x)"}]
+    third = patch_of(tmp_path / "3", "third", edits=edits, concerns={"text": "(1)"})
+    tree = tree_of({MODULE: "f(1)\n"})
+    together = states([first, other, third], tree)
+    assert together == {"first": "needed", "other": "conflict", "third": "needed"}
+    made = plan([first, other, third], tree, alone={"other"})
+    assert [(d.patch.id, d.state.value) for d in made.decisions] == [
+        ("first", "needed"),
+        ("other", "needed"),
+        ("third", "needed"),
+    ]
+    assert made.decisions[1].changes[MODULE].after == b"h(1)\n"

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import decide, edits_of, patch_of, tree_of
-from vpatch.engine import run_edit
+from vpatch.editing import run_edit
 from vpatch.outcome import State
 from vpatch.patch import load_patch
 from vpatch.view import View

@@ -17,8 +17,8 @@ from vpatch.source.cache import default_cache_folder
 PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
-    "mtp-proj-prefix": "18844afff7eb9c8ebf5f4b78897eddb69a12455e",
-    "cpu-spec-decode-fp64-gumbel": "ac3be5e0064ecb2209862a2a6025becf390c1d5f",
+    "mtp-proj-prefix": "859705622bfe0df0d9754c338909fc84c2e836c9",
+    "cpu-spec-decode-fp64-gumbel": "d11a4670873022e831b0158e579c518fab604a74",
 }
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
 DIFF = {

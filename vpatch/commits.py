@@ -55,12 +55,12 @@ def lock_of(
             for d in plan.decisions
             if d not in plan.taken
         ),
-        files=_files(_overall(plan)),
+        files=_files(overall_changes(plan)),
         carried=tuple(sorted(carried)),
     )
 
 
-def _overall(plan: Plan) -> dict[str, Change]:
+def overall_changes(plan: Plan) -> dict[str, Change]:
     """Each touched file from its pristine state to the last."""
     changes: dict[str, Change] = {}
     for decision in plan.taken:

@@ -34,18 +34,23 @@ class Request:
 
 @dataclass(frozen=True)
 class Job:
-    """One tree to patch. `recipe` is None where the whole library was looked through."""
+    """One tree to patch. `recipe` is None where the whole library was looked through.
+
+    `left` are those patches of the library that are only taken on request.
+    """
 
     spec: TreeSpec
     patches: tuple[Patch, ...]
     recipe: str | None = None
     expected_digest: str | None = None
+    left: tuple[Patch, ...] = ()
 
 
 def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Job]:
     """Turn a request into jobs. With `whole_library`, a version does not mean its recipe.
 
-    Nor does it where patches are named: then it is these, and those that they require.
+    Nor does it where patches are named: then it is these, and those that they require. Without
+    either, patches that are there on request are left out.
 
     Raises:
         UsageError: it asks for nothing, for things that do not exist, or for patches that concern
@@ -62,8 +67,14 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         jobs = _from_recipe(path, path.stem, extra, library, request.patches)
     elif request.vllm or extra:
         specs = [*([parse_vllm(request.vllm)] if request.vllm else []), *extra]
-        chosen = _with_required(request.patches or sorted(library.patches), library)
-        jobs = [Job(spec, _concerning(chosen, spec)) for spec in specs]
+        chosen = with_required(request.patches or sorted(library.patches), library)
+        left: list[Patch] = []
+        if not request.patches and not whole_library:
+            left = [patch for patch in chosen if patch.declaration.on_request is not None]
+            chosen = [patch for patch in chosen if patch not in left]
+        jobs = [
+            Job(spec, _concerning(chosen, spec), left=_concerning(left, spec)) for spec in specs
+        ]
     else:
         known = ", ".join(sorted(library.recipes))
         raise UsageError(
@@ -74,7 +85,8 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     return jobs
 
 
-def _with_required(ids: Sequence[str], library: Library) -> list[Patch]:
+def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
+    """Load patches, and those that they require."""
     found = library.load(ids)
     known = {patch.id for patch in found}
     for patch in found:  # grows while it is walked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -33,9 +34,10 @@ class BoundVariant:
 
 @dataclass(frozen=True)
 class Patch:
-    """`digest` is `sha256:HEX` over patch.yaml and the files that its edits use, names included.
+    """`digest` is `sha256:HEX` over what is declared and the files that its edits use, with names.
 
-    Examples, tests and notes beside it are left out: they do not change what the patch does.
+    Tests, with what is declared of them under `proof`, examples, notes and comments are left out:
+    they do not change what the patch does.
     """
 
     declaration: PatchDeclaration
@@ -65,12 +67,12 @@ def load_patch(folder: Path) -> Patch:
     variants = tuple(_bind_variants(declaration, folder, positions, errors))
     for location, predicate in _predicates(declaration):
         _checked(positions, location, errors, partial(_check_predicate, predicate))
-    if declaration.proof is not None:
-        action = partial(beside, folder, declaration.proof.test)
-        _checked(positions, ("proof", "test"), errors, action)
+    for index, proof in enumerate(declaration.proof):
+        action = partial(beside, folder, proof.test)
+        _checked(positions, ("proof", index, "test"), errors, action)
     if errors:
         raise errors[0] if len(errors) == 1 else ManyErrors(errors)
-    return Patch(declaration, folder, variants, _digest(folder, variants))
+    return Patch(declaration, folder, variants, _digest(declaration, folder, variants))
 
 
 def _bind_variants(
@@ -127,10 +129,12 @@ def _check_predicate(predicate: Predicate) -> None:
         _check_predicate(inner)
 
 
-def _digest(folder: Path, variants: Sequence[BoundVariant]) -> str:
+def _digest(declaration: PatchDeclaration, folder: Path, variants: Sequence[BoundVariant]) -> str:
+    declared = declaration.model_dump(mode="json", exclude_defaults=True, exclude={"proof"})
     used = {path for variant in variants for edit in variant.edits for path in edit.uses}
+    parts = {path.relative_to(folder).as_posix(): path.read_bytes() for path in used}
+    parts[DECLARATION] = json.dumps(declared, sort_keys=True).encode()
     digest = hashlib.sha256()
-    for path in sorted({folder / DECLARATION, *used}):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{content}  {path.relative_to(folder).as_posix()}\n".encode())
+    for name, content in sorted(parts.items()):
+        digest.update(f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode())
     return f"sha256:{digest.hexdigest()}"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 
-from vpatch.engine import EditResult, describe, findings, nearest, probe, run_edit
+from vpatch.editing import EditResult, describe, findings, nearest, probe, run_edit
 from vpatch.errors import UsageError
 from vpatch.outcome import Change, Decision, Finding, Plan, State
 from vpatch.view import UnparsableFile, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from vpatch.declare.edits import Predicate
     from vpatch.patch import BoundVariant, Patch
@@ -49,27 +49,40 @@ def order(patches: Sequence[Patch]) -> list[Patch]:
 
 
 def plan(
-    patches: Sequence[Patch], tree: Tree, *, located: bool = False, reread: bool = True
+    patches: Sequence[Patch],
+    tree: Tree,
+    *,
+    located: bool = False,
+    reread: bool = True,
+    alone: Container[str] = (),
 ) -> Plan:
     """Decide on each patch, in order, each on the tree as its predecessors leave it.
 
     With `located`, findings have line numbers and decisions say all that was looked for; without,
     only those that stop an apply do, as lines cost time. With `reread`, the second run of each
     patch is on what libcst reads of the bytes that were made, without on the syntax trees that were
-    edited: nearly the same, at half the time, where nothing is written.
+    edited: nearly the same, at half the time, where nothing is written. Patches that are named in
+    `alone` are decided on the pristine tree, as if they were the only ones.
     """
     pristine = view = View(tree)
     decisions: dict[str, Decision] = {}
+    separate: dict[str, Decision] = {}
     for patch in order(patches):
-        decider = _Decider(patch, view, tree.carried, located=located, reread=reread)
+        by_itself = patch.id in alone
+        start = pristine if by_itself else view
+        decider = _Decider(patch, start, tree.carried, located=located, reread=reread)
         decision, after = decider.decide()
+        if by_itself:
+            separate[patch.id] = decision
+            continue
         decision = _with_relations(decision, decisions)
         if decision.state in _DISPLACED and view is not pristine:
             decision = _blame(decision, pristine, decisions.values())
         if decision.state is State.NEEDED:
             view = after
-        decisions[patch.id] = replace(decision, disagreement=_disagreement(decision, tree))
-    return Plan(tree.pin, tuple(decisions.values()))
+        decisions[patch.id] = decision
+    found = [decisions.get(patch.id) or separate[patch.id] for patch in order(patches)]
+    return Plan(tree.pin, tuple(replace(d, disagreement=_disagreement(d, tree)) for d in found))
 
 
 def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decision:

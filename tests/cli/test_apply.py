@@ -174,3 +174,18 @@ def test_a_patch_that_was_asked_for_and_is_missed_stops(project, how):
     assert "declared that it is needed" in run.out
     assert "nothing was written: 1 patch cannot be applied" in run.err
     assert not project.target.exists()
+
+
+def test_what_is_on_request_is_left_out_and_named(project):
+    edits = "- find: launch(...)\n  rewrite: start(...)"
+    project.patch("other-mode", edits, more="on-request: it is slow\nconflicts: [slow-mode]\n")
+    run = project.run("status", "--vllm", VERSION)
+    lines = [line.split()[:2] for line in run.out.splitlines()]
+    assert ["needed", "other-mode"] in lines
+    assert ["needed", "slow-mode"] in lines
+    run = project.apply()
+    assert "note: other-mode is left out, as it is on request: it is slow\n" in run.err
+    assert "other-mode" not in run.out
+    run = project.apply("--patch", "other-mode", "--to", "there")
+    assert "needed      other-mode" in run.out
+    assert "left out" not in run.err

@@ -33,8 +33,14 @@ def test_check_finds_a_patch_that_was_edited(applied):
 
 def test_check_finds_a_patch_edited_in_its_words_alone(applied):
     file = applied.patches / "slow-mode" / "patch.yaml"
-    file.write_text(file.read_text() + "# a remark\n")
+    file.write_text(file.read_text().replace("fails.", "fails at once."))
     assert differences(applied) == ["slow-mode was edited since it was locked"]
+
+
+def test_check_does_not_mind_a_remark(applied):
+    file = applied.patches / "slow-mode" / "patch.yaml"
+    file.write_text(file.read_text() + "# a remark\n")
+    applied.run("check")
 
 
 def test_check_finds_a_patch_that_does_not_fit_any_more(applied):

@@ -36,3 +36,14 @@ def test_show_of_a_patch_that_is_not_there(project):
 
 def test_show_without_a_patch(project):
     assert "Missing argument 'PATCH'" in project.run("show", code=2).err
+
+
+def test_show_has_the_notes_and_why_it_is_on_request(project):
+    folder = project.patch(
+        "on-asking", '- find: launch(...)\n  add-keyword: {a: "1"}', more="on-request: it is slow\n"
+    )
+    (folder / "NOTES.md").write_text("Run on *nothing*.\n\n- yet\n")
+    out = project.run("show", "on-asking").out
+    assert "\nTaken on request only\n  it is slow\n" in out
+    assert "\nWhat was run, and what was not\nRun on *nothing*.\n\n- yet\n" in out
+    assert "on request" not in project.run("show", "name-proj").out

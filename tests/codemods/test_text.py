@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers import edits_of, run, tree_of
 from vpatch.codemods.text import AddFile, TextEdit, parse_diff
-from vpatch.engine import run_edit
+from vpatch.editing import run_edit
 from vpatch.errors import UsageError
 from vpatch.view import View
 

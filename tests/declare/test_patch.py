@@ -22,6 +22,14 @@ PULL = {
     "relation": "same change",
     "state": "merged",
 }
+PROOF = {"test": "x.py", "engine": "cpu", "vllm": "0.23.0", "fails-before": {"test_x": "no"}}
+MORE = {
+    "on-top-of": ("other",),
+    "trees": {"vllm-metax": "plugin"},
+    "references": {"UPSTREAM": "0.30.0"},
+    "environment": {"X": "1"},
+    "timeout": 60,
+}
 
 
 def test_patch_is_frozen():
@@ -37,7 +45,9 @@ def test_patch_is_frozen():
         {"upstream": (PULL, {**PULL, "release": "0.24.0"}, {"ref": "a/b#2", "is": "issue"})},
         {"needed-in": {"vllm": "", "vllm-ascend": "<0"}},
         {"effect": {"all": ({"find": "g()", "within": "C.*"}, {"none": ({"text": "x"},)})}},
-        {"proof": {"test": "test_fix.py", "engine": "cpu"}},
+        {"proof": (PROOF,)},
+        {"proof": (PROOF, {**PROOF, **MORE})},
+        {"on-request": "it is not for everybody"},
         {"requires": ("a-b", "c2"), "conflicts": ("d",)},
     ],
 )
@@ -66,7 +76,12 @@ def test_patch(changes):
         ({"upstream": ({"ref": "a/b#1", "is": "pull request"},)}, "its relation and its state"),
         ({"upstream": ({**PULL, "state": "open", "release": "1"},)}, "only what is merged"),
         ({"upstream": ({**PULL, "state": "done"},)}, "'open', 'merged' or 'closed'"),
-        ({"proof": {"test": "x.py", "engine": "tpu"}}, "'cpu' or 'cuda'"),
+        ({"proof": ({**PROOF, "engine": "tpu"},)}, "'cpu' or 'cuda'"),
+        ({"proof": ({**PROOF, "fails-before": {}},)}, "at least 1 item"),
+        ({"proof": ({**PROOF, "fails-before": {"test_x": "("}},)}, "not a regular expression"),
+        ({"proof": ({**PROOF, "references": {"path": "0.30.0"}},)}, "match pattern"),
+        ({"proof": ({**PROOF, "timeout": 0},)}, "greater than 0"),
+        ({"on-request": ""}, "at least 1 char"),
         ({"requires": ("A",)}, "match pattern"),
     ],
 )

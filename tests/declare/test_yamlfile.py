@@ -145,7 +145,11 @@ def test_every_error_is_reported(tmp_path):
             ("variants", 0, "when", "any", 1),
             ["all", "any", "files", "find", "none", "text", "where", "within"],
         ),
-        (("proof",), ["engine", "test"]),
+        (
+            ("proof", 0),
+            ["engine", "environment", "fails-before", "on-top-of", "references"]  # noqa: RUF005
+            + ["test", "timeout", "trees", "vllm"],
+        ),
     ],
 )
 def test_valid_keys_are_those_of_the_place(location, keys):

@@ -25,6 +25,7 @@ _COMMANDS = (
     "list",
     "show",
     "test",
+    "engine",
     "schema",
     "cache",
 )

@@ -63,6 +63,9 @@ def command(
     asked = jobs.resolve(request_from(vllm, recipe, trees, only), session.library)
     if asked[0].recipe and not recipe:
         _tell_of_patches_left(session, asked)
+    for patch in {patch.id: patch for job in asked for patch in job.left}.values():
+        reason = patch.declaration.on_request
+        session.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     if target is not None and len(asked) > 1:
         raise UsageError(
             "--to names one folder, and there are several trees", todo="apply them one by one"

@@ -1,4 +1,4 @@
-"""vpatch cache: the trees that were fetched."""
+"""vpatch cache: the trees that were fetched, and the engines that were made."""
 
 from __future__ import annotations
 
@@ -6,38 +6,57 @@ import click
 
 from vpatch.cli import render
 from vpatch.cli.session import Session, json_option
+from vpatch.engine.environment import managed_folders, remove_engine
 from vpatch.errors import ExitCode
+from vpatch.source.cache import disk_size
 
 
 @click.group("cache")
 def command() -> None:
-    """Look at, or empty, the cache of fetched trees."""
+    """Look at, or empty, the cache of fetched trees and of engines."""
 
 
 @command.command("list")
 @json_option
 def list_entries(*, as_json: bool) -> ExitCode:
-    """List the cached trees."""
+    """List the cached trees and engines."""
     cache = Session().cache
     entries = cache.list()
+    engines = {path.name: disk_size(path) for path in managed_folders(cache.folder)}
     if as_json:
         found = [{"tree": e.label, "digest": e.digest, "bytes": e.size} for e in entries]
-        render.print_json({"folder": str(cache.folder), "trees": found})
+        made = [{"engine": name, "bytes": size} for name, size in engines.items()]
+        render.print_json({"folder": str(cache.folder), "trees": found, "engines": made})
         return ExitCode.CLEAN
     for entry in entries:
         click.echo(f"{entry.label:<28} {entry.size / 1e6:8.1f} MB  {entry.digest}")
-    total = sum(entry.size for entry in entries) / 1e6
-    click.echo(f"{render.counted(len(entries), 'tree')}, {total:.1f} MB in {cache.folder}")
+    for name, size in engines.items():
+        click.echo(f"{name:<28} {size / 1e6:8.1f} MB")
+    total = (sum(entry.size for entry in entries) + sum(engines.values())) / 1e6
+    counts = [render.counted(len(entries), "tree")]
+    if engines:
+        counts.append(render.counted(len(engines), "engine"))
+    click.echo(f"{', '.join(counts)}, {total:.1f} MB in {cache.folder}")
     return ExitCode.CLEAN
 
 
 @command.command("clear")
-@click.argument("trees", nargs=-1, metavar="[TREE]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
-def clear(trees: tuple[str, ...], *, as_json: bool) -> ExitCode:
-    """Remove trees, as `vllm-0.23.0`, or without a name all of them. Checkouts are not touched."""
+def clear(names: tuple[str, ...], *, as_json: bool) -> ExitCode:
+    """Remove trees and engines by their names in `vpatch cache list`, or without a name everything.
+
+    Checkouts are not touched.
+    """
     session = Session()
-    freed = session.cache.clear(trees or None, session.progress)
+    folders = {path.name: path for path in managed_folders(session.cache.folder)}
+    trees = [name for name in names if name not in folders]
+    freed = 0
+    if trees or not names:
+        freed = session.cache.clear(trees or None, session.progress)
+    for name in names or folders:
+        if name in folders:
+            freed += remove_engine(folders[name], session.progress)
     if as_json:
         render.print_json({"freed-bytes": freed})
     else:

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from vpatch.cli.progress import progress_for_terminal
+from vpatch.errors import UsageError
 from vpatch.jobs import Request
 from vpatch.library import Library, find_library
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.resolve import open_tree
+from vpatch.source.spec import PypiSpec, parse_vllm
 
 if TYPE_CHECKING:
+    from vpatch.engine.environment import Engine
     from vpatch.progress import Progress
     from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
@@ -111,3 +114,41 @@ def request_from(
     vllm: str | None, recipe: str | None, trees: tuple[str, ...], only: tuple[str, ...]
 ) -> Request:
     return Request(vllm, recipe, trees, only)
+
+
+@contextmanager
+def open_engine(session: Session, engine: str, vllm: str) -> Iterator[Engine]:
+    """Open `cpu`, `cuda` or a Python, with the release that `vllm` means.
+
+    Raises:
+        UsageError: it is none of these, or another release.
+    """
+    # Only two commands need one.
+    from vpatch.engine import environment  # noqa: PLC0415
+
+    with session.tree(_release(vllm)) as tree:
+        version = tree.pin.version
+    if version is None:
+        raise UsageError(f"{vllm} is no release", todo="give one, such as --vllm 0.23")
+    kind = environment.KINDS.get(engine)
+    if kind is not None:
+        with environment.managed_engine(
+            kind, version, session.cache.folder, session.progress, offline=session.offline
+        ) as managed:
+            yield managed
+        return
+    found = environment.existing_engine(Path(engine))
+    if found.version != version:
+        raise UsageError(
+            f"it has vLLM {found.version}, not {version}",
+            where=engine,
+            todo=f"give --vllm {found.version}, or another Python",
+        )
+    yield found
+
+
+def _release(vllm: str) -> TreeSpec:
+    spec = parse_vllm(vllm)
+    if not isinstance(spec, PypiSpec):
+        raise UsageError(f"{vllm} is no release", todo="give one, such as --vllm 0.23")
+    return spec

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WIDTH = 88
+# Beside patch.yaml; shown as it is.
+NOTES = "NOTES.md"
 
 
 @click.command("show")
@@ -42,20 +44,26 @@ def command(
     _section("Risks", [declaration.risks or "None is known."])
     claims = [f"{tree} {claim}" for tree, claim in declaration.needed_in.items()]
     _section("Needed in, as declared", claims, bullet=True)
+    _section("Taken on request only", [declaration.on_request or ""])
     _section("Requires", declaration.requires, bullet=True)
     _section("Excludes", declaration.conflicts, bullet=True)
     threads = [describe_upstream(thread) for thread in declaration.upstream]
     _section("Upstream", threads or ["No thread is known."], bullet=True)
     _section("Remove when", [declaration.remove_when])
-    proof = declaration.proof
-    tested = f"{proof.test} in a vLLM on {proof.engine}" if proof else "No behaviour test yet."
-    _section("Proof", [tested])
+    tested = [f"{p.test} inside vLLM {p.vllm} on {p.engine}" for p in declaration.proof]
+    _section("Proof", tested or ["No behaviour test yet."], bullet=True)
+    notes = patch.folder / NOTES
+    if notes.is_file():
+        _section("What was run, and what was not", [], always=True)
+        click.echo(notes.read_text(encoding="utf-8").rstrip())
     click.echo(f"\n{patch.digest}\n{patch.folder}")
     return ExitCode.CLEAN
 
 
-def _section(title: str, texts: tuple[str, ...] | list[str], *, bullet: bool = False) -> None:
-    if not texts:
+def _section(
+    title: str, texts: tuple[str, ...] | list[str], *, bullet: bool = False, always: bool = False
+) -> None:
+    if not any(texts) and not always:
         return
     click.secho(f"\n{title}", bold=True)
     for text in texts:

@@ -73,7 +73,9 @@ def command(
         for job in jobs.resolve(request, session.library, whole_library=True):
             with session.tree(job.spec, job.expected_digest) as tree:
                 located = bool(why or as_json)
-                made = plan(job.patches, tree, located=located, reread=False)
+                made = plan(
+                    job.patches, tree, located=located, reread=False, alone=_on_request(job, chosen)
+                )
                 rows.append(_Row(made, job.recipe))
     if as_json:
         render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
@@ -87,6 +89,13 @@ def command(
     decisions = [decision for row in rows for decision in row.plan.decisions]
     finding = any(d.state.stops or d.disagreement for d in decisions)
     return ExitCode.FINDINGS if finding else ExitCode.CLEAN
+
+
+def _on_request(job: jobs.Job, chosen: tuple[str, ...]) -> frozenset[str]:
+    """What nobody asked for: it is told what it would mean, and the others do not meet it."""
+    if job.recipe or chosen:
+        return frozenset()
+    return frozenset(p.id for p in job.patches if p.declaration.on_request is not None)
 
 
 def _chosen(row: _Row) -> str:

@@ -1,4 +1,4 @@
-"""vpatch test: a patch's examples, each applied twice."""
+"""vpatch test: a patch's examples, each applied twice, or its behaviour inside a real vLLM."""
 
 from __future__ import annotations
 
@@ -6,29 +6,54 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.cli import render
+from vpatch.cli import behaviour, render
 from vpatch.cli.session import Session, json_option, library_options
-from vpatch.errors import ExitCode
+from vpatch.errors import ExitCode, UsageError
 from vpatch.examples import run_examples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vpatch.patch import Patch
+
 
 @click.command("test")
 @click.argument("ids", nargs=-1, metavar="[PATCH]...")
+@click.option(
+    "--engine",
+    metavar="cpu|cuda|PYTHON",
+    help="Run the behaviour tests in a vLLM: one that is made and cached, or one of yours.",
+)
+@click.option("--vllm", metavar="VERSION", help="Its release  [default: as the test says]")
+@click.option("--offline", is_flag=True, help="Use the cache alone.")
 @library_options
 @json_option
 def command(
-    ids: tuple[str, ...], patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bool
+    ids: tuple[str, ...],
+    engine: str | None,
+    vllm: str | None,
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    *,
+    offline: bool,
+    as_json: bool,
 ) -> ExitCode:
-    """Run the examples of some patches, or of all: each twice, and the second run must be idle."""
-    library = Session(patches, recipes).library
-    results = [
-        (patch.id, result)
-        for patch in library.load(ids or sorted(library.patches))
-        for result in run_examples(patch)
-    ]
+    """Run the examples of some patches, or of all: each twice, and the second run must be idle.
+
+    With --engine, run their behaviour tests instead, inside a real vLLM: once on the pristine tree,
+    where what the patch cures must fail as declared, and once on the patched one, where all passes.
+    """
+    session = Session(patches, recipes, offline)
+    chosen = session.library.load(ids or sorted(session.library.patches))
+    if engine is not None:
+        return behaviour.run(session, chosen, engine, vllm, named=bool(ids), as_json=as_json)
+    if vllm is not None:
+        raise UsageError("--vllm is for behaviour tests", todo="give --engine cpu as well")
+    return _examples(chosen, as_json=as_json)
+
+
+def _examples(chosen: list[Patch], *, as_json: bool) -> ExitCode:
+    results = [(patch.id, result) for patch in chosen for result in run_examples(patch)]
     failed = [result for _, result in results if result.failures]
     if as_json:
         render.print_json(

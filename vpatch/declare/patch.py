@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -61,11 +62,43 @@ class Variant(Declared):
     edits: tuple[Edit, ...] = Field(min_length=1)
 
 
-class Proof(Declared):
-    """The behaviour test that fails without the patch and passes with it, in a real vLLM."""
+def _regex(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return value
 
-    test: Text
+
+class Proof(Declared):
+    """A behaviour test, run inside a real vLLM: on the pristine tree, and on the patched one.
+
+    What `fails_before` names fails on the pristine tree, and with that message; everything else in
+    the file passes on both.
+    """
+
+    test: Text = Field(description="a pytest file beside the patch")
     engine: Literal["cpu", "cuda"]
+    vllm: Text = Field(description="the release whose engine it is written for")
+    fails_before: dict[Text, Annotated[str, AfterValidator(_regex)]] = Field(
+        min_length=1,
+        description="test functions, and a regular expression that is found in their message",
+    )
+    on_top_of: tuple[PatchId, ...] = Field(
+        (), description="patches without which nothing could be seen, applied in both runs"
+    )
+    trees: dict[TreeName, Text] = Field(
+        default_factory=dict,
+        description="further trees, as folders beside the patch: put on the path, patched as well",
+    )
+    references: dict[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], Text] = Field(
+        default_factory=dict,
+        description="environment variables that name the folder of another release's tree",
+    )
+    environment: dict[Text, str] = Field(
+        default_factory=dict, description="further environment variables of the test"
+    )
+    timeout: float = Field(600, gt=0, description="of each of the two runs, in seconds")
 
 
 class PatchDeclaration(Declared):
@@ -93,7 +126,11 @@ class PatchDeclaration(Declared):
     conflicts: tuple[PatchId, ...] = ()
     upstream: tuple[Upstream, ...] = ()
     remove_when: Text
-    proof: Proof | None = None
+    proof: tuple[Proof, ...] = ()
+    on_request: Text | None = Field(
+        None,
+        description="why it is not for everybody: then only a recipe or --patch takes it",
+    )
 
     @model_validator(mode="after")
     def _edits_or_variants(self) -> PatchDeclaration:

@@ -101,7 +101,7 @@ class Cache:
         for folder in self._entries():
             pin = entry.read_pin(folder)
             if pin is not None:
-                found.append(CacheEntry(pin.label, pin.digest, _disk_size(folder)))
+                found.append(CacheEntry(pin.label, pin.digest, disk_size(folder)))
         return tuple(found)
 
     def clear(self, labels: Iterable[str] | None, progress: Progress) -> int:
@@ -209,7 +209,8 @@ def _named(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> lis
     return [name for name, names in known.items() if names & labels]
 
 
-def _disk_size(folder: Path) -> int:
+def disk_size(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
     return sum(
         (Path(parent) / name).lstat().st_size
         for parent, _, names in os.walk(folder)
@@ -220,6 +221,6 @@ def _disk_size(folder: Path) -> int:
 def _remove_tree(folder: Path) -> int:
     if not folder.exists():
         return 0
-    size = _disk_size(folder)
+    size = disk_size(folder)
     shutil.rmtree(folder)
     return size

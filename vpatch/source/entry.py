@@ -55,6 +55,11 @@ class CachedTree:
     carried: frozenset[str]
     lock: Lock
 
+    @property
+    def files(self) -> Path:
+        """The folder that holds the tree's files as they are: for others' use, and not verified."""
+        return self.folder / FILES
+
     def paths(self) -> list[str]:
         return [path for path, record in self.records.items() if record.mode != SYMLINK]
 

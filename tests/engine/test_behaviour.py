@@ -1,0 +1,163 @@
+"""Proofs with a vLLM of three files: what is counted as one, and what is not."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.projects import NAME_PROJ, folder_plan, write_patch, write_tree
+from vpatch.declare.patch import Proof
+from vpatch.engine.behaviour import Ground, prove
+from vpatch.engine.environment import Engine
+from vpatch.engine.overlay import OverlayError
+from vpatch.patch import load_patch
+
+LLAMA = """
+class Linear:
+    def __init__(self, *sizes, prefix=""):
+        self.prefix = prefix
+
+
+class Llama:
+    def __init__(self, prefix):
+        self.proj = Linear(4, 4)  # narrow
+        self.head = Linear(4, 8)
+"""
+FILES = {
+    "vllm/__init__.py": b"",
+    "vllm/models/__init__.py": b"",
+    "vllm/models/llama.py": LLAMA.encode(),
+}
+TEST = """
+import pytest
+from vllm.models.llama import Llama
+
+def test_prefix():
+    assert Llama("layer").proj.prefix == "layer.proj"
+
+def test_head():
+    assert Llama("layer").head.prefix == ""
+"""
+DECLARED = {"test_prefix": "AssertionError: assert '' == 'layer.proj'"}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return write_tree(tmp_path / "tree", FILES)
+
+
+def behaviour(tmp_path, tree, test=TEST, declared=DECLARED, more=None, installed=None, **keys):
+    folder = write_patch(tmp_path, "name-proj", NAME_PROJ)
+    (folder / "test_it.py").write_text(test)
+    proof = Proof.model_validate(
+        {"test": "test_it.py", "engine": "cpu", "vllm": "0.50.0", "fails-before": declared} | keys
+    )
+    patch = load_patch(folder)
+    engine = Engine(sys.executable, (installed or tree) / "vllm", "cpu", "0.50.0")
+    before, after = folder_plan(tree, [], tmp_path), folder_plan(tree, [patch], tmp_path)
+    ground = Ground(before, after, more or (), {"UPSTREAM": tmp_path / "reference"})
+    return prove(patch, proof, engine, ground)
+
+
+def outcomes(run):
+    return {test.name: test.outcome for test in run.tests}
+
+
+def test_a_proof_that_holds(tmp_path, tree):
+    found = behaviour(tmp_path, tree)
+    assert found.problems == ()
+    assert outcomes(found.pristine) == {"test_prefix": "failed", "test_head": "passed"}
+    assert outcomes(found.patched) == {"test_prefix": "passed", "test_head": "passed"}
+    assert found.pristine.tests[0].message.startswith(DECLARED["test_prefix"])
+
+
+def test_the_installed_package_is_left_alone(tmp_path, tree):
+    behaviour(tmp_path, tree)
+    assert (tree / "vllm/models/llama.py").read_bytes() == FILES["vllm/models/llama.py"]
+    assert not list(tree.rglob("*.pyc"))
+
+
+PARAMETERS = """
+import pytest
+from vllm.models.llama import Llama
+
+@pytest.mark.parametrize('name', ['layer', 'x'])
+def test_prefix(name):
+    assert Llama("layer").proj.prefix == name + ".proj"
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "declared", "problem"),
+    [
+        (TEST, DECLARED | {"test_none": "x"}, "names test_none, and there is no such test"),
+        (TEST, DECLARED | {"test_head": "x"}, "test_head passed on the pristine tree, and must"),
+        (TEST, {"test_head": "x"}, "test_prefix failed on the pristine tree, undeclared: Asser"),
+        # The words stand in the source of the test, not in what was raised.
+        (TEST, {"test_prefix": "Llama"}, "test_prefix failed otherwise than declared (Llama): As"),
+        (
+            TEST + "    assert Llama('x').proj.prefix == ''",
+            DECLARED,
+            "test_head failed on the patched",
+        ),
+        (
+            TEST + "    pytest.skip('no GPU')",
+            DECLARED,
+            "test_head skipped on the pristine tree, un",
+        ),
+        (
+            TEST + "    pytest.skip('no GPU')",
+            DECLARED,
+            "test_head skipped on the patched tree: no",
+        ),
+        (PARAMETERS, DECLARED, "test_prefix[x] failed on the patched tree: "),
+        (TEST + "\n1 / 0\n", DECLARED, "undeclared: "),
+        ("", DECLARED, "on the patched tree it has no test"),
+        (
+            "import os; os.abort()",
+            DECLARED,
+            "on the patched tree it ended with -6, without a report",
+        ),
+        (
+            TEST + "if Llama('x').proj.prefix:\n    def test_more():\n        pass\n",
+            DECLARED,
+            "the two runs have not the same tests: test_more",
+        ),
+    ],
+)
+def test_what_is_no_proof(tmp_path, tree, test, declared, problem):
+    found = behaviour(tmp_path, tree, test, declared)
+    assert problem in "\n".join(found.problems)
+
+
+def test_a_test_that_hangs(tmp_path, tree):
+    found = behaviour(tmp_path, tree, "import time; time.sleep(60)", timeout=1)
+    assert found.problems[0].startswith("on the pristine tree it did not end within 1.0 s:")
+    assert len(found.problems) == 2
+
+
+def test_what_a_test_is_given(tmp_path, tree):
+    more = f"""
+    import importlib.util, os
+    assert os.environ["UPSTREAM"] == {str(tmp_path / "reference")!r}
+    assert os.environ["MORE"] == "1"
+    assert importlib.util.find_spec("tiny_mtp")
+"""
+    assert behaviour(tmp_path, tree, TEST + more, environment={"MORE": "1"}).problems == ()
+
+
+def test_a_plugin_that_is_patched_as_well(tmp_path, tree):
+    plugin = write_tree(tmp_path / "plugin", {"vllm_plugin/copy.py": LLAMA.encode()})
+    patch = load_patch(write_patch(tmp_path, "name-proj", NAME_PROJ))
+    test = TEST.replace("vllm.models.llama", "vllm_plugin.copy")
+    plan = folder_plan(plugin, [patch], tmp_path, "vllm-plugin")
+    found = behaviour(tmp_path, tree, test, more=[(plan, plugin)])
+    assert found.problems == ()
+    assert (plugin / "vllm_plugin/copy.py").read_text() == LLAMA
+
+
+def test_an_engine_of_another_tree(tmp_path, tree):
+    other = write_tree(tmp_path / "other", FILES | {"vllm/models/llama.py": LLAMA.encode() + b"#"})
+    with pytest.raises(OverlayError, match="and the tree's is"):
+        behaviour(tmp_path, tree, installed=other)

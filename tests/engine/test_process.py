@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vpatch.engine.process import run
+
+
+def python(tmp_path, code, timeout=30.0, **options):
+    command = [sys.executable, "-c", code]
+    return run(command, cwd=tmp_path, log=tmp_path / "log", timeout=timeout, **options)
+
+
+def alive(pid):
+    """Whether a process still runs; one that ended may be there until somebody asks for its end."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def gone(pid):
+    deadline = time.monotonic() + 10
+    while alive(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_process_and_what_it_prints(tmp_path):
+    code = "import os, sys; print(os.getcwd()); print('no', file=sys.stderr); sys.exit(3)"
+    ended = python(tmp_path, code)
+    assert ended.code == 3
+    assert sorted(ended.log.read_text().split()) == sorted(["no", str(tmp_path)])
+
+
+def test_the_ending_is_the_last_lines(tmp_path):
+    ended = python(tmp_path, "for n in range(100): print(n)")
+    assert ended.ending.splitlines() == [str(n) for n in range(70, 100)]
+
+
+def test_the_environment_is_what_was_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("OURS", "1")
+    code = "import os; print(os.environ.get('OURS'), os.environ.get('THEIRS'))"
+    assert python(tmp_path, code).ending == "1 None"
+    assert python(tmp_path, code, environment={"THEIRS": "2"}).ending == "None 2"
+
+
+CHILD = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "code"), [("", 0), ("import os; os.abort()", -6), ("time.sleep(600)", None)]
+)
+def test_what_it_started_ends_with_it(tmp_path, after, code):
+    started = time.monotonic()
+    ended = python(tmp_path, CHILD + after, timeout=30.0 if code is not None else 2.0)
+    assert ended.code == code
+    assert time.monotonic() - started < 20
+    child = int(ended.log.read_text().split()[0])
+    assert gone(child)
+
+
+def test_what_it_started_ends_on_an_interrupt(tmp_path, monkeypatch):
+    def interrupt(_process, _timeout):
+        while not (tmp_path / "log").read_text().strip():
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("subprocess.Popen.wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        python(tmp_path, CHILD + "time.sleep(600)")
+    monkeypatch.undo()
+    assert gone(int((tmp_path / "log").read_text().split()[0]))
+
+
+def test_a_command_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        run([tmp_path / "none"], cwd=tmp_path, log=tmp_path / "log", timeout=1)
+    assert os.listdir(tmp_path) == ["log"]  # noqa: PTH208

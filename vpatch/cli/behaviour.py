@@ -1,0 +1,162 @@
+"""The part of `vpatch test` that runs behaviour tests in an engine."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch.cli import render
+from vpatch.cli.session import Session, open_engine
+from vpatch.engine.behaviour import Behaviour, Ground, Outcome, Run, prove
+from vpatch.engine.environment import KINDS
+from vpatch.errors import ExitCode, UsageError, VpatchError
+from vpatch.jobs import with_required
+from vpatch.outcome import State
+from vpatch.plan import plan
+from vpatch.source.spec import FolderSpec, parse_vllm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.declare.patch import Proof
+    from vpatch.outcome import Plan
+    from vpatch.patch import Patch
+
+
+class _IdleError(VpatchError):
+    """The patch changes nothing here: a test without it, twice, would prove nothing."""
+
+
+def run(
+    session: Session,
+    patches: Sequence[Patch],
+    engine: str,
+    vllm: str | None,
+    *,
+    named: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Run what is for this engine; say what is not run, and why.
+
+    Raises:
+        UsageError: `named` patches have no test for it.
+    """
+    documents: list[dict[str, Any]] = []
+    failed = 0
+    for patch in patches:
+        kind = engine if engine in KINDS else _kind(session, engine, patch, vllm)
+        if named and all(proof.engine != kind for proof in patch.declaration.proof):
+            raise _no_test(patch, kind)
+        for proof in patch.declaration.proof:
+            version = vllm or proof.vllm
+            try:
+                if proof.engine != kind:
+                    raise _IdleError(f"it needs {proof.engine}")  # noqa: TRY301 - as below
+                found = _prove(session, patch, proof, engine, version)
+            except _IdleError as idle:
+                if named and proof.engine == kind:
+                    raise
+                if not as_json:
+                    click.echo(f"not run  {patch.id}  {proof.test}: {idle.what}")
+                continue
+            failed += bool(found.problems)
+            head = {"patch": patch.id, "test": proof.test, "engine": kind, "vllm": version}
+            documents.append(head | asdict(found))
+            if not as_json:
+                _print(patch, proof, f"vLLM {version} ({kind})", found)
+    ran = len(documents)
+    if as_json:
+        render.print_json(documents)
+    else:
+        click.echo(f"{ran - failed} of {render.counted(ran, 'behaviour test')} hold")
+    return ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
+
+
+def _no_test(patch: Patch, kind: str) -> UsageError:
+    others = ", ".join(sorted({proof.engine for proof in patch.declaration.proof}))
+    return UsageError(
+        f"{patch.id} has no behaviour test for {kind}",
+        where=str(patch.folder),
+        todo=f"it has one for {others}" if others else "declare one under proof",
+    )
+
+
+def _kind(session: Session, engine: str, patch: Patch, vllm: str | None) -> str:
+    proofs = patch.declaration.proof
+    if not proofs:
+        return engine
+    with open_engine(session, engine, vllm or proofs[0].vllm) as found:
+        return found.kind
+
+
+def _prove(session: Session, patch: Patch, proof: Proof, engine: str, version: str) -> Behaviour:
+    with ExitStack() as stack:
+        found = stack.enter_context(open_engine(session, engine, version))
+        wanted = with_required([*proof.on_top_of, patch.id], session.library)
+        tree = stack.enter_context(session.tree(parse_vllm(version)))
+        ground = with_required(proof.on_top_of, session.library)
+        before = plan(_concerning(ground, "vllm"), tree)
+        after = plan(_concerning(wanted, "vllm"), tree)
+        plugins = []
+        for name, place in proof.trees.items():
+            folder = patch.folder / place
+            tree = stack.enter_context(session.tree(FolderSpec(name, str(folder))))
+            plugins.append((plan(_concerning(wanted, name), tree), folder))
+        references: dict[str, Path] = {}
+        for variable, release in proof.references.items():
+            spec = parse_vllm(release)
+            references[variable] = stack.enter_context(session.tree(spec)).files
+        _refuse_idle(patch, [after, *(made for made, _ in plugins)])
+        task = session.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
+        result = prove(patch, proof, found, Ground(before, after, plugins, references))
+        task.done()
+        return result
+
+
+def _concerning(patches: Sequence[Patch], tree: str) -> list[Patch]:
+    return [patch for patch in patches if tree in patch.declaration.needed_in]
+
+
+def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
+    decisions = [(made.pin, d) for made in plans for d in made.decisions]
+    mine = [(pin, d) for pin, d in decisions if d.patch.id == patch.id]
+    stopping = [(pin, d) for pin, d in decisions if d.state.stops]
+    idle = [] if any(d.state is State.NEEDED for _, d in mine) else mine
+    for pin, decision in stopping or idle:
+        raise _IdleError(
+            f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
+            todo="give a --vllm that needs it: see vpatch status --all",
+        )
+
+
+def _print(patch: Patch, proof: Proof, engine: str, found: Behaviour) -> None:
+    verdict = click.style("fails", fg="red") if found.problems else "holds"
+    click.echo(f"{verdict}  {patch.id}  {proof.test}  {engine}")
+    _print_run("pristine", found.pristine, proof)
+    _print_run("patched", found.patched, proof)
+    for problem in found.problems:
+        click.echo("       " + problem.replace("\n", "\n       "))
+
+
+def _print_run(label: str, run: Run, proof: Proof) -> None:
+    count = {
+        outcome: sum(test.outcome == outcome for test in run.tests)
+        for outcome in ("passed", "failed", "skipped")
+    }
+    words = ", ".join(f"{number} {outcome}" for outcome, number in count.items() if number)
+    click.echo(f"  {label:<9} {words or run.broken}")
+    for test in run.tests:
+        if test.outcome != "passed":
+            click.echo(f"    {test.name} {test.outcome}: {_line(test, proof)}")
+
+
+def _line(test: Outcome, proof: Proof) -> str:
+    """The line of a message that says it: that which is declared, or else the first."""
+    wanted = proof.fails_before.get(test.function, "")
+    lines = test.message.splitlines() or [""]
+    return next((line for line in lines if re.search(wanted, line)), lines[0])

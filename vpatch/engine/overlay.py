@@ -1,0 +1,85 @@
+"""Patched files over an installed package, for one run, and without touching the package.
+
+The copy that runs is made of links to the installed files, with the patched ones in their place. It
+comes first on PYTHONPATH, which spawned workers inherit. To undo it is to remove it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from vpatch.errors import VpatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.outcome import Change
+
+_CACHE = "__pycache__"
+
+
+class OverlayError(VpatchError):
+    """What is installed is not what the patches were made for."""
+
+
+def make_overlay(package: Path, changes: Mapping[str, Change], folder: Path) -> Path:
+    """Make a copy of an installed package in `folder`, with those of the changes that lie in it.
+
+    `changes` are keyed by paths in the tree, such as `vllm/config/speculative.py`. Returns what is
+    to be put on PYTHONPATH.
+
+    Raises:
+        OverlayError: a file that is to be replaced differs from that of the tree.
+    """
+    inside = {
+        path: change
+        for path, change in changes.items()
+        if PurePosixPath(path).parts[0] == package.name
+    }
+    _check(package, inside)
+    replaced = {str(PurePosixPath(path).relative_to(package.name)) for path in inside}
+    target = folder / package.name
+    for parent, names, files in os.walk(package):
+        relative = Path(parent).relative_to(package)
+        (target / relative).mkdir(parents=True)
+        if _CACHE in names:
+            names.remove(_CACHE)
+        for name in files:
+            if str(relative / name) not in replaced:
+                (target / relative / name).symlink_to(Path(parent, name))
+        _link_bytecode(package / relative, target / relative, replaced, relative)
+    for path, change in inside.items():
+        written = folder / path
+        written.parent.mkdir(parents=True, exist_ok=True)
+        written.write_bytes(change.after)
+    return folder
+
+
+def _link_bytecode(source: Path, target: Path, replaced: set[str], relative: Path) -> None:
+    """Compiled files of what is not replaced: compiling vLLM anew takes longer than a test."""
+    if not (source / _CACHE).is_dir():
+        return
+    (target / _CACHE).mkdir()
+    for compiled in (source / _CACHE).iterdir():
+        if str(relative / f"{compiled.name.split('.')[0]}.py") not in replaced:
+            (target / _CACHE / compiled.name).symlink_to(compiled)
+
+
+def _check(package: Path, changes: Mapping[str, Change]) -> None:
+    for path, change in changes.items():
+        installed = package.parent / path
+        found = installed.read_bytes() if installed.is_file() else None
+        if found != change.before:
+            raise OverlayError(
+                f"the installed file is {_digest(found)}, and the tree's is "
+                f"{_digest(change.before)}",
+                where=str(installed),
+                todo="use an environment with an unmodified vLLM of the tree's version",
+            )
+
+
+def _digest(content: bytes | None) -> str:
+    return "absent" if content is None else f"sha256:{hashlib.sha256(content).hexdigest()[:16]}"
