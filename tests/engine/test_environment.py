@@ -131,6 +131,15 @@ def test_two_processes_make_one_engine(isolated, monkeypatch):
     made = []
     make = environment._make
     monkeypatch.setattr(environment, "_make", lambda *args: (made.append(1), make(*args)))
+    # All have seen that there is none before the first may make it.
+    barrier, wait = threading.Barrier(3), environment.wait_for_lock
+
+    def wait_for_lock(path, *, exclusive, on_wait):
+        if exclusive:
+            barrier.wait(60)
+        return wait(path, exclusive=exclusive, on_wait=on_wait)
+
+    monkeypatch.setattr(environment, "wait_for_lock", wait_for_lock)
     found = []
 
     def use():
