@@ -150,7 +150,7 @@ def test_nearest_looks_where_the_patch_is_concerned():
 
 def test_nearest_skips_what_cannot_be_parsed():
     files = {
-        "vllm/a.py": "\x0cself.e_proj2 = ReplicatedLinear(1)\n",
+        "vllm/a.py": "self.e_proj2 = ReplicatedLinear(1\n",
         "vllm/b.py": "self.e_proj3 = ReplicatedLinear(1)\n",
     }
     assert [where for _, where in candidates(files)] == ["vllm/b.py:1"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.base import PythonEdit
     from vpatch.codemods.bind import BoundEdit
+    from vpatch.codemods.extent import Extents
     from vpatch.declare.edits import Expect, Predicate
 
 _CANDIDATES = 3
@@ -100,10 +101,11 @@ def _run_python(
 ) -> tuple[list[Found], View]:
     found: list[Found] = []
     modules: dict[str, cst.Module] = {}
-    paths = view.holding(_expanded(codemod.needles, where), globs)
+    needles = [codemod.place.words | words for words in _expanded(codemod.needles, where)]
+    paths = view.holding(needles, globs)
     for path in (path for path in paths if path.endswith((".py", ".pyi"))):
         module = view.module(path)
-        outcome = codemod.apply(module)
+        outcome = codemod.apply(module, view.extents)
         if any(site.todo for site in outcome.sites):
             modules[path] = outcome.module
         found += [_found(path, site, module) for site in outcome.sites]
@@ -168,15 +170,20 @@ def probe(predicate: Predicate, view: View) -> Probed:
     if predicate.find is not None:
         place = _place(predicate)
         codemod = _Probe(parse_pattern(predicate.find), place)
-        found, _ = _run_python(codemod, predicate.files, place.where, view)
-        return Probed(bool(found), tuple(found))
+        matches, _ = _run_python(codemod, predicate.files, place.where, view)
+        return Probed(bool(matches), tuple(matches))
     if predicate.text is not None:
         needle = predicate.text.encode()
         paths = view.containing(needle, predicate.files)
         return Probed(bool(paths), tuple(_first_line(view, path, needle) for path in paths))
     if predicate.all_ is not None:
-        results = [probe(inner, view) for inner in predicate.all_]
-        return Probed(all(r.holds for r in results), tuple(f for r in results for f in r.found))
+        found: list[Found] = []
+        for inner in predicate.all_:
+            result = probe(inner, view)
+            if not result.holds:
+                return Probed(holds=False)
+            found += result.found
+        return Probed(holds=True, found=tuple(found))
     if predicate.any_ is not None:
         results = [probe(inner, view) for inner in predicate.any_]
         return Probed(any(r.holds for r in results), tuple(f for r in results for f in r.found))
@@ -217,14 +224,14 @@ class _Probe:
         self.place = place
         self.needles = (sought.needles,)
 
-    def apply(self, module: cst.Module) -> Outcome:
-        return _ProbeTransformer(self.sought, self.place).run(module)
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+        return _ProbeTransformer(self.sought, self.place).run(module, extents)
 
 
 class _ProbeTransformer(SiteTransformer):
     def __init__(self, pattern: Pattern, place: Place) -> None:
         self.kinds = (type(pattern.node),)
-        super().__init__(place)
+        super().__init__(place, (pattern.needles,))
         self.pattern = pattern
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:

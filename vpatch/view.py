@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from vpatch.codemods.extent import Extents, has_word
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from vpatch.source.tree import Tree
 
@@ -23,44 +24,90 @@ class UnparsableFile(VpatchError):
 
 
 @dataclass
+class _Shared:
+    """What is known of one tree, by all views of it."""
+
+    parsed: dict[str, cst.Module] = field(default_factory=dict)
+    holders: dict[bytes, frozenset[str]] = field(default_factory=dict)
+    # Paths of the files that libcst can write as they are.
+    exact: set[str] = field(default_factory=set)
+    extents: Extents = field(default_factory=Extents)
+    # By the identity of the module, which is kept so that no other comes to have it.
+    written: dict[int, tuple[cst.Module, bytes]] = field(default_factory=dict)
+
+
+@dataclass
 class View:
     """Read access to a tree as it is after some edits.
 
-    Modules are parsed once, and searches of the pristine files made once, for all views of the same
-    tree. A view is never changed: `over` returns a new one.
+    Modules are parsed and written once, and searches of the pristine files made once, for all views
+    of the same tree. A view is never changed: `over` returns a new one. `files` are replaced by
+    bytes, `edited` are modules that libcst made.
     """
 
     tree: Tree
-    changed: Mapping[str, bytes] = field(default_factory=dict)
-    edited: dict[str, cst.Module] = field(default_factory=dict)
-    _parsed: dict[str, cst.Module] = field(default_factory=dict)
-    _holders: dict[bytes, frozenset[str]] = field(default_factory=dict)
-    # Paths of the files whose bytes libcst wrote.
-    _written: frozenset[str] = frozenset()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    edited: Mapping[str, cst.Module] = field(default_factory=dict)
+    _shared: _Shared = field(default_factory=_Shared)
+    _reparsed: dict[str, cst.Module] = field(default_factory=dict)
+
+    @property
+    def extents(self) -> Extents:
+        """What the statements of its modules were parsed from."""
+        return self._shared.extents
 
     def over(self, modules: Mapping[str, cst.Module], files: Mapping[str, bytes]) -> View:
-        """The same view with modules and text files replaced."""
+        """The same view with modules and text files replaced.
+
+        Raises:
+            UnparsableFile: libcst would change bytes of a module that no edit touches.
+        """
+        for path in modules:
+            self._check_exact(path)
         edited = {path: module for path, module in self.edited.items() if path not in files}
-        return View(
-            self.tree,
-            {**self.changed, **{p: _bytes(p, m) for p, m in modules.items()}, **files},
-            {**edited, **modules},
-            self._parsed,
-            self._holders,
-            self._written - files.keys() | modules.keys(),
-        )
+        kept = {path: text for path, text in self.files.items() if path not in modules}
+        return View(self.tree, {**kept, **files}, {**edited, **modules}, self._shared)
 
     def reread(self) -> View:
         """The same bytes with every edited file to be parsed anew."""
-        return View(self.tree, self.changed, {}, self._parsed, self._holders, self._written)
+        return View(self.tree, self.changed, {}, self._shared)
+
+    @cached_property
+    def changed(self) -> Mapping[str, bytes]:
+        """The bytes of every file that was replaced."""
+        return {**self.files, **{path: self._written(path) for path in self.edited}}
 
     def read(self, path: str) -> bytes | None:
         """The file's bytes, or None where there is no such file."""
-        if path in self.changed:
-            return self.changed[path]
+        if path in self.edited:
+            return self._written(path)
+        if path in self.files:
+            return self.files[path]
         if path in self._package:
             return self._package[path]
         return self.tree.read(path) if path in self._paths else None
+
+    def _written(self, path: str) -> bytes:
+        module = self.edited[path]
+        if id(module) not in self._shared.written:
+            self._shared.written[id(module)] = (module, _bytes(path, module))
+        return self._shared.written[id(module)][1]
+
+    def _check_exact(self, path: str) -> None:
+        if path in self.edited:
+            return  # libcst wrote it
+        pristine = path not in self.files
+        if pristine and path in self._shared.exact:
+            return
+        text = self.read(path)
+        if text is not None and self.module(path).bytes != text:
+            raise UnparsableFile(
+                "libcst cannot write it back byte for byte (a form feed, a bare CR, or an indented "
+                "comment at its end?)",
+                where=path,
+            )
+        if pristine:
+            self._shared.exact.add(path)
 
     def obstacle(self, path: str) -> str | None:
         """What keeps a file from being created at `path`: a file above it, or a folder there."""
@@ -70,7 +117,7 @@ class View:
         if found is not None:
             return f"{found} is a file"
         folder = f"{path}/"
-        if any(other.startswith(folder) for other in (*self._paths, *self.changed)):
+        if any(other.startswith(folder) for other in (*self._paths, *self._changed_paths)):
             return f"{path} is a folder"
         return None
 
@@ -89,31 +136,35 @@ class View:
     @property
     def _added_to_package(self) -> Iterator[str]:
         roots = {path.partition("/")[0] for path in self._package}
-        for path in self.changed:
+        for path in self._changed_paths:
             if path.endswith(".py") and path not in self._paths and path.partition("/")[0] in roots:
                 yield path
+
+    @property
+    def _changed_paths(self) -> AbstractSet[str]:
+        return self.files.keys() | self.edited.keys()
 
     def module(self, path: str) -> cst.Module:
         """The parsed file.
 
         Raises:
-            UnparsableFile: it is not Python, or libcst would change bytes that no edit touches.
+            UnparsableFile: it is not Python.
         """
-        if path in self.changed:
-            if path not in self.edited:
-                # Written by libcst, it need not be tried whether libcst can write it.
-                self.edited[path] = parse(path, self.changed[path], exact=path not in self._written)
+        if path in self.edited:
             return self.edited[path]
-        if path not in self._parsed:
-            self._parsed[path] = parse(path, self.read(path) or b"")
-        return self._parsed[path]
+        known = self._reparsed if path in self.files else self._shared.parsed
+        if path not in known:
+            text = self.read(path) or b""
+            known[path] = parse(path, text)
+            self.extents.remember(known[path], text)
+        return known[path]
 
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
         """Paths that match one of the globs; the package's Python files where there are none."""
         if globs is None:
             added = set(self._added_to_package)
             return sorted(added.union(self._own)) if added else self._own
-        paths = {*self._paths, *self.changed}
+        paths = {*self._paths, *self._changed_paths}
         return sorted(p for p in paths if any(fnmatchcase(p, glob) for glob in globs))
 
     def holding(
@@ -126,7 +177,7 @@ class View:
 
     def containing(self, text: bytes, globs: Sequence[str] | None) -> list[str]:
         """Paths of the files that contain a text."""
-        if globs is None and not self.changed:
+        if globs is None and not self._changed_paths:
             return sorted(path for path, code in self._package.items() if text in code)
         return [path for path in self.matching(globs) if text in (self.read(path) or b"")]
 
@@ -135,43 +186,40 @@ class View:
             return paths
         # The longest word is the rarest: the others are looked for in the few files that have it.
         rarest, *others = sorted(words, key=lambda word: (-len(word), word))
-        holders = self._pristine_holders(rarest)
-        wanted = set(paths)
-        unknown = (wanted - self._package.keys()) | (wanted & self.changed.keys())
+        wanted, changed = set(paths), self._changed_paths
+        unknown = (wanted - self._package.keys()) | (wanted & changed)
         found = [
-            *((wanted & holders) - self.changed.keys()),
-            *(path for path in unknown if _has_word(rarest, self.read(path) or b"")),
+            *((wanted & self._pristine_holders(rarest)) - changed),
+            *(path for path in unknown if self._may_have(rarest, path)),
         ]
         for word in others:
-            found = [path for path in found if _has_word(word, self.read(path) or b"")]
+            found = [path for path in found if self._may_have(word, path)]
         return found
 
+    def _may_have(self, word: bytes, path: str) -> bool:
+        # To write an edited module costs more than to look into it.
+        return path in self.edited or has_word(word, self.read(path) or b"")
+
     def _pristine_holders(self, word: bytes) -> frozenset[str]:
-        if word not in self._holders:
+        holders = self._shared.holders
+        if word not in holders:
             package = self._package.items()
-            self._holders[word] = frozenset(path for path, text in package if _has_word(word, text))
-        return self._holders[word]
+            holders[word] = frozenset(path for path, text in package if has_word(word, text))
+        return holders[word]
 
 
-def _has_word(word: bytes, text: bytes) -> bool:
-    # The plain search is much faster than the expression, and nearly always says no.
-    return word in text and re.search(rb"(?<!\w)" + re.escape(word) + rb"(?!\w)", text) is not None
+def parse(path: str, text: bytes) -> cst.Module:
+    """Parse a file.
 
-
-def parse(path: str, text: bytes, *, exact: bool = True) -> cst.Module:
+    Raises:
+        UnparsableFile: it is not Python that libcst can parse.
+    """
     try:
-        module = cst.parse_module(text)
+        return cst.parse_module(text)
     except (cst.ParserSyntaxError, SyntaxError, UnicodeDecodeError) as error:
         line = getattr(error, "raw_line", None)
         where = f"{path}:{line}" if line else path
         raise UnparsableFile("is not Python that libcst can parse", where=where) from error
-    if exact and module.bytes != text:
-        raise UnparsableFile(
-            "libcst cannot write it back byte for byte (a form feed, a bare CR, or an indented "
-            "comment at its end?)",
-            where=path,
-        )
-    return module
 
 
 def _bytes(path: str, module: cst.Module) -> bytes:

@@ -82,3 +82,14 @@ def test_status_used_wrongly(project, args):
     assert run.err.count("error: ") == 1
     assert run.out == ""
     assert project.run("status", *args, "--json", code=2).json["errors"]
+
+
+def test_status_of_what_is_known_is_the_same(project):
+    first = project.run("status", "--vllm", f"{VERSION},0.51", *OWN, "--patch", "slow-mode")
+    assert len(list((project.cache / "status").iterdir())) == 2
+    assert project.run("status", "--vllm", f"{VERSION},0.51", *OWN, "--patch", "slow-mode").out == (
+        first.out
+    )
+    project.patch("name-proj", NO_SUCH)
+    project.run("status", "--vllm", VERSION, *OWN, code=1)
+    project.run("status", "--vllm", VERSION, *OWN, code=1)

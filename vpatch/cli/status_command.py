@@ -13,6 +13,7 @@ from vpatch import jobs
 from vpatch.cli import render
 from vpatch.cli.session import Session, json_option, library_options, source_options
 from vpatch.errors import ExitCode, UsageError
+from vpatch.memo import Memo
 from vpatch.plan import plan
 from vpatch.source import index
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.outcome import Plan
+    from vpatch.source.entry import CachedTree
 
 _FIRST = Version("0.20")
 _PIPE_WIDTH = 240
@@ -72,10 +74,7 @@ def command(
         request = jobs.Request(version, recipe, further, chosen)
         for job in jobs.resolve(request, session.library, whole_library=True):
             with session.tree(job.spec, job.expected_digest) as tree:
-                located = bool(why or as_json)
-                made = plan(
-                    job.patches, tree, located=located, reread=False, alone=_on_request(job, chosen)
-                )
+                made = _plan(session, job, tree, chosen, located=bool(why or as_json))
                 rows.append(_Row(made, job.recipe))
     if as_json:
         render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
@@ -89,6 +88,20 @@ def command(
     decisions = [decision for row in rows for decision in row.plan.decisions]
     finding = any(d.state.stops or d.disagreement for d in decisions)
     return ExitCode.FINDINGS if finding else ExitCode.CLEAN
+
+
+def _plan(
+    session: Session, job: jobs.Job, tree: CachedTree, chosen: tuple[str, ...], *, located: bool
+) -> Plan:
+    alone = _on_request(job, chosen)
+    if located:
+        return plan(job.patches, tree, located=True, reread=False, alone=alone)
+    memo = Memo(session.cache.answers("status"), job.patches, tree, alone)
+    made = memo.recall()
+    if made is None:
+        made = plan(job.patches, tree, reread=False, alone=alone)
+        memo.keep(made)
+    return made
 
 
 def _on_request(job: jobs.Job, chosen: tuple[str, ...]) -> frozenset[str]:

@@ -10,11 +10,13 @@ from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor, ImportItem
 from libcst.helpers import get_full_name_for_node, get_full_name_for_node_or_raise
 
-from vpatch.codemods.base import Outcome, Site
+from vpatch.codemods.base import Outcome, Place, Site
 from vpatch.codemods.pattern import Pattern, PatternError, find_in, parse_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from vpatch.codemods.extent import Extents
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,15 @@ class AddImport:
         return (self.beside.needles,)
 
     @property
+    def place(self) -> Place:
+        return Place()
+
+    @property
     def sought(self) -> Pattern:
         return self.beside
 
-    def apply(self, module: cst.Module) -> Outcome:
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+        del extents  # its search is not a transformer's
         if not find_in(self.beside, module):
             return Outcome(module, ())
         if self.item in _imports(module.body):

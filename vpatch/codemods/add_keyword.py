@@ -16,6 +16,7 @@ from vpatch.codemods.pattern import Pattern, PatternError, parse_expression, var
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
 
 _Item = TypeVar("_Item", cst.Arg, cst.Param)
@@ -52,14 +53,14 @@ class AddKeyword:
     def sought(self) -> Pattern:
         return self.find
 
-    def apply(self, module: cst.Module) -> Outcome:
-        return _Transformer(self).run(module)
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+        return _Transformer(self).run(module, extents)
 
 
 class _Transformer(SiteTransformer):
     def __init__(self, spec: AddKeyword) -> None:
         self.kinds = (type(spec.find.node),)
-        super().__init__(spec.place)
+        super().__init__(spec.place, spec.needles)
         self.spec = spec
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:

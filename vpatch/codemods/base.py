@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
 import libcst as cst
 
+from vpatch.codemods.extent import Extents, has_word
 from vpatch.codemods.match import Match, canonical
 from vpatch.codemods.names import identifiers
 
@@ -43,7 +45,8 @@ class Outcome:
 class PythonEdit(Protocol):
     """One edit of the vocabulary, bound to its parameters.
 
-    `needles` are alternatives: a file is parsed when it holds every byte string of one of them.
+    `needles` are alternatives: a file is parsed when it holds every byte string of one of them, and
+    the names of `place`.
     `sought` is the pattern that the nearest candidates are looked for with, when nothing matches.
     """
 
@@ -51,9 +54,12 @@ class PythonEdit(Protocol):
     def needles(self) -> Sequence[frozenset[bytes]]: ...
 
     @property
+    def place(self) -> Place: ...
+
+    @property
     def sought(self) -> Pattern | None: ...
 
-    def apply(self, module: cst.Module) -> Outcome: ...
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome: ...
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,24 @@ class Place:
 
     within: str | None = None
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def words(self) -> frozenset[bytes]:
+        """What a file must have that has anything within: the names that are no globs."""
+        names = self.within.split(".") if self.within else []
+        return frozenset(name.encode() for name in names if name.isidentifier())
+
+    def reaches(self, scope: Sequence[str], statement: cst.CSTNode) -> bool:
+        """Whether anything inside a statement, which stands in `scope`, can be within."""
+        if self.within is None or _GLOB.search(self.within):
+            return True
+        here = ".".join(scope)
+        if here == self.within or here.startswith(f"{self.within}."):
+            return True
+        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+            inner = f"{here}.{statement.name.value}" if here else statement.name.value
+            return f"{self.within}.".startswith(f"{inner}.")
+        return not isinstance(statement, cst.SimpleStatementLine)
 
     def admits(self, scope: Sequence[str], match: Match | None) -> bool:
         if self.within is not None and not any(
@@ -80,8 +104,10 @@ class Place:
         )
 
 
+_GLOB = re.compile(r"[*?\[]")
 # Where nothing is ever looked for; libcst makes every node anew that it visits.
 _TRIVIA = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comma)
+_STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 # Where no statement is.
 _STATEMENT_PARTS = (
     cst.BaseExpression,
@@ -102,14 +128,20 @@ class SiteTransformer(cst.CSTTransformer):
 
     Among its `kinds`, cst.Name stands for names in expressions and as targets. The names of
     attributes, keywords, parameters, definitions and imports are hidden unless `sees_identifiers`.
+
+    Of the statements of a module or a class, those are passed over that are not within the place,
+    or have not all the words of any alternative in `needles`, if there are some: a place must have
+    them by itself.
     """
 
     kinds: tuple[type[cst.CSTNode], ...] = ()
     sees_identifiers = False
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, needles: Sequence[frozenset[bytes]] = ()) -> None:
         super().__init__()
         self.place = place
+        self.needles = needles
+        self._extents = Extents()
         self.scope: list[str] = []
         self.sites: list[Site] = []
         within_statements = any(issubclass(kind, cst.BaseExpression) for kind in self.kinds)
@@ -118,7 +150,8 @@ class SiteTransformer(cst.CSTTransformer):
         self._skipped: set[int] = set()
         self._closed = _TRIVIA if within_statements else _TRIVIA + _STATEMENT_PARTS
 
-    def run(self, module: cst.Module) -> Outcome:
+    def run(self, module: cst.Module, extents: Extents | None = None) -> Outcome:
+        self._extents = extents or Extents()
         self.sites = []
         self._bodies.clear()
         self._skipped.clear()
@@ -144,7 +177,17 @@ class SiteTransformer(cst.CSTTransformer):
         texts = match.texts() if match else {}
         self.sites.append(Site(node, ".".join(self.scope), todo, texts, problem))
 
+    def _passes_over(self, statement: cst.CSTNode) -> bool:
+        if not self.place.reaches(self.scope, statement):
+            return True
+        text = self._extents.of(statement) if self.needles else None
+        return text is not None and not any(
+            all(has_word(word, text) for word in words) for words in self.needles
+        )
+
     def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, _STATEMENTS) and self._passes_over(node):
+            return False
         if isinstance(node, (cst.ClassDef, cst.FunctionDef)):
             self._bodies[id(node.body)] = node.name.value
         elif id(node) in self._bodies:

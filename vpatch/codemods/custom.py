@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
+    from vpatch.codemods.extent import Extents
     from vpatch.codemods.pattern import Pattern
 
 
@@ -40,8 +41,8 @@ class Custom:
     def sought(self) -> Pattern | None:
         return None
 
-    def apply(self, module: cst.Module) -> Outcome:
-        outcome = load_codemod(self.source, self.path)(self.place).run(module)
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+        outcome = load_codemod(self.source, self.path)(self.place).run(module, extents)
         todo = any(site.todo for site in outcome.sites)
         if not todo and outcome.module.code != module.code:
             # It would be dropped, as the files to write are those with a place to edit.

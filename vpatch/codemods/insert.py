@@ -15,6 +15,8 @@ from vpatch.codemods.pattern import Pattern, PatternError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vpatch.codemods.extent import Extents
+
 Position = Literal["before", "after", "start", "end"]
 _Definition = (cst.FunctionDef, cst.ClassDef)
 
@@ -48,15 +50,15 @@ class Insert:
     def sought(self) -> Pattern:
         return self.anchor
 
-    def apply(self, module: cst.Module) -> Outcome:
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
         if self.position in {"start", "end"}:
-            return _Inside(self).run(module)
-        return _Beside(self).run(module)
+            return _Inside(self).run(module, extents)
+        return _Beside(self).run(module, extents)
 
 
 class _Inserter(SiteTransformer):
     def __init__(self, spec: Insert) -> None:
-        super().__init__(spec.place)
+        super().__init__(spec.place, spec.needles)
         self.spec = spec
 
     def inserted(

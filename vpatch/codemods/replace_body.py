@@ -15,6 +15,8 @@ from vpatch.codemods.pattern import Pattern, PatternError, find_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vpatch.codemods.extent import Extents
+
 
 @dataclass(frozen=True)
 class ReplaceBody:
@@ -42,15 +44,15 @@ class ReplaceBody:
     def sought(self) -> Pattern:
         return self.find
 
-    def apply(self, module: cst.Module) -> Outcome:
-        return _Transformer(self).run(module)
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+        return _Transformer(self).run(module, extents)
 
 
 class _Transformer(SiteTransformer):
     kinds = (cst.FunctionDef,)
 
     def __init__(self, spec: ReplaceBody) -> None:
-        super().__init__(spec.place)
+        super().__init__(spec.place, spec.needles)
         self.spec = spec
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -11,6 +12,9 @@ from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import CannotRewrite, gaps_correspond, rewrite
 from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
+
+if TYPE_CHECKING:
+    from vpatch.codemods.extent import Extents
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,14 @@ class Rewrite:
     def sought(self) -> Pattern:
         return self.find
 
-    def apply(self, module: cst.Module) -> Outcome:
-        return _Transformer(self).run(module)
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+        return _Transformer(self).run(module, extents)
 
 
 class _Transformer(SiteTransformer):
     def __init__(self, spec: Rewrite) -> None:
         self.kinds = (type(spec.find.node), type(spec.replace.node))
-        super().__init__(spec.place)
+        super().__init__(spec.place, spec.needles)
         self.spec = spec
         self.always_found = spec.find.match(spec.replace.node) is not None
         self.finished: set[int] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -11,6 +12,9 @@ from vpatch.codemods.fill import fill
 from vpatch.codemods.match import code_of, same_code
 from vpatch.codemods.names import BINDING, bound_names
 from vpatch.codemods.pattern import Pattern, parse_pattern
+
+if TYPE_CHECKING:
+    from vpatch.codemods.extent import Extents
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,16 @@ class SetValue:
         return (frozenset(part.encode() for part in self.symbol.split(".")),)
 
     @property
+    def place(self) -> Place:
+        return Place()
+
+    @property
     def sought(self) -> Pattern:
         return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {code_of(self.was)}")
 
-    def apply(self, module: cst.Module) -> Outcome:
+    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
         transformer = _Transformer(self)
-        outcome = transformer.run(module)
+        outcome = transformer.run(module, extents)
         # Elsewhere the name is an import or another variable.
         return outcome if transformer.is_assigned else Outcome(module, ())
 
@@ -46,7 +54,9 @@ class _Transformer(SiteTransformer):
     kinds = (cst.Assign, cst.AnnAssign, *BINDING)
 
     def __init__(self, spec: SetValue) -> None:
-        super().__init__(Place())
+        # By the variable alone: what is in a class does not name the class.
+        variable = spec.symbol.rpartition(".")[2].encode()
+        super().__init__(Place(), (frozenset([variable]),))
         self.spec = spec
         self.is_assigned = False
 

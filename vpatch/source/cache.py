@@ -4,6 +4,7 @@ trees/NAME/    an entry, complete: it gets there by one rename
 staging/NAME/  an entry in the making, by the holder of its exclusive lock
 locks/NAME     shared by readers, exclusive to make or remove the entry
 index/ refs/   what indexes and git remotes answered, for --offline
+status/        what patches were found to mean for a tree
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ class Cache:
             names = _named(set(labels), entries, self.folder)
         freed = sum(self._remove(name, progress) for name in names)
         if labels is None:
-            for answers in (self.answers("index"), self.answers("refs")):
-                freed += _remove_tree(answers)
+            for kind in ("index", "refs", "status"):
+                freed += _remove_tree(self.answers(kind))
         return freed
 
     def answers(self, kind: str) -> Path:

@@ -1,0 +1,170 @@
+"""What a statement was parsed from, and that what is passed over by it has no place."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from tests.helpers import edits_of
+from vpatch.codemods.base import Place
+from vpatch.codemods.extent import Extents, has_word
+
+SOURCE = '''\
+"""About."""
+# a comment
+import os; import sys
+
+@decorated(
+    f
+)
+class A(B):
+    x = 1; y = f(2)
+
+    @property
+    def p(self):
+        return f(3)
+
+    class Inner:
+        z = f(4)
+
+async def q(): return f(5)
+if x:
+    def r(): f(6)
+else: f(7)
+match x:
+    case 1:
+        f(8)
+text = """
+f(9)
+"""
+'''
+
+
+def extents_of(source):
+    extents, module = Extents(), cst.parse_module(source)
+    extents.remember(module, source)
+    return extents, module
+
+
+def known(extents, body):
+    for statement in body:
+        if (text := extents.of(statement)) is not None:
+            yield statement, text
+        if isinstance(statement, cst.ClassDef) and isinstance(statement.body, cst.IndentedBlock):
+            yield from known(extents, statement.body.body)
+
+
+def meaning(text):
+    """What Python reads, of a statement that may stand in a class."""
+    nested = text[:1].isspace()
+    parsed = ast.parse(f"if 1:\n{text}" if nested else text).body
+    return [ast.dump(statement) for statement in (parsed[0].body if nested else parsed)]
+
+
+def code_of(module, statement):
+    return module.code_for_node(statement.with_changes(leading_lines=[]))
+
+
+@pytest.mark.parametrize("source", [SOURCE, SOURCE.replace("\n", "\r\n"), SOURCE.rstrip("\n")])
+def test_each_statement_is_known_by_its_own_lines(source):
+    extents, module = extents_of(source.encode())
+    found = list(known(extents, module.body))
+    assert len(found) == 11
+    for statement, text in found:
+        assert meaning(text.decode()) == meaning(code_of(module, statement))
+
+
+def test_the_statements_of_the_standard_library():
+    number = 0
+    for path in sorted(Path(os.__file__).parent.glob("[a-d]*.py")):
+        source = path.read_bytes()
+        extents, module = extents_of(source)
+        for statement, text in known(extents, module.body):
+            number += 1
+            assert meaning(text.decode(module.encoding)) == meaning(code_of(module, statement))
+    assert number > 1000
+
+
+def test_what_python_cannot_parse_is_not_known():
+    extents, module = Extents(), cst.parse_module("x = 1\n")
+    extents.remember(module, b"x = (\n")
+    assert extents.of(module.body[0]) is None
+    extents.remember(module, b"x = 1\ny = 2\n")
+    assert extents.of(module.body[0]) is None
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"find": "f($x)", "rewrite": "g($x)", "expect": {"at-least": 1}},
+        {"find": "f($x)", "rewrite": "g($x)", "within": "A.p"},
+        {"find": "f($x)", "rewrite": "g($x)", "within": "A.Inner"},
+        {"find": "f($x)", "rewrite": "g($x)", "within": "A"},
+        {"find": "f($x)", "rewrite": "g($x)", "within": "*.p"},
+        {"find": "f($x)", "rewrite": "g($x)", "within": "r"},
+        {"find": "f($x)", "rewrite": "g($x)", "within": "q"},
+        {"find": "z = f(...)", "add-keyword": {"a": "1"}},
+        {"find": "f(...)", "add-keyword": {"a": "1"}, "within": "A.Inner"},
+        {"insert": "h()", "before": "z = f(4)"},
+        {"insert": "h()", "at-start-of": "class Inner: ..."},
+        {"insert": "h()", "at-end-of": "def p(...): ...", "within": "A"},
+        {"insert": "h()", "after": "import sys"},
+        {"find": "def p(...): ...", "replace-body": "pass", "having": ["f(3)"]},
+        {"set-value": "2", "of": "A.Inner.z", "was": "f(4)"},
+        {"set-value": "2", "of": "A.y", "was": "1"},
+    ],
+    ids=str,
+)
+def test_passing_over_changes_nothing(edit):
+    extents, module = extents_of(SOURCE.encode())
+    (bound,) = edits_of(edit)
+    seen = bound.codemod.apply(module, Extents())
+    short = bound.codemod.apply(module, extents)
+    assert short.module.code == seen.module.code
+    assert [(s.scope, s.todo, s.problem) for s in short.sites] == [
+        (s.scope, s.todo, s.problem) for s in seen.sites
+    ]
+
+
+def test_what_is_passed_over_stays_the_same_object():
+    extents, module = extents_of(SOURCE.encode())
+    (bound,) = edits_of({"find": "f(5)", "rewrite": "g(5)", "within": "q"})
+    after = bound.codemod.apply(module, extents).module
+    same = [a is b for a, b in zip(module.body, after.body, strict=True)]
+    assert same == [True, True, True, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("within", "scope", "code", "reaches"),
+    [
+        (None, [], "x = 1", True),
+        ("*.p", [], "x = 1", True),
+        ("A.p", [], "x = 1", False),
+        ("A.p", [], "class A: ...", True),
+        ("A.p", [], "class AA: ...", False),
+        ("A.p", [], "if x: ...", True),
+        ("A.p", ["A"], "def p(): ...", True),
+        ("A.p", ["A"], "def pp(): ...", False),
+        ("A.p", ["A", "p"], "x = 1", True),
+        ("A.p", ["A", "p", "q"], "x = 1", True),
+        ("A", ["A"], "def p(): ...", True),
+    ],
+)
+def test_reaches(within, scope, code, reaches):
+    assert Place(within).reaches(scope, cst.parse_statement(code)) is reaches
+
+
+def test_words_of_a_place():
+    assert Place("A.__init__").words == {b"A", b"__init__"}
+    assert Place("*.__init__").words == {b"__init__"}
+    assert Place("A*").words == set()
+    assert Place().words == set()
+
+
+def test_has_word():
+    assert has_word(b"f", b"x = f(1)")
+    assert not has_word(b"f", b"x = of(1)")

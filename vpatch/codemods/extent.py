@@ -1,0 +1,80 @@
+"""The bytes that a statement was parsed from: by them, what cannot match need not be visited.
+
+libcst makes every node that it visits anew, in Python, and most of a large file has nothing to do
+with an edit. A statement that is not visited stays the same object through all edits, so what is
+known of it stays true.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_Definition = (cst.FunctionDef, cst.ClassDef)
+
+
+class Extents:
+    """What statements were parsed from. It keeps them, as it knows them by their identity."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[cst.CSTNode, bytes]] = {}
+
+    def remember(self, module: cst.Module, source: bytes) -> None:
+        """Note what each statement of a module, and each of its classes, was parsed from.
+
+        Where Python's own parser, which knows lines, and libcst, which does not, do not agree about
+        the statements, nothing is noted of them: they are visited then.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                tree = ast.parse(source)
+            except (SyntaxError, ValueError):
+                return
+        lines = source.splitlines(keepends=True)
+        for statement, text in _pairs(module.body, tree.body, lines):
+            self._known[id(statement)] = (statement, text)
+
+    def of(self, statement: cst.CSTNode) -> bytes | None:
+        """The bytes of a statement's lines, if it is as it was parsed and they are known."""
+        known = self._known.get(id(statement))
+        return known[1] if known else None
+
+
+def has_word(word: bytes, text: bytes) -> bool:
+    """Whether a text has a word, and not only as a part of another."""
+    # The plain search is much faster than the expression, and nearly always says no.
+    return word in text and re.search(rb"(?<!\w)" + re.escape(word) + rb"(?!\w)", text) is not None
+
+
+def _pairs(
+    body: Sequence[cst.CSTNode], parsed: Sequence[ast.stmt], lines: Sequence[bytes]
+) -> Iterator[tuple[cst.CSTNode, bytes]]:
+    """Each statement with its lines. One line of libcst's may hold several small ones."""
+    counts = [len(s.body) if isinstance(s, cst.SimpleStatementLine) else 1 for s in body]
+    if sum(counts) != len(parsed):
+        return
+    index = 0
+    for statement, count in zip(body, counts, strict=True):
+        first, last = parsed[index], parsed[index + count - 1]
+        index += count
+        if isinstance(statement, _Definition) and statement.name.value != getattr(
+            first, "name", None
+        ):
+            continue
+        decorators = getattr(first, "decorator_list", [])
+        start = min(node.lineno for node in (first, *decorators))
+        yield statement, b"".join(lines[start - 1 : last.end_lineno])
+        if (
+            isinstance(statement, cst.ClassDef)
+            and isinstance(first, ast.ClassDef)
+            and isinstance(statement.body, cst.IndentedBlock)
+        ):
+            yield from _pairs(statement.body.body, first.body, lines)
