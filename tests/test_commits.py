@@ -35,7 +35,7 @@ def test_messages_have_title_reason_and_trailers(tmp_path):
         "Vpatch-Id: name-proj\n"
         f"Vpatch-Digest: {made.decisions[0].patch.digest}\n"
         "Upstream: vllm-project/vllm#7 (issue)\n"
-        "Upstream: vllm-project/vllm#8 (pull request, backport, merged, in no release yet)\n"
+        "Upstream: vllm-project/vllm#8 (pull request, backport, merged)\n"
     )
     assert set(commit.files) == {LLAMA}
 
@@ -67,7 +67,7 @@ def test_message_names_the_variant(tmp_path):
         ),
         (
             {"is": "pull request", "relation": "cause", "state": "merged"},
-            "a/b#1 (pull request, cause, merged, in no release yet)",
+            "a/b#1 (pull request, cause, merged)",
         ),
     ],
 )

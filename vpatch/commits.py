@@ -99,6 +99,4 @@ def describe_upstream(thread: Upstream) -> str:
     facts: list[str | None] = [thread.is_, thread.relation, thread.state]
     if thread.release:
         facts.append(f"released in {thread.release}")
-    elif thread.state == "merged":
-        facts.append("in no release yet")
     return f"{thread.ref} ({', '.join(fact for fact in facts if fact)})"

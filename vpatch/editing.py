@@ -197,13 +197,19 @@ def describe(predicate: Predicate) -> str:
     elif predicate.text is not None:
         text = f"the text {predicate.text.strip()!r}"
     elif predicate.all_ is not None:
-        return " and ".join(describe(inner) for inner in predicate.all_)
+        return " and ".join(map(_in_brackets, predicate.all_))
     elif predicate.any_ is not None:
-        return " or ".join(describe(inner) for inner in predicate.any_)
+        return " or ".join(map(_in_brackets, predicate.any_))
     else:
         return f"nothing of: {', '.join(describe(inner) for inner in predicate.none or ())}"
     within = f" within {predicate.within}" if predicate.within else ""
     return text + within + (f" in {', '.join(predicate.files)}" if predicate.files else "")
+
+
+def _in_brackets(predicate: Predicate) -> str:
+    """A part of several predicates, told apart where it has several parts itself."""
+    parts = predicate.all_ or predicate.any_ or ()
+    return f"({describe(predicate)})" if len(parts) > 1 else describe(predicate)
 
 
 def _place(predicate: Predicate) -> Place:

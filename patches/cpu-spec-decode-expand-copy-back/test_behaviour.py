@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from tiny_mtp import runner_up, successor, write_checkpoint
+
 from vllm import LLM, SamplingParams
 from vllm.utils import cpu_triton_utils
 from vllm.v1.sample import rejection_sampler

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tiny_mtp import successor, write_checkpoint
+
 from vllm import LLM, SamplingParams
 from vllm.utils import cpu_triton_utils
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tiny_mtp import write_checkpoint
+
 from vllm.config import ModelConfig, ParallelConfig, SpeculativeConfig
 
 

@@ -1,4 +1,4 @@
-"""The MTP layer's projections under a quantisation config that leaves them out by name."""
+"""The MTP layer's projections, where a quantisation config leaves them out by name."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
+
 from vllm.config import VllmConfig, set_current_vllm_config
 from vllm.distributed import init_distributed_environment, initialize_model_parallel
 from vllm.model_executor.layers.linear import UnquantizedLinearMethod
-from vllm.model_executor.layers.quantization.compressed_tensors.compressed_tensors import (
-    CompressedTensorsConfig,
-    CompressedTensorsLinearMethod,
+from vllm.model_executor.layers.quantization.compressed_tensors import (
+    compressed_tensors,
 )
 
+QUANTISED = compressed_tensors.CompressedTensorsLinearMethod
 PREFIX = "model.layers.61"
 HIDDEN = 128
 GROUP = {
@@ -31,7 +32,7 @@ GROUP = {
 
 
 class Empty(nn.Module):
-    """Stands for the parts of the layer that need a GPU, and have their names anyway."""
+    """Stands for the parts of the layer that need a GPU and have a name anyway."""
 
     def __init__(self, *_arguments, **_keywords):
         super().__init__()
@@ -51,7 +52,7 @@ def layer(vendor, ignore, monkeypatch):
     for name in ("SharedHead", "DeepseekV4DecoderLayer", "HCHeadOp"):
         if hasattr(module, name):
             monkeypatch.setattr(module, name, Empty)
-    quantised = CompressedTensorsConfig.from_config(
+    quantised = compressed_tensors.CompressedTensorsConfig.from_config(
         {
             "format": "pack-quantized",
             "ignore": ignore,
@@ -89,7 +90,7 @@ def test_projections_that_are_ignored_by_name_keep_their_weight(vendor, monkeypa
 def test_each_projection_has_its_own_name(vendor, monkeypatch):
     made = layer(vendor, [f"{PREFIX}.h_proj"], monkeypatch)
     assert isinstance(made.h_proj.quant_method, UnquantizedLinearMethod)
-    assert isinstance(made.e_proj.quant_method, CompressedTensorsLinearMethod)
+    assert isinstance(made.e_proj.quant_method, QUANTISED)
 
 
 @VENDORS
@@ -97,4 +98,4 @@ def test_each_projection_has_its_own_name(vendor, monkeypatch):
 def test_projections_that_are_not_ignored_stay_quantised(vendor, monkeypatch):
     made = layer(vendor, ["lm_head"], monkeypatch)
     for projection in (made.e_proj, made.h_proj):
-        assert isinstance(projection.quant_method, CompressedTensorsLinearMethod)
+        assert isinstance(projection.quant_method, QUANTISED)
