@@ -1,0 +1,1 @@
+"""Another compat_ops, of somebody else."""
