@@ -1,0 +1,4 @@
+@dataclass
+class FusedMoEConfig:
+    num_experts: int
+    disable_inplace: bool = True

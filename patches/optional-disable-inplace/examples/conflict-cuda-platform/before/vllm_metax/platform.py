@@ -1,0 +1,5 @@
+from vllm.platforms.cuda import CudaPlatformBase
+
+
+class MacaPlatform(CudaPlatformBase):
+    device_name: str = "maca"
