@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.helpers import patch_of, tree_of
 from vpatch import memo
-from vpatch.memo import Memo
-from vpatch.outcome import State
-from vpatch.plan import plan
+from vpatch.memo import remembered_plan
+from vpatch.outcome import Change, State
 
 EDIT = {"find": "f($x)", "rewrite": "g($x)"}
 FILES = {"vllm/m.py": "f(1)\n"}
@@ -17,55 +18,115 @@ def patch(tmp_path):
     return patch_of(tmp_path, edits=[EDIT])
 
 
-def kept(tmp_path, patch, files=FILES, alone=()):
-    tree = tree_of(files)
-    known = Memo(tmp_path / "memo", [patch], tree, alone)
-    known.keep(plan([patch], tree))
-    return known
+@pytest.fixture
+def made(monkeypatch):
+    """How often a plan was really made."""
+    calls = []
+    plan = memo.plan
+    monkeypatch.setattr(
+        memo, "plan", lambda *args, **options: (calls.append(1), plan(*args, **options))[1]
+    )
+    return calls
 
 
-def test_what_was_decided_is_known(tmp_path, patch):
-    recalled = kept(tmp_path, patch).recall()
-    (decision,) = recalled.decisions
+def remembered(tmp_path, *patches, files=FILES, to_write=True, alone=(), **pin):
+    tree = tree_of(files, **pin)
+    return remembered_plan(tmp_path / "memo", patches, tree, to_write=to_write, alone=alone)
+
+
+def test_a_plan_is_made_once(tmp_path, patch, made):
+    first, second = (remembered(tmp_path, patch) for _ in range(2))
+    assert len(made) == 1
+    assert second == first
+    (decision,) = second.decisions
     assert (decision.state, decision.reason) == (State.NEEDED, "1 place to edit in 1 file")
     assert decision.patch is patch
-    assert recalled.pin == tree_of(FILES).pin
-    assert decision.changes == {}
+    assert decision.changes == {"vllm/m.py": Change(b"f(1)\n", b"g(1)\n")}
 
 
-def test_nothing_is_known_of_anything_else(tmp_path, patch, monkeypatch):
-    kept(tmp_path, patch)
-    folder, tree = tmp_path / "memo", tree_of(FILES)
-    assert Memo(folder, [patch], tree, ()).recall() is not None
+def test_changes_build_on_each_other(tmp_path, patch, made):
+    new = {"add-file": "vllm/n.py", "from": "n.py"}
+    again = {"find": "g($x)", "rewrite": "h($x)"}
+    second = patch_of(
+        tmp_path,
+        "second",
+        edits=[again, new],
+        files={"n.py": "\u00e9 = 1\n"},
+        concerns={"text": "("},
+    )
+    remembered(tmp_path, patch, second)
+    plan = remembered(tmp_path, patch, second)
+    assert len(made) == 1
+    assert plan.decisions[1].changes == {
+        "vllm/m.py": Change(b"g(1)\n", b"h(1)\n"),
+        "vllm/n.py": Change(None, "\u00e9 = 1\n".encode()),
+    }
+
+
+def test_a_plan_that_is_only_shown_has_no_changes(tmp_path, patch, made):
+    remembered(tmp_path, patch, to_write=False)
+    (decision,) = remembered(tmp_path, patch, to_write=False).decisions
+    assert (decision.state, decision.changes) == (State.NEEDED, {})
+    assert remembered(tmp_path, patch).decisions[0].changes
+    assert len(made) == 2
+
+
+def test_nothing_is_known_of_anything_else(tmp_path, patch, made, monkeypatch):
+    remembered(tmp_path, patch)
     other = patch_of(tmp_path / "other", edits=[EDIT], title="Another")
-    assert Memo(folder, [other], tree, ()).recall() is None
-    assert Memo(folder, [patch, other], tree, ()).recall() is None
-    assert Memo(folder, [patch], tree, {"fix"}).recall() is None
-    assert Memo(folder, [patch], tree_of(FILES, version="0.24.0"), ()).recall() is None
-    assert Memo(folder, [patch], tree_of(FILES, carried=["fix"]), ()).recall() is None
+    remembered(tmp_path, other)
+    remembered(tmp_path, patch, alone={"fix"})
+    remembered(tmp_path, patch, version="0.24.0")
+    remembered(tmp_path, patch, carried=["fix"])
     monkeypatch.setattr(memo, "_code", lambda: "other code")
-    assert Memo(folder, [patch], tree, ()).recall() is None
+    remembered(tmp_path, patch)
+    assert len(made) == 6
+    remembered(tmp_path, patch)
+    assert len(made) == 6
 
 
-def test_what_was_cut_off_is_not_known(tmp_path, patch):
-    known = kept(tmp_path, patch)
+def test_another_content_is_another_tree(patch):
+    # What tells contents apart is the pin's digest, which the sources take of them.
+    tree = tree_of(FILES)
+    other = replace(tree, pin=replace(tree.pin, digest="sha256:1"))
+    assert memo._key([patch], other, True, ()) != memo._key([patch], tree, True, ())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-5],
+        lambda _: "[{}]",
+        lambda _: '{"a": 1}',
+        lambda _: "[1]",
+        lambda _: "",
+        lambda text: text.replace("needed", "wanted"),
+        lambda text: text.replace("ZygxKQo=", "ZygyKQo="),  # g(1) and g(2)
+    ],
+)
+def test_what_is_damaged_is_made_again(tmp_path, patch, made, damage):
+    first = remembered(tmp_path, patch)
     (file,) = (tmp_path / "memo").iterdir()
     text = file.read_text()
-    for damaged in (text[:-5], "[{}]", '{"a": 1}', text.replace("needed", "wanted"), ""):
-        file.write_text(damaged)
-        assert known.recall() is None
-    file.write_text(text)
-    assert known.recall() is not None
+    assert damage(text) != text
+    file.write_text(damage(text))
+    assert remembered(tmp_path, patch) == first
+    assert len(made) == 2
+    assert file.read_text() == text
 
 
-def test_what_has_findings_to_tell_is_not_kept(tmp_path, patch):
-    known = kept(tmp_path, patch, {"vllm/m.py": "f(1)\nf(2)\n"})
-    assert known.recall() is None
+def test_what_has_findings_to_tell_is_not_kept(tmp_path, patch, made):
+    for _ in range(2):
+        plan = remembered(tmp_path, patch, files={"vllm/m.py": "f(1)\nf(2)\n"})
+        assert plan.decisions[0].findings
+    assert len(made) == 2
 
 
-def test_a_folder_that_cannot_be_written(tmp_path, patch):
+def test_a_folder_that_cannot_be_written(tmp_path, patch, made):
     (tmp_path / "memo").write_text("a file is in the way")
-    assert kept(tmp_path, patch).recall() is None
+    for _ in range(2):
+        assert remembered(tmp_path, patch).decisions[0].state is State.NEEDED
+    assert len(made) == 2
 
 
 def test_the_code_is_that_of_vpatch(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -20,6 +21,7 @@ COMMITS = {
     "mtp-proj-prefix": "859705622bfe0df0d9754c338909fc84c2e836c9",
     "cpu-spec-decode-fp64-gumbel": "d11a4670873022e831b0158e579c518fab604a74",
 }
+TWO = ("apply", "--vllm", "0.23", *(word for patch in COMMITS for word in ("--patch", patch)))
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
 DIFF = {
     "vllm/models/deepseek_v4/amd/mtp.py": PREFIXES,
@@ -31,28 +33,44 @@ DIFF = {
         "+        inv_q.to(torch.float32),",
     ],
 }
-# What each patch means for each release: P1 and P5a, read from the archives by hand.
+# What each patch means for each release, read by hand: needed, upstreamed, absent.
+PATCHES = {
+    "P1": "mtp-proj-prefix",
+    "P2": "optional-disable-inplace",
+    "P3": "o-proj-bf16-fallback",
+    "P4": "deepgemm-next-n-3",
+    "P4c": "deepgemm-next-n-3-kernel",
+    "P5a": "cpu-spec-decode-fp64-gumbel",
+    "P5d": "cpu-spec-decode-expand-copy-back",
+    "P6": "import-time-op-compat",
+    "P7": "draft-hf-config-path",
+}
+ON_REQUEST = {"P4c", "P6"}
 STATES = """
-0.20.0  needed      absent
-0.20.1  needed      absent
-0.20.2  needed      absent
-0.21.0  needed      absent
-0.22.0  needed      absent
-0.22.1  needed      absent
-0.23.0  needed      needed
-0.24.0  upstreamed  needed
-0.25.0  upstreamed  upstreamed
-0.25.1  upstreamed  upstreamed
-0.26.0  upstreamed  upstreamed
-0.27.0  upstreamed  upstreamed
-0.27.1  upstreamed  upstreamed
-0.28.0  upstreamed  upstreamed
-0.29.0  upstreamed  upstreamed
-0.30.0  upstreamed  upstreamed
-0.31.0  upstreamed  upstreamed
-0.32.0  upstreamed  upstreamed
-0.33.0  upstreamed  upstreamed
+        P1 P2 P3 P4 P4c P5a P5d P6 P7
+0.20.0  n  a  n  n  n   a   n   n  n
+0.20.1  n  a  n  n  n   a   n   n  n
+0.20.2  n  a  n  n  n   a   n   n  n
+0.21.0  n  a  n  n  n   a   n   n  n
+0.22.0  n  a  n  n  n   a   n   n  n
+0.22.1  n  a  n  n  n   a   n   n  n
+0.23.0  n  a  n  n  n   n   n   n  n
+0.24.0  u  a  n  n  n   n   n   n  n
+0.25.0  u  a  n  n  a   u   n   n  n
+0.25.1  u  a  n  n  a   u   n   n  n
+0.26.0  u  a  n  n  a   u   n   n  n
+0.27.0  u  a  n  n  a   u   n   n  n
+0.27.1  u  a  n  n  a   u   n   n  n
+0.28.0  u  a  n  n  a   u   n   n  n
+0.29.0  u  a  n  n  a   u   n   n  n
+0.30.0  u  a  u  n  a   u   n   n  n
+0.31.0  u  a  u  n  a   u   n   n  n
+0.32.0  u  a  u  n  a   u   n   n  n
+0.33.0  u  a  u  n  a   u   n   n  n
 """
+LETTERS = {"n": "needed", "u": "upstreamed", "a": "absent"}
+_HEAD, *_ROWS = (line.split() for line in STATES.splitlines()[1:])
+TABLE = {version: dict(zip(_HEAD, cells, strict=True)) for version, *cells in _ROWS}
 GITCONFIG = """[user]
 name = Somebody
 email = s@example
@@ -93,7 +111,7 @@ def git(repo, *args):
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")
-    vpatch(folder, "apply", "--vllm", "0.23")
+    vpatch(folder, *TWO)
     return folder / ".vpatch" / "vllm-0.23.0"
 
 
@@ -185,7 +203,7 @@ def test_hostile_settings_give_the_same_commits(checkout, tmp_path):
         "LANG": "de_DE.UTF-8",
         "LC_ALL": "C",
     }
-    vpatch(tmp_path, "apply", "--vllm", "0.23", "--offline", env=env, umask=0o077)
+    vpatch(tmp_path, *TWO, "--offline", env=env, umask=0o077)
     other = tmp_path / ".vpatch" / "vllm-0.23.0"
     assert (other / "vpatch.lock").read_bytes() == (checkout / "vpatch.lock").read_bytes()
     assert git(other, "rev-parse", "HEAD").strip() == list(COMMITS.values())[-1]
@@ -197,13 +215,44 @@ def test_hostile_settings_give_the_same_commits(checkout, tmp_path):
 
 
 def test_status_of_all_releases(states):
-    found = []
-    for line in STATES.split("\n")[1:-1]:
-        decisions = states["vllm", line.split()[0]]
-        prefix, gumbel = decisions["mtp-proj-prefix"], decisions["cpu-spec-decode-fp64-gumbel"]
-        found.append(f"{line.split()[0]}  {prefix['state']:<10}  {gumbel['state']}")
-        assert prefix["disagreement"] is gumbel["disagreement"] is None
-    assert found == STATES.split("\n")[1:-1]
+    found = {version: decisions for (tree, version), decisions in states.items() if tree == "vllm"}
+    assert list(found) == list(TABLE)
+    for version, row in TABLE.items():
+        wanted = {PATCHES[column]: LETTERS[letter] for column, letter in row.items()}
+        assert {patch: d["state"] for patch, d in found[version].items()} == wanted, version
+        assert [d["disagreement"] for d in found[version].values()] == [None] * len(PATCHES)
+
+
+@pytest.mark.parametrize("version", TABLE)
+def test_apply_to_every_release(version, tmp_path):
+    vpatch(tmp_path, "apply", "--vllm", version)
+    folder = tmp_path / ".vpatch" / f"vllm-{version}"
+    lock = json.loads((folder / "vpatch.lock").read_text())
+    row = TABLE[version]
+    wanted = {PATCHES[c] for c, letter in row.items() if letter == "n"} - {
+        PATCHES[c] for c in ON_REQUEST
+    }
+    assert {patch["id"] for patch in lock["patches"]} == wanted
+    assert int(git(folder, "rev-list", "--count", "HEAD")) == 1 + len(wanted)
+    assert git(folder, "status", "--porcelain") == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for file in lock["files"]:
+            compile((folder / file["path"]).read_bytes(), file["path"], "exec", dont_inherit=True)
+
+
+@pytest.mark.parametrize("version", [v for v, row in TABLE.items() if row["P4c"] == "n"])
+def test_the_kernel_patch_on_request(version, tmp_path):
+    vpatch(tmp_path, "apply", "--vllm", version, "--patch", PATCHES["P4c"])
+    folder = tmp_path / ".vpatch" / f"vllm-{version}"
+    names = git(folder, "diff", "--name-only", "HEAD~1", "HEAD").split()
+    assert names == [
+        "cmake/external_projects/deepgemm.cmake",
+        "tools/install_deepgemm.sh",
+        "vllm/v1/attention/backends/mla/indexer.py",
+    ]
+    subprocess.run(["bash", "-n", folder / names[1]], check=True)
+    ast.parse((folder / names[2]).read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -217,3 +266,16 @@ def test_status_of_a_plugin(states, version, path):
     decision = states["vllm-ascend", version]["mtp-proj-prefix"]
     assert decision["state"] == "needed"
     assert decision["files"] == [path]
+
+
+@pytest.mark.parametrize("version", ["0.23.0", "0.30.0rc2"])
+def test_apply_to_a_plugin(version, tmp_path):
+    vpatch(tmp_path, "apply", "--tree", f"vllm-ascend=={version}")
+    folder = tmp_path / ".vpatch" / f"vllm-ascend-{version}"
+    lock = json.loads((folder / "vpatch.lock").read_text())
+    assert [patch["id"] for patch in lock["patches"]] == ["mtp-proj-prefix"]
+    (path,) = [file["path"] for file in lock["files"]]
+    source = (folder / path).read_text()
+    assert 'prefix=f"{prefix}.e_proj"' in source
+    assert 'prefix=f"{prefix}.h_proj"' in source
+    ast.parse(source)

@@ -1,10 +1,11 @@
-"""Decisions that were made before: the same bytes, patches and code lead to the same ones.
+"""Plans that were made before: the same bytes, patches and code lead to the same ones.
 
-Only for showing them. What is written is always decided anew.
+`vpatch check` does not ask here: it makes everything anew, and so finds out if this were wrong.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import sys
@@ -12,9 +13,10 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from vpatch.outcome import Decision, Plan, State
+from vpatch.outcome import Change, Decision, Plan, State
+from vpatch.plan import plan
 from vpatch.source.manifest import replace_file
 
 if TYPE_CHECKING:
@@ -26,54 +28,101 @@ if TYPE_CHECKING:
 _FIELDS = ("state", "reason", "variant", "disagreement")
 
 
-class Memo:
-    """What is known of some patches on a tree, in a file of `folder` that is named by all of it."""
+def remembered_plan(
+    folder: Path,
+    patches: Sequence[Patch],
+    tree: Tree,
+    *,
+    to_write: bool,
+    alone: Collection[str] = (),
+) -> Plan:
+    """Return the plan for some patches on a tree, from a file in `folder` where it is there.
 
-    def __init__(
-        self, folder: Path, patches: Sequence[Patch], tree: Tree, alone: Collection[str]
-    ) -> None:
-        pin = tree.pin
-        known = {
-            "code": _code(),
-            "tree": [pin.tree, pin.version, pin.digest, sorted(tree.carried)],
-            "patches": [[patch.id, patch.digest] for patch in patches],
-            "alone": sorted(alone),
-        }
-        key = hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
-        self._file = folder / f"{key}.json"
-        self._patches = {patch.id: patch for patch in patches}
-        self._tree = tree
-
-    def recall(self) -> Plan | None:
-        """The plan, without its changes and findings; None where it is not known."""
-        try:
-            stored = json.loads(self._file.read_bytes())
-            found = tuple(
-                Decision(
-                    self._patches[one["patch"]],
-                    State(one["state"]),
-                    one["reason"],
-                    variant=one["variant"],
-                    disagreement=one["disagreement"],
-                )
-                for one in stored
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            return None  # never made, or cut off by a full disk: it is made again
-        return Plan(self._tree.pin, found)
-
-    def keep(self, plan: Plan) -> None:
-        """Note a plan, unless findings of it are to be told, which are not kept."""
-        if any(decision.findings for decision in plan.decisions):
-            return
-        rows = [
-            {"patch": d.patch.id} | {name: getattr(d, name) for name in _FIELDS}
-            for d in plan.decisions
-        ]
-        # Where nothing can be written, the next one takes as long.
+    A plan that is not `to_write` may have decisions without their changes, and is made without
+    reading again what was written; see `plan`.
+    """
+    file = folder / f"{_key(patches, tree, to_write, alone)}.json"
+    known = _recall(file, patches, tree)
+    if known is not None:
+        return known
+    made = plan(patches, tree, reread=to_write, alone=alone)
+    # Findings are to be told, and not kept: who is told of them changes something next.
+    if not any(decision.findings for decision in made.decisions):
+        rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
+        # Where nothing can be written, the next run takes as long.
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._file, json.dumps(rows))
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_file(file, json.dumps(rows))
+    return made
+
+
+def _key(patches: Sequence[Patch], tree: Tree, to_write: bool, alone: Collection[str]) -> str:  # noqa: FBT001
+    pin = tree.pin
+    known = {
+        "code": _code(),
+        "tree": [pin.tree, pin.version, pin.digest, sorted(tree.carried)],
+        "patches": [[patch.id, patch.digest] for patch in patches],
+        "to write": to_write,
+        "alone": sorted(alone),
+    }
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+
+
+def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
+    changes = decision.changes.items() if with_changes else ()
+    return {
+        "patch": decision.patch.id,
+        **{name: getattr(decision, name) for name in _FIELDS},
+        "after": {
+            path: [_digest(change.after), base64.b64encode(change.after).decode()]
+            for path, change in changes
+        },
+    }
+
+
+def _recall(file: Path, patches: Sequence[Patch], tree: Tree) -> Plan | None:
+    by_id = {patch.id: patch for patch in patches}
+    current: dict[str, bytes] = {}
+    found: list[Decision] = []
+    try:
+        for row in json.loads(file.read_bytes()):
+            changes = {
+                path: Change(_before(path, current, tree), _checked(*stored))
+                for path, stored in row["after"].items()
+            }
+            current |= {path: change.after for path, change in changes.items()}
+            found.append(
+                Decision(
+                    by_id[row["patch"]],
+                    State(row["state"]),
+                    row["reason"],
+                    variant=row["variant"],
+                    changes=changes,
+                    disagreement=row["disagreement"],
+                )
+            )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # never made, or cut off by a full disk: it is made again
+    return Plan(tree.pin, tuple(found))
+
+
+def _before(path: str, current: dict[str, bytes], tree: Tree) -> bytes | None:
+    if path in current:
+        return current[path]
+    if path in tree.package_files:
+        return tree.package_files[path]
+    return tree.read(path) if path in set(tree.paths()) else None
+
+
+def _checked(digest: str, encoded: str) -> bytes:
+    content = base64.b64decode(encoded, validate=True)
+    if _digest(content) != digest:
+        raise ValueError("what was kept is damaged")
+    return content
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @cache

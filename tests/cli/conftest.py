@@ -93,8 +93,8 @@ class Project:
         """All that could be lost: the project's folder, checkouts included, and the cache."""
         found = {f"project/{path}": what for path, what in snapshot(self.folder).items()}
         kept = {f"cache/{path}": what for path, what in snapshot(self.cache).items()}
-        # What an index answered, lock files, and what hides checkouts from git, come and go.
-        skipped = ("cache/index", "cache/locks")
+        # What an index answered, plans, lock files, and what hides checkouts from git, come and go.
+        skipped = ("cache/index", "cache/locks", "cache/plans")
         room = f"/.vllm-{VERSION}.vpatch"
         locks = {
             path for path in found if path.endswith((room, f"{room}/lock", "/.vpatch/.gitignore"))

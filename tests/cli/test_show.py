@@ -45,5 +45,5 @@ def test_show_has_the_notes_and_why_it_is_on_request(project):
     (folder / "NOTES.md").write_text("Run on *nothing*.\n\n- yet\n")
     out = project.run("show", "on-asking").out
     assert "\nTaken on request only\n  it is slow\n" in out
-    assert "\nWhat was run, and what was not\nRun on *nothing*.\n\n- yet\n" in out
+    assert "\nNotes\nRun on *nothing*.\n\n- yet\n" in out
     assert "on request" not in project.run("show", "name-proj").out

@@ -86,7 +86,7 @@ def test_status_used_wrongly(project, args):
 
 def test_status_of_what_is_known_is_the_same(project):
     first = project.run("status", "--vllm", f"{VERSION},0.51", *OWN, "--patch", "slow-mode")
-    assert len(list((project.cache / "status").iterdir())) == 2
+    assert len(list((project.cache / "plans").iterdir())) == 2
     assert project.run("status", "--vllm", f"{VERSION},0.51", *OWN, "--patch", "slow-mode").out == (
         first.out
     )

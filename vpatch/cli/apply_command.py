@@ -21,7 +21,7 @@ from vpatch.cli.session import (
     source_options,
 )
 from vpatch.errors import ExitCode, UsageError
-from vpatch.plan import plan
+from vpatch.memo import remembered_plan
 from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import Workplace, writing
 
@@ -110,7 +110,8 @@ def _order(job: jobs.Job, target: Path | None, session: Session, stack: ExitStac
             todo="write elsewhere with --to",
         )
     workplace = stack.enter_context(Workplace(where, tree, session.progress))
-    return Order(plan(job.patches, tree), job.recipe, workplace)
+    made = remembered_plan(session.plans, job.patches, tree, to_write=True)
+    return Order(made, job.recipe, workplace)
 
 
 def _real(target: Path) -> Path:

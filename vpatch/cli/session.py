@@ -54,6 +54,11 @@ class Session:
     def cache(self) -> Cache:
         return Cache(default_cache_folder())
 
+    @property
+    def plans(self) -> Path:
+        """Where plans that were made are remembered."""
+        return self.cache.answers("plans")
+
     @cached_property
     def pip_settings(self) -> PipSettings:
         return read_pip_settings(os.environ)

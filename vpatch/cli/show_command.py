@@ -54,7 +54,7 @@ def command(
     _section("Proof", tested or ["No behaviour test yet."], bullet=True)
     notes = patch.folder / NOTES
     if notes.is_file():
-        _section("What was run, and what was not", [], always=True)
+        _section("Notes", [], always=True)
         click.echo(notes.read_text(encoding="utf-8").rstrip())
     click.echo(f"\n{patch.digest}\n{patch.folder}")
     return ExitCode.CLEAN

@@ -13,7 +13,7 @@ from vpatch import jobs
 from vpatch.cli import render
 from vpatch.cli.session import Session, json_option, library_options, source_options
 from vpatch.errors import ExitCode, UsageError
-from vpatch.memo import Memo
+from vpatch.memo import remembered_plan
 from vpatch.plan import plan
 from vpatch.source import index
 
@@ -96,12 +96,7 @@ def _plan(
     alone = _on_request(job, chosen)
     if located:
         return plan(job.patches, tree, located=True, reread=False, alone=alone)
-    memo = Memo(session.cache.answers("status"), job.patches, tree, alone)
-    made = memo.recall()
-    if made is None:
-        made = plan(job.patches, tree, reread=False, alone=alone)
-        memo.keep(made)
-    return made
+    return remembered_plan(session.plans, job.patches, tree, to_write=False, alone=alone)
 
 
 def _on_request(job: jobs.Job, chosen: tuple[str, ...]) -> frozenset[str]:

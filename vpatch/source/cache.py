@@ -4,7 +4,7 @@ trees/NAME/    an entry, complete: it gets there by one rename
 staging/NAME/  an entry in the making, by the holder of its exclusive lock
 locks/NAME     shared by readers, exclusive to make or remove the entry
 index/ refs/   what indexes and git remotes answered, for --offline
-status/        what patches were found to mean for a tree
+plans/         what patches were found to mean for a tree, and to make of it
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Cache:
             names = _named(set(labels), entries, self.folder)
         freed = sum(self._remove(name, progress) for name in names)
         if labels is None:
-            for kind in ("index", "refs", "status"):
+            for kind in ("index", "refs", "plans"):
                 freed += _remove_tree(self.answers(kind))
         return freed
 
