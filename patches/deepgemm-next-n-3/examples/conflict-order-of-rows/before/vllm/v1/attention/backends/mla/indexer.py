@@ -1,0 +1,85 @@
+from dataclasses import dataclass
+
+import torch
+
+from vllm.config import VllmConfig
+from vllm.logger import init_logger
+from vllm.platforms import current_platform
+from vllm.utils.deep_gemm import (
+    get_paged_mqa_logits_metadata,
+    has_deep_gemm,
+    native_next_n_supported,
+)
+from vllm.v1.attention.backend import AttentionCGSupport, AttentionMetadataBuilder
+from vllm.v1.attention.backends.mla.compressor_utils import get_compressed_slot_mapping
+from vllm.v1.attention.backends.mla.sparse_utils import request_row_bounds
+
+logger = init_logger(__name__)
+
+
+@dataclass
+class DeepSeekV32IndexerDecodeMetadata:
+    block_table: torch.Tensor
+    seq_lens: torch.Tensor
+    decode_lens: torch.Tensor
+    requires_padding: bool
+    schedule_metadata: torch.Tensor
+    global_seq_lens: torch.Tensor | None = None
+    indices: torch.Tensor | None = None
+
+
+def _use_flattening(vllm_config: VllmConfig) -> bool:
+    next_n = 1 + vllm_config.num_speculative_tokens
+    return not _supports_native_decode(next_n)
+
+
+class DeepseekV32IndexerMetadataBuilder(AttentionMetadataBuilder):
+    requires_block_table_width = True
+
+    @classmethod
+    def get_cudagraph_support(
+        cls,
+        vllm_config: VllmConfig,
+        kv_cache_spec: KVCacheSpec,
+    ) -> AttentionCGSupport:
+        if _supports_varlen_paged_mqa_logits() or _use_flattening(vllm_config):
+            return AttentionCGSupport.ALWAYS
+        return AttentionCGSupport.UNIFORM_BATCH
+
+    def __init__(self, *args, block_table_width: int, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        scheduler_config = self.vllm_config.scheduler_config
+        self.use_flattening = _use_flattening(self.vllm_config)
+
+        # See: DeepGMM/csrc/apis/attention.hpp. Sized for one slot per SM;
+        # build() narrows it to whatever the kernel actually schedules.
+        self.scheduler_metadata_buffer = torch.empty(
+            (self.num_sms + 1, 2), dtype=torch.int32, device=self.device
+        )
+
+    def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
+        decode_metadata = None
+        if num_decodes > 0:
+            # DeepGEMM is required for the paged MQA logits on CUDA devices
+            schedule_metadata = self.scheduler_metadata_buffer
+            if current_platform.is_cuda() and has_deep_gemm():
+                metadata = get_paged_mqa_logits_metadata(
+                    seq_lens,
+                    self.kv_cache_spec.num_states,
+                    self.num_sms,
+                    indices=decode_indices,
+                )
+                schedule_metadata = self.scheduler_metadata_buffer[: metadata.shape[0]]
+                schedule_metadata[:] = metadata
+
+            decode_metadata = DeepSeekV32IndexerDecodeMetadata(
+                block_table=block_table,
+                seq_lens=seq_lens,
+                decode_lens=decode_lens,
+                requires_padding=requires_padding,
+                schedule_metadata=schedule_metadata,
+                indices=decode_indices,
+                global_seq_lens=global_seq_lens_for_decode,
+            )
+
+        return DeepseekV32IndexerMetadata(decode=decode_metadata)
