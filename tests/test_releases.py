@@ -21,7 +21,7 @@ COMMITS = {
     "mtp-proj-prefix": "859705622bfe0df0d9754c338909fc84c2e836c9",
     "cpu-spec-decode-fp64-gumbel": "d11a4670873022e831b0158e579c518fab604a74",
 }
-TWO = ("apply", "--vllm", "0.23", *(word for patch in COMMITS for word in ("--patch", patch)))
+TWO = ("apply", "--vllm", "0.23.0", *(word for patch in COMMITS for word in ("--patch", patch)))
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
 DIFF = {
     "vllm/models/deepseek_v4/amd/mtp.py": PREFIXES,

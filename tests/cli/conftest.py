@@ -133,10 +133,14 @@ def site(tmp_path_factory):
     """A vpatch whose library has two patches, however many the real one comes to have."""
     folder = tmp_path_factory.mktemp("site")
     ignore = shutil.ignore_patterns("__pycache__")
-    for path in ("vpatch", "patches/mtp-proj-prefix", "patches/cpu-spec-decode-fp64-gumbel"):
+    patches = ("mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel")
+    for path in ("vpatch", *(f"patches/{patch_id}" for patch_id in patches)):
         shutil.copytree(ROOT / path, folder / path, ignore=ignore)
     (folder / "recipes").mkdir()
-    shutil.copy(ROOT / "recipes" / "vllm-0.23.yaml", folder / "recipes")
+    recipe = (ROOT / "recipes" / "vllm-0.23.yaml").read_text(encoding="utf-8")
+    lines = recipe.splitlines(keepends=True)
+    kept = [line for line in lines if line[:4] != "  - " or line[4:].strip() in patches]
+    (folder / "recipes" / "vllm-0.23.yaml").write_text("".join(kept), encoding="utf-8")
     return folder
 
 
