@@ -166,3 +166,12 @@ def test_what_is_on_request_is_taken_by_name_alone(library):
     (job,) = resolve(Request(vllm="0.22"), library, whole_library=True)
     assert [p.id for p in job.patches] == ["a", "b"]
     assert job.left == ()
+
+
+def test_what_requires_something_on_request_is_on_request_as_well(library):
+    for name, more in (("a", "requires: [b]\n"), ("b", "on-request: it is slow\n")):
+        file = library.patches[name] / "patch.yaml"
+        file.write_text(file.read_text() + more)
+    (job,) = resolve(Request(vllm="0.22"), library)
+    assert (job.patches, [p.id for p in job.left]) == ((), ["b", "a"])
+    assert summary(resolve(Request(vllm="0.22", patches=("a",)), library))[0][1] == ["a", "b"]

@@ -102,6 +102,8 @@ def test_another_content_is_another_tree(patch):
         lambda _: "",
         lambda text: text.replace("needed", "wanted"),
         lambda text: text.replace("ZygxKQo=", "ZygyKQo="),  # g(1) and g(2)
+        lambda text: text.replace("ZygxKQo", "ZygxKQp"),
+        lambda text: text.partition("\n")[0] + "\n[]",
     ],
 )
 def test_what_is_damaged_is_made_again(tmp_path, patch, made, damage):
@@ -141,3 +143,32 @@ def test_the_code_is_that_of_vpatch(tmp_path, monkeypatch):
     assert len({before, first, memo._code()}) == 3
     monkeypatch.undo()
     memo._code.cache_clear()
+
+
+READS = """
+from pathlib import Path
+import libcst as cst
+from vpatch.codemods import SiteTransformer
+
+class Codemod(SiteTransformer):
+    kinds = (cst.Integer,)
+
+    def edit(self, original, updated):
+        new = (Path(__file__).parent / "new.txt").read_text()
+        self.add(original, todo=updated.value != new)
+        return updated.with_changes(value=new)
+"""
+
+
+def test_what_a_codemod_may_have_read_is_not_known(tmp_path, made, monkeypatch):
+    edits = [{"codemod": "codemod.py", "contains": ["f"]}]
+    patch = patch_of(tmp_path, edits=edits, files={"codemod.py": READS, "new.txt": "2"})
+    assert remembered(tmp_path, patch).decisions[0].changes["vllm/m.py"].after == b"f(2)\n"
+    (patch.folder / "new.txt").write_text("3")
+    assert remembered(tmp_path, patch).decisions[0].changes["vllm/m.py"].after == b"f(3)\n"
+    assert len(made) == 2
+    # The library's own are known to read nothing.
+    monkeypatch.setattr(memo, "installed", lambda _: patch.folder.parent)
+    for _ in range(2):
+        remembered(tmp_path, patch)
+    assert len(made) == 3

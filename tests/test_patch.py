@@ -62,6 +62,10 @@ def test_edit_error_has_its_line(tmp_path, edit, message):
         ({"effect": {"none": [{"find": "$x"}]}}, "effect"),
         ({"proof": [PROOF | {"test": "test_no.py"}]}, "test"),
         ({"proof": [PROOF | {"test": "../fix/patch.yaml"}]}, None),
+        ({"proof": [PROOF | {"test": "../out.py", "trees": {"p": "."}}]}, "test"),
+        ({"proof": [PROOF | {"test": "patch.yaml", "trees": {"p": "."}}]}, None),
+        ({"proof": [PROOF | {"test": "patch.yaml", "trees": {"p": "none"}}]}, "p"),
+        ({"proof": [PROOF | {"test": "patch.yaml", "trees": {"p": "../.."}}]}, "p"),
         ({"proof": [PROOF | {"test": "../out.py"}]}, "test"),
     ],
 )

@@ -512,3 +512,19 @@ def test_alone_is_decided_on_the_pristine_tree_and_not_met_by_others(tmp_path):
         ("third", "needed"),
     ]
     assert made.decisions[1].changes[MODULE].after == b"h(1)\n"
+
+
+def test_alone_comes_with_what_it_requires(tmp_path):
+    first = patch_of(tmp_path / "1", "first", edits=[REWRITE])
+    edits = [{"find": "g($x)", "rewrite": "h($x)"}]
+    second = patch_of(
+        tmp_path / "2", "second", edits=edits, requires=["first"], concerns={"text": "(1)"}
+    )
+    third = patch_of(tmp_path / "3", "third", edits=[{"find": "f($x)", "rewrite": "i($x)"}])
+    tree = tree_of({MODULE: "f(1)\n"})
+    made = plan([third, first, second], tree, alone={"first", "second"})
+    assert [(d.patch.id, d.state.value) for d in made.decisions] == [
+        ("third", "needed"),
+        ("first", "needed"),
+        ("second", "needed"),
+    ]

@@ -237,7 +237,7 @@ class _Probe:
 class _ProbeTransformer(SiteTransformer):
     def __init__(self, pattern: Pattern, place: Place) -> None:
         self.kinds = (type(pattern.node),)
-        super().__init__(place, (pattern.needles,))
+        super().__init__(place, (pattern.names,))
         self.pattern = pattern
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:

@@ -70,7 +70,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         chosen = with_required(request.patches or sorted(library.patches), library)
         left: list[Patch] = []
         if not request.patches and not whole_library:
-            left = [patch for patch in chosen if patch.declaration.on_request is not None]
+            left = _on_request(chosen)
             chosen = [patch for patch in chosen if patch not in left]
         jobs = [
             Job(spec, _concerning(chosen, spec), left=_concerning(left, spec)) for spec in specs
@@ -94,6 +94,14 @@ def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
         found += library.load(missing)
         known.update(missing)
     return found
+
+
+def _on_request(patches: Sequence[Patch]) -> list[Patch]:
+    """The patches that are only taken on request, and those that require one of them."""
+    left = [patch for patch in patches if patch.declaration.on_request is not None]
+    for taken in left:  # grows while it is walked
+        left += [p for p in patches if p not in left and taken.id in p.declaration.requires]
+    return left
 
 
 def _recipe_for(version: str, library: Library) -> str | None:

@@ -91,7 +91,7 @@ def find_library(
                 elif _content(merged[name]) != _content(path):
                     notes.append(f"{merged[name]} hides {path}")
         found.append(merged)
-    theirs = _installed("patches")
+    theirs = installed("patches")
     own = frozenset(name for name, path in found[0].items() if path.parent != theirs)
     return Library(found[0], found[1], own, tuple(notes))
 
@@ -102,15 +102,15 @@ def _content(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in files if p.suffix != ".pyc"}
 
 
-def _installed(kind: str) -> Path:
-    """The library's own folder: inside the package in a wheel, beside it in a checkout."""
+def installed(kind: str) -> Path:
+    """Return the library's own folder: inside the package in a wheel, beside it in a checkout."""
     package = Path(__file__).resolve().parent
     inside = package / "library" / kind
     return inside if inside.is_dir() else package.parent / kind
 
 
 def _roots(folder: Path, kind: str, named: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
-    library = _installed(kind)
+    library = installed(kind)
     seen: set[Path] = set()
     for path, is_named in [(p, True) for p in named] + [(folder / kind, False), (library, True)]:
         if path.resolve() == library and path != library:

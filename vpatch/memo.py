@@ -15,6 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vpatch.codemods.custom import Custom
+from vpatch.library import installed
 from vpatch.outcome import Change, Decision, Plan, State
 from vpatch.plan import plan
 from vpatch.source.manifest import replace_file
@@ -41,6 +43,8 @@ def remembered_plan(
     A plan that is not `to_write` may have decisions without their changes, and is made without
     reading again what was written; see `plan`.
     """
+    if any(map(_may_read_more, patches)):
+        return plan(patches, tree, reread=to_write, alone=alone)
     file = folder / f"{_key(patches, tree, to_write, alone)}.json"
     known = _recall(file, patches, tree)
     if known is not None:
@@ -52,8 +56,20 @@ def remembered_plan(
         # Where nothing can be written, the next run takes as long.
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-            replace_file(file, json.dumps(rows))
+            text = json.dumps(rows)
+            replace_file(file, f"{_digest(text.encode())}\n{text}")
     return made
+
+
+def _may_read_more(patch: Patch) -> bool:
+    """Whether a codemod.py may decide by what its digest does not cover.
+
+    It may import and read what it likes. Those of the library that comes along read nothing.
+    """
+    codemods = (edit.codemod for variant in patch.variants for edit in variant.edits)
+    return patch.folder.parent != installed("patches") and any(
+        isinstance(codemod, Custom) for codemod in codemods
+    )
 
 
 def _key(patches: Sequence[Patch], tree: Tree, to_write: bool, alone: Collection[str]) -> str:  # noqa: FBT001
@@ -73,10 +89,7 @@ def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
     return {
         "patch": decision.patch.id,
         **{name: getattr(decision, name) for name in _FIELDS},
-        "after": {
-            path: [_digest(change.after), base64.b64encode(change.after).decode()]
-            for path, change in changes
-        },
+        "after": {path: base64.b64encode(change.after).decode() for path, change in changes},
     }
 
 
@@ -85,10 +98,10 @@ def _recall(file: Path, patches: Sequence[Patch], tree: Tree) -> Plan | None:
     current: dict[str, bytes] = {}
     found: list[Decision] = []
     try:
-        for row in json.loads(file.read_bytes()):
+        for row in json.loads(_intact(file)):
             changes = {
-                path: Change(_before(path, current, tree), _checked(*stored))
-                for path, stored in row["after"].items()
+                path: Change(_before(path, current, tree), base64.b64decode(after))
+                for path, after in row["after"].items()
             }
             current |= {path: change.after for path, change in changes.items()}
             found.append(
@@ -106,19 +119,19 @@ def _recall(file: Path, patches: Sequence[Patch], tree: Tree) -> Plan | None:
     return Plan(tree.pin, tuple(found))
 
 
+def _intact(file: Path) -> bytes:
+    digest, _, text = file.read_bytes().partition(b"\n")
+    if _digest(text) != digest.decode():
+        raise ValueError("what was kept is damaged")
+    return text
+
+
 def _before(path: str, current: dict[str, bytes], tree: Tree) -> bytes | None:
     if path in current:
         return current[path]
     if path in tree.package_files:
         return tree.package_files[path]
     return tree.read(path) if path in set(tree.paths()) else None
-
-
-def _checked(digest: str, encoded: str) -> bytes:
-    content = base64.b64decode(encoded, validate=True)
-    if _digest(content) != digest:
-        raise ValueError("what was kept is damaged")
-    return content
 
 
 def _digest(content: bytes) -> str:

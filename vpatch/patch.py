@@ -70,6 +70,9 @@ def load_patch(folder: Path) -> Patch:
     for index, proof in enumerate(declaration.proof):
         action = partial(beside, folder, proof.test)
         _checked(positions, ("proof", index, "test"), errors, action)
+        for tree, place in proof.trees.items():
+            action = partial(_folder_beside, folder, place)
+            _checked(positions, ("proof", index, "trees", tree), errors, action)
     if errors:
         raise errors[0] if len(errors) == 1 else ManyErrors(errors)
     return Patch(declaration, folder, variants, _digest(declaration, folder, variants))
@@ -118,6 +121,13 @@ def _predicates(
     for index, variant in enumerate(declaration.variants):
         if variant.when is not None:
             yield ("variants", index, "when"), variant.when
+
+
+def _folder_beside(folder: Path, place: str) -> Path:
+    found = folder / place
+    if not found.is_dir() or not found.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"there is no folder {place!r} beside the patch")
+    return found
 
 
 def _check_predicate(predicate: Predicate) -> None:

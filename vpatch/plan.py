@@ -62,27 +62,40 @@ def plan(
     only those that stop an apply do, as lines cost time. With `reread`, the second run of each
     patch is on what libcst reads of the bytes that were made, without on the syntax trees that were
     edited: nearly the same, at half the time, where nothing is written. Patches that are named in
-    `alone` are decided on the pristine tree, as if they were the only ones.
+    `alone` are decided as if there were only they and what they require.
     """
     pristine = view = View(tree)
     decisions: dict[str, Decision] = {}
-    separate: dict[str, Decision] = {}
     for patch in order(patches):
-        by_itself = patch.id in alone
-        start = pristine if by_itself else view
-        decider = _Decider(patch, start, tree.carried, located=located, reread=reread)
-        decision, after = decider.decide()
-        if by_itself:
-            separate[patch.id] = decision
+        if patch.id in alone:
+            series = [*_required(patch, patches), patch]
+            own = plan(series, tree, located=located, reread=reread).decisions
+            decisions[patch.id] = next(d for d in own if d.patch.id == patch.id)
             continue
-        decision = _with_relations(decision, decisions)
+        decider = _Decider(patch, view, tree.carried, located=located, reread=reread)
+        decision, after = decider.decide()
+        met = {other: d for other, d in decisions.items() if other not in alone}
+        decision = _with_relations(decision, met)
         if decision.state in _DISPLACED and view is not pristine:
-            decision = _blame(decision, pristine, decisions.values())
+            decision = _blame(decision, pristine, met.values())
         if decision.state is State.NEEDED:
             view = after
         decisions[patch.id] = decision
-    found = [decisions.get(patch.id) or separate[patch.id] for patch in order(patches)]
-    return Plan(tree.pin, tuple(replace(d, disagreement=_disagreement(d, tree)) for d in found))
+    found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
+    return Plan(tree.pin, tuple(found))
+
+
+def _required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
+    """Those of some patches that one requires, and that these require."""
+    by_id = {other.id: other for other in patches}
+    found: dict[str, Patch] = {}
+    left = list(patch.declaration.requires)
+    while left:
+        required = left.pop()
+        if required in by_id and required not in found:
+            found[required] = by_id[required]
+            left += by_id[required].declaration.requires
+    return [other for other in patches if other.id in found]
 
 
 def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decision:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 
 import pytest
 
+from tests.engine.test_process import gone
 from tests.engine.wheels import VLLM_CPU, engine_wheels
 from tests.projects import FILES, VERSION, write_tree
 
@@ -123,3 +126,31 @@ def test_engine_that_is_made_listed_and_cleared(project):
 def test_an_engine_of_no_release(project):
     run = project.run("engine", "--vllm", str(project.folder), code=2)
     assert "is no release\n  next: give one, such as --vllm 0.23" in run.err
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_end_from_outside_ends_the_engine(proven, ending):
+    note = proven.folder / "pid"
+    (proven.patches / "name-proj" / "test_it.py").write_text(
+        f"import os, time\nopen({str(note)!r}, 'w').write(f'{{os.getpid()}} ')\ntime.sleep(600)\n"
+    )
+    with proven.start("test", "name-proj", "--engine", sys.executable) as process:
+        while not (note.exists() and note.read_text().endswith(" ")):
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(ending)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.endswith("interrupted; nothing was left half done\n")
+    assert gone(int(note.read_text()))
+
+
+def test_a_proof_for_another_release_is_not_run_in_ones_own_engine(proven):
+    file = proven.patches / "name-proj" / "patch.yaml"
+    file.write_text(file.read_text().replace("vllm: 0.50.0", "vllm: 0.51.0"))
+    args = ("test", "--engine", sys.executable)
+    run = proven.run(*args, code=1)
+    assert "it is written for vLLM 0.51.0, and that has 0.50.0" in run.out
+    run = proven.run("test", "name-proj", *args[1:], code=1)
+    assert "next: give --vllm 0.50.0 to run it there all the same" in run.err
+    assert "holds" in proven.run("test", "name-proj", *args[1:], "--vllm", "0.50.0").out

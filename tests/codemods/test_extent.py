@@ -10,7 +10,7 @@ import libcst as cst
 import pytest
 
 from tests.helpers import edits_of
-from vpatch.codemods.base import Place
+from vpatch.codemods.base import Place, SiteTransformer
 from vpatch.codemods.extent import Extents, has_word
 
 SOURCE = '''\
@@ -128,6 +128,27 @@ def test_passing_over_changes_nothing(edit):
     assert [(s.scope, s.todo, s.problem) for s in short.sites] == [
         (s.scope, s.todo, s.problem) for s in seen.sites
     ]
+
+
+def test_a_string_may_be_spelt_otherwise():
+    source = 'f("norm")\nf("n\\x6frm")\nf("no" "rm")\n'
+    extents, module = extents_of(source.encode())
+    (bound,) = edits_of({"find": 'f("norm")', "rewrite": "g()", "expect": {"at-least": 1}})
+    found = bound.codemod.apply(module, extents).module.code
+    assert found == bound.codemod.apply(module, Extents()).module.code
+    assert found.count("g()") >= 2
+
+
+def test_a_codemod_of_ones_own_sees_the_whole_module():
+    class Notes(SiteTransformer):
+        kinds = (cst.Import,)
+
+        def edit(self, original, updated):
+            self.add(original, todo=False)
+            return updated
+
+    extents, module = extents_of(SOURCE.encode())
+    assert len(Notes(Place("A.p")).run(module, extents).sites) == 2
 
 
 def test_what_is_passed_over_stays_the_same_object():

@@ -147,6 +147,36 @@ def test_what_a_test_is_given(tmp_path, tree):
     assert behaviour(tmp_path, tree, TEST + more, environment={"MORE": "1"}).problems == ()
 
 
+def test_tests_of_one_name_in_two_classes_are_two(tmp_path, tree):
+    test = TEST.partition("def test_head")[0] + (
+        "class TestA:\n    def test_head(self): pass\n"
+        "if not Llama('x').proj.prefix:\n"
+        "    class TestB:\n        def test_head(self): pass\n"
+    )
+    found = behaviour(tmp_path, tree, test)
+    assert [t.name for t in found.pristine.tests] == [
+        "test_prefix",
+        "TestA.test_head",
+        "TestB.test_head",
+    ]
+    assert found.problems == ("the two runs have not the same tests: TestB.test_head",)
+
+
+def test_options_of_the_callers_pytest_do_not_count(tmp_path, tree, monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-x -k prefix")
+    assert len(behaviour(tmp_path, tree).pristine.tests) == 2
+
+
+def test_a_new_folder_in_a_plugin(tmp_path, tree):
+    plugin = write_tree(tmp_path / "plugin", {"vllm_plugin/copy.py": LLAMA.encode()})
+    new = NAME_PROJ + "- add-file: vllm_plugin/more/new.py\n  from: new.py\n"
+    folder = write_patch(tmp_path / "other", "name-proj", new)
+    (folder / "new.py").write_text("x = 1\n")
+    plan = folder_plan(plugin, [load_patch(folder)], tmp_path, "vllm-plugin")
+    test = TEST.replace("vllm.models.llama", "vllm_plugin.copy")
+    assert behaviour(tmp_path, tree, test, more=[(plan, plugin)]).problems == ()
+
+
 def test_a_plugin_that_is_patched_as_well(tmp_path, tree):
     plugin = write_tree(tmp_path / "plugin", {"vllm_plugin/copy.py": LLAMA.encode()})
     patch = load_patch(write_patch(tmp_path, "name-proj", NAME_PROJ))

@@ -66,7 +66,7 @@ def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
     told.tasks.clear()
     with managed_engine("cpu", "0.50.0", isolated, told, offline=True) as again:
         assert again == engine
-        assert existing_engine(again.python) == again
+        assert existing_engine(str(again.python)) == again
         (folder,) = environment.managed_folders(isolated)
         assert not environment.remove_engine(folder, told)
     assert told.tasks == []
@@ -170,13 +170,51 @@ def test_two_processes_make_one_engine(isolated, monkeypatch):
 def test_a_python_that_is_no_engine(tmp_path, monkeypatch, files, message):
     monkeypatch.setenv("PYTHONPATH", str(write_tree(tmp_path, files)))
     with pytest.raises(UsageError, match=message):
-        existing_engine(environment.Path(sys.executable))
+        existing_engine(sys.executable)
 
 
 def test_an_engine_that_is_no_python(tmp_path):
     with pytest.raises(UsageError, match="gpu is neither cpu, cuda, nor a Python"):
-        existing_engine(environment.Path("gpu"))
+        existing_engine("gpu")
     (tmp_path / "python").write_text("#!/bin/sh\necho no\n")
     (tmp_path / "python").chmod(0o755)
     with pytest.raises(UsageError, match="its vLLM does not start:\nno"):
-        existing_engine(tmp_path / "python")
+        existing_engine(str(tmp_path / "python"))
+
+
+def test_a_python_by_its_name_or_beside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").symlink_to(sys.executable)
+    for typed in ("python3", "./mine", "mine"):
+        monkeypatch.setenv("PATH", str(environment.Path(sys.executable).parent))
+        if typed == "mine":
+            with pytest.raises(UsageError, match="mine is neither cpu, cuda"):
+                existing_engine(typed)
+        else:
+            with pytest.raises(UsageError, match="it has no vLLM"):
+                existing_engine(typed)
+
+
+def test_a_file_that_is_no_program(tmp_path):
+    (tmp_path / "data").write_bytes(b"\0\1")
+    (tmp_path / "data").chmod(0o755)
+    with pytest.raises(UsageError, match=r"it is no Python: .*Exec format error"):
+        existing_engine(str(tmp_path / "data"))
+
+
+def test_a_vllm_that_was_never_built(tmp_path, monkeypatch):
+    files = {path: text.encode() for path, text in VLLM_CPU.items() if "_version" not in path}
+    monkeypatch.setenv("PYTHONPATH", str(write_tree(tmp_path, files)))
+    with pytest.raises(EngineError, match="it names no version"):
+        existing_engine(sys.executable)
+
+
+@pytest.mark.usefixtures("wheels")
+def test_a_python_without_ensurepip(isolated, monkeypatch):
+    def create(*_args, **_options):
+        raise subprocess.CalledProcessError(1, ["ensurepip"])
+
+    monkeypatch.setattr(environment.venv, "create", create)
+    with pytest.raises(EngineError, match="ensurepip") as caught:
+        make(isolated)
+    assert "python3-venv" in caught.value.todo

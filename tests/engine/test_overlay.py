@@ -71,6 +71,15 @@ def test_new_files_and_files_outside_the_package(package, tmp_path):
     assert sorted(os.listdir(overlay)) == ["vllm"]  # noqa: PTH208
 
 
+def test_folders_that_are_links(package, tmp_path):
+    write_tree(tmp_path / "elsewhere", {"__init__.py": b"VALUE = 3\n"})
+    (package / "linked").symlink_to(tmp_path / "elsewhere")
+    (package / "round").symlink_to(package)
+    overlay = make_overlay(package, EDIT, tmp_path / "run")
+    assert (overlay / "vllm/linked/__init__.py").read_bytes() == b"VALUE = 3\n"
+    assert not (overlay / "vllm/round").exists()
+
+
 @pytest.mark.parametrize(
     ("path", "before", "message"),
     [

@@ -6,6 +6,7 @@ import gc
 import importlib
 import json
 import os
+import signal
 import sys
 import traceback
 from typing import Any, NoReturn
@@ -69,6 +70,9 @@ def cli() -> None:
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
     wants_json = "--json" in sys.argv
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        # As an interrupt: engines are ended, and what is half made is removed.
+        signal.signal(ending, signal.default_int_handler)
     # Syntax trees are millions of objects without cycles: collecting costs a third of a short run.
     gc.disable()
     # Other packages' plugins have no business in our declarations, and take time to be looked for.

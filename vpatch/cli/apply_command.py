@@ -64,7 +64,7 @@ def command(
     if asked[0].recipe and not recipe:
         _tell_of_patches_left(session, asked)
     for patch in {patch.id: patch for job in asked for patch in job.left}.values():
-        reason = patch.declaration.on_request
+        reason = patch.declaration.on_request or "it requires one that is"
         session.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     if target is not None and len(asked) > 1:
         raise UsageError(

@@ -12,7 +12,7 @@ import click
 from vpatch.cli import render
 from vpatch.cli.session import Session, open_engine
 from vpatch.engine.behaviour import Behaviour, Ground, Outcome, Run, prove
-from vpatch.engine.environment import KINDS
+from vpatch.engine.environment import KINDS, Engine, existing_engine
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.jobs import with_required
 from vpatch.outcome import State
@@ -48,15 +48,15 @@ def run(
     """
     documents: list[dict[str, Any]] = []
     failed = 0
+    own = None if engine in KINDS else existing_engine(engine)
+    kind = own.kind if own else engine
     for patch in patches:
-        kind = engine if engine in KINDS else _kind(session, engine, patch, vllm)
         if named and all(proof.engine != kind for proof in patch.declaration.proof):
             raise _no_test(patch, kind)
         for proof in patch.declaration.proof:
             version = vllm or proof.vllm
             try:
-                if proof.engine != kind:
-                    raise _IdleError(f"it needs {proof.engine}")  # noqa: TRY301 - as below
+                _refuse_other(proof, kind, version, own)
                 found = _prove(session, patch, proof, engine, version)
             except _IdleError as idle:
                 if named and proof.engine == kind:
@@ -86,12 +86,14 @@ def _no_test(patch: Patch, kind: str) -> UsageError:
     )
 
 
-def _kind(session: Session, engine: str, patch: Patch, vllm: str | None) -> str:
-    proofs = patch.declaration.proof
-    if not proofs:
-        return engine
-    with open_engine(session, engine, vllm or proofs[0].vllm) as found:
-        return found.kind
+def _refuse_other(proof: Proof, kind: str, version: str, own: Engine | None) -> None:
+    if proof.engine != kind:
+        raise _IdleError(f"it needs {proof.engine}")
+    if own is not None and version == proof.vllm != own.version:
+        raise _IdleError(
+            f"it is written for vLLM {version}, and that has {own.version}",
+            todo=f"give --vllm {own.version} to run it there all the same",
+        )
 
 
 def _prove(session: Session, patch: Patch, proof: Proof, engine: str, version: str) -> Behaviour:
@@ -113,7 +115,14 @@ def _prove(session: Session, patch: Patch, proof: Proof, engine: str, version: s
             references[variable] = stack.enter_context(session.tree(spec)).files
         _refuse_idle(patch, [after, *(made for made, _ in plugins)])
         task = session.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
-        result = prove(patch, proof, found, Ground(before, after, plugins, references))
+        try:
+            result = prove(patch, proof, found, Ground(before, after, plugins, references))
+        except OSError as error:
+            raise VpatchError(
+                f"the run could not be made: {error}",
+                where=str(patch.folder / proof.test),
+                todo="free space in the folder for temporary files, or name another with TMPDIR",
+            ) from error
         task.done()
         return result
 

@@ -142,7 +142,7 @@ def open_engine(session: Session, engine: str, vllm: str) -> Iterator[Engine]:
         ) as managed:
             yield managed
         return
-    found = environment.existing_engine(Path(engine))
+    found = environment.existing_engine(engine)
     if found.version != version:
         raise UsageError(
             f"it has vLLM {found.version}, not {version}",

@@ -60,7 +60,7 @@ class AddKeyword:
 class _Transformer(SiteTransformer):
     def __init__(self, spec: AddKeyword) -> None:
         self.kinds = (type(spec.find.node),)
-        super().__init__(spec.place, spec.needles)
+        super().__init__(spec.place, (spec.find.names,))
         self.spec = spec
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:

@@ -130,8 +130,8 @@ class SiteTransformer(cst.CSTTransformer):
     attributes, keywords, parameters, definitions and imports are hidden unless `sees_identifiers`.
 
     Of the statements of a module or a class, those are passed over that are not within the place,
-    or have not all the words of any alternative in `needles`, if there are some: a place must have
-    them by itself.
+    or have not all the names of any alternative in `needles`, if there are some: a place must have
+    them by itself. Strings are no names, as there are many ways to spell one.
     """
 
     kinds: tuple[type[cst.CSTNode], ...] = ()
@@ -178,9 +178,11 @@ class SiteTransformer(cst.CSTTransformer):
         self.sites.append(Site(node, ".".join(self.scope), todo, texts, problem))
 
     def _passes_over(self, statement: cst.CSTNode) -> bool:
+        if not self.needles:
+            return False  # somebody's own: what it looks at is not known
         if not self.place.reaches(self.scope, statement):
             return True
-        text = self._extents.of(statement) if self.needles else None
+        text = self._extents.of(statement)
         return text is not None and not any(
             all(has_word(word, text) for word in words) for words in self.needles
         )

@@ -58,7 +58,7 @@ class Insert:
 
 class _Inserter(SiteTransformer):
     def __init__(self, spec: Insert) -> None:
-        super().__init__(spec.place, spec.needles)
+        super().__init__(spec.place, (spec.anchor.names,))
         self.spec = spec
 
     def inserted(

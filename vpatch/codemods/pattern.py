@@ -37,12 +37,16 @@ class PatternError(UsageError):
 
 @dataclass(frozen=True)
 class Pattern:
-    """A parsed pattern. `needles` are byte strings that every file with a match contains."""
+    """A parsed pattern. `needles` are byte strings that every file with a match contains.
+
+    Of these, `names` also stand in the match itself, in one spelling only.
+    """
 
     source: str
     node: cst.CSTNode
     variables: frozenset[str]
     needles: frozenset[bytes]
+    names: frozenset[bytes]
 
     def match(self, node: cst.CSTNode) -> Match | None:
         match = Match()
@@ -71,7 +75,8 @@ def parse_pattern(source: str) -> Pattern:
             root = root.value
     if variable_of(root) is not None or isinstance(root, cst.Ellipsis):
         raise PatternError(f"this pattern would match everything: {source!r}")
-    return Pattern(source, root, variables_of(source), frozenset(_needles(root)))
+    names, strings = _needles(root)
+    return Pattern(source, root, variables_of(source), frozenset(names | strings), frozenset(names))
 
 
 def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]:
@@ -145,9 +150,10 @@ def find_in(pattern: Pattern, root: cst.CSTNode) -> bool:
     return search.found
 
 
-def _needles(root: cst.CSTNode) -> set[bytes]:
-    """Identifiers and plain string contents that must stand literally in a matching file."""
+def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
+    """Identifiers, and plain string contents, that must stand literally in a matching file."""
     found: set[bytes] = set()
+    strings: set[bytes] = set()
 
     class Collect(cst.CSTVisitor):
         def visit_Name(self, node: cst.Name) -> None:
@@ -167,7 +173,7 @@ def _needles(root: cst.CSTNode) -> set[bytes]:
                 and text.isascii()
                 and PREFIX not in text
             ):
-                found.add(text.encode())
+                strings.add(text.encode())
 
     root.visit(Collect())
-    return found
+    return found, strings

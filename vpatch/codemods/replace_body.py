@@ -52,7 +52,7 @@ class _Transformer(SiteTransformer):
     kinds = (cst.FunctionDef,)
 
     def __init__(self, spec: ReplaceBody) -> None:
-        super().__init__(spec.place, spec.needles)
+        super().__init__(spec.place, (spec.find.names,))
         self.spec = spec
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:

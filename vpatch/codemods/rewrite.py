@@ -66,7 +66,7 @@ class Rewrite:
 class _Transformer(SiteTransformer):
     def __init__(self, spec: Rewrite) -> None:
         self.kinds = (type(spec.find.node), type(spec.replace.node))
-        super().__init__(spec.place, spec.needles)
+        super().__init__(spec.place, (spec.find.names, spec.replace.names))
         self.spec = spec
         self.always_found = spec.find.match(spec.replace.node) is not None
         self.finished: set[int] = set()

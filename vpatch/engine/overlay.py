@@ -42,7 +42,10 @@ def make_overlay(package: Path, changes: Mapping[str, Change], folder: Path) -> 
     _check(package, inside)
     replaced = {str(PurePosixPath(path).relative_to(package.name)) for path in inside}
     target = folder / package.name
-    for parent, names, files in os.walk(package):
+    seen: set[Path] = set()
+    for parent, names, files in os.walk(package, followlinks=True):
+        seen.add(Path(parent).resolve())
+        names[:] = [name for name in names if Path(parent, name).resolve() not in seen]
         relative = Path(parent).relative_to(package)
         (target / relative).mkdir(parents=True)
         if _CACHE in names:

@@ -41,8 +41,8 @@ def run(
 ) -> Ended:
     """Run a command in a session of its own, for at most `timeout` seconds; `log` has its output.
 
-    Whatever it started in that session is killed with it, however it ends: an engine's workers
-    outlive a test that fails.
+    What it started is killed with it, however it ends, unless it made a process group of its own:
+    an engine's workers outlive a test that fails.
     """
     with (
         log.open("wb") as output,

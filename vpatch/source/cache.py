@@ -212,16 +212,25 @@ def _named(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> lis
 
 def disk_size(folder: Path) -> int:
     """Return the bytes of all files below a folder."""
-    return sum(
-        (Path(parent) / name).lstat().st_size
-        for parent, _, names in os.walk(folder)
-        for name in names
-    )
+    size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            # Another process may be at work there.
+            with suppress(FileNotFoundError):
+                size += (Path(parent) / name).lstat().st_size
+    return size
 
 
 def _remove_tree(folder: Path) -> int:
     if not folder.exists():
         return 0
     size = disk_size(folder)
-    shutil.rmtree(folder)
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise CacheError(
+            f"it cannot be removed: {error}",
+            where=str(folder),
+            todo="wait for other vpatch processes, and run the command again",
+        ) from error
     return size
