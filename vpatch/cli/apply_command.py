@@ -121,10 +121,12 @@ def _real(target: Path) -> Path:
 
 def _hide_from_git(checkouts: Path) -> None:
     """Keep checkouts out of the repository that they may lie in, as virtual environments do."""
-    if not checkouts.exists():
-        with writing(checkouts):
+    with writing(checkouts):
+        try:
             checkouts.mkdir()
-            (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
+        except FileExistsError:
+            return  # by an earlier apply, or one that runs beside this
+        (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
 
 
 def _source_options(vllm: str | None, recipe: str | None, trees: tuple[str, ...]) -> Iterator[str]:
