@@ -37,7 +37,6 @@ from vpatch.errors import VpatchError
 from vpatch.jobs import with_required
 from vpatch.outcome import State
 from vpatch.plan import plan
-from vpatch.source import index
 from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Pin, Tree
 
 ORIGINS = ["0.23.0", "0.22.1"]
-FIRST = Version("0.20")
 DIFF = "../edit.diff"
 TOOLS = {
     "git apply": ["git", "apply", DIFF],
@@ -190,24 +188,12 @@ def try_tools(trial: Trial, origin: Edit, target: Files, wanted: Files) -> Itera
             yield replace(trial, tool=tool, result=result, note=note, files=files)
 
 
-def releases(session: Session) -> list[str]:
-    found = index.releases(
-        "vllm",
-        settings=session.pip_settings,
-        folder=session.cache.answers("index"),
-        offline=session.offline,
-        progress=session.progress,
-    )
-    versions = [Version(release.version) for release in found if not release.yanked]
-    return [str(v) for v in versions if v >= FIRST and not v.is_prerelease]
-
-
 def survey(session: Session, asked: list[str]) -> Iterator[Trial]:
     """Try patches on all releases, those first of which the diffs are."""
     chosen = {name: with_required([name], session.library) for name in asked}
     chosen = {name: ps for name, ps in chosen.items() if "vllm" in ps[0].declaration.needed_in}
     origins: dict[str, tuple[str, Edit]] = {}
-    for version in [*ORIGINS, *(v for v in releases(session) if v not in ORIGINS)]:
+    for version in [*ORIGINS, *(v for v in session.releases() if v not in ORIGINS)]:
         with session.tree(parse_vllm(version)) as tree:
             there = set(tree.paths())
             for name, patches in chosen.items():

@@ -158,7 +158,7 @@ def test_the_diff_is_of_one_release_and_tried_on_the_others(
 ):
     texts = dict.fromkeys(["0.20.0", "0.22.1", "0.23.0", "0.24.0", "0.25.0"], "x = f(1)\n")
     texts |= {"0.23.0": at_023, "0.25.0": "x = g(1)\n"}
-    monkeypatch.setattr(survival, "releases", lambda _session: list(texts))
+    monkeypatch.setattr(survival.Session, "releases", lambda _session: list(texts))
     trials = list(survival.survey(Session(tmp_path, texts), ["fix", "other"]))
     assert {(trial.patch, trial.origin, trial.result) for trial in trials} == {
         ("fix", origin, "right")

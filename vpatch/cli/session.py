@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from packaging.version import Version
 
 from vpatch.cli.progress import progress_for_terminal
 from vpatch.errors import UsageError
 from vpatch.jobs import Request
 from vpatch.library import Library, find_library
+from vpatch.source import index
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.resolve import open_tree
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 CHECKOUTS = Path(".vpatch")
+# The library's patches know the code from here on.
+_FIRST = Version("0.20")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,18 @@ class Session:
     @cached_property
     def pip_settings(self) -> PipSettings:
         return read_pip_settings(os.environ)
+
+    def releases(self) -> list[str]:
+        """Return the final releases of vLLM that the index has, from the first that counts on."""
+        found = index.releases(
+            "vllm",
+            settings=self.pip_settings,
+            folder=self.cache.answers("index"),
+            offline=self.offline,
+            progress=self.progress,
+        )
+        versions = [Version(release.version) for release in found if not release.yanked]
+        return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
 
     @contextmanager
     def tree(self, spec: TreeSpec, expected_digest: str | None = None) -> Iterator[CachedTree]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
-from packaging.version import Version
 
 from vpatch import jobs
 from vpatch.cli import render
@@ -15,7 +14,6 @@ from vpatch.cli.session import Session, json_option, library_options, source_opt
 from vpatch.errors import ExitCode, UsageError
 from vpatch.memo import remembered_plan
 from vpatch.plan import plan
-from vpatch.source import index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from vpatch.outcome import Plan
     from vpatch.source.entry import CachedTree
 
-_FIRST = Version("0.20")
 _PIPE_WIDTH = 240
 
 
@@ -60,11 +57,7 @@ def command(
     if every and (vllm or recipe):
         raise UsageError("--all takes no --vllm and no --recipe", todo="give one of them")
     versions = (
-        _all_releases(session)
-        if every
-        else list(dict.fromkeys(vllm.split(",")))
-        if vllm
-        else [None]
+        session.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
     )
     rows: list[_Row] = []
     for number, version in enumerate(versions):
@@ -108,18 +101,6 @@ def _on_request(job: jobs.Job, chosen: tuple[str, ...]) -> frozenset[str]:
 
 def _chosen(row: _Row) -> str:
     return f"recipe {row.recipe}" if row.recipe else ""
-
-
-def _all_releases(session: Session) -> list[str]:
-    found = index.releases(
-        "vllm",
-        settings=session.pip_settings,
-        folder=session.cache.answers("index"),
-        offline=session.offline,
-        progress=session.progress,
-    )
-    versions = [Version(release.version) for release in found if not release.yanked]
-    return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
 
 
 def _explain(rows: list[_Row]) -> None:
