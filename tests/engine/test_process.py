@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vpatch.engine.process import run
+from vpatch.engine.process import run, started
 
 
 def python(tmp_path, code, timeout=30.0, **options):
@@ -69,6 +69,42 @@ def test_what_it_started_ends_with_it(tmp_path, after, code):
     assert time.monotonic() - started < 20
     child = int(ended.log.read_text().split()[0])
     assert gone(child)
+
+
+APART = """
+import subprocess, sys, time
+child = subprocess.Popen(
+    [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
+)
+print(child.pid, flush=True)
+"""
+
+
+def test_what_it_started_in_a_session_of_its_own_ends_with_it(tmp_path):
+    ended = python(tmp_path, APART)
+    assert ended.code == 0
+    assert gone(int(ended.log.read_text().split()[0]))
+
+
+def test_who_is_there_and_what_they_hold(tmp_path):
+    code = APART + "held = bytearray(b'x' * 200_000_000); print('held', flush=True); time.sleep(600)"
+    log = tmp_path / "log"
+    with started([sys.executable, "-c", code], cwd=tmp_path, log=log) as child:
+        while "held" not in log.read_text():
+            time.sleep(0.02)
+        pids = {member.pid for member in child.members()}
+        assert pids == {child.process.pid, int(log.read_text().split()[0])}
+        assert 200e6 < child.memory() < 300e6
+        assert child.kill() == 1
+        assert child.members() == []
+    assert child.process.returncode == -9
+
+
+def test_another_run_is_not_touched(tmp_path):
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with started(command, cwd=tmp_path, log=tmp_path / "log") as child:
+        python(tmp_path, "")
+        assert child.process.poll() is None
 
 
 def test_what_it_started_ends_on_an_interrupt(tmp_path, monkeypatch):

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
+import time
+import uuid
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psutil
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 # Where the output is shown to somebody: the end says what went wrong.
 _TAIL = 30
+# What a child starts inherits it, also where it makes a session of its own, and its parent is gone.
+_MARK = "VPATCH_RUN"
+_KILL_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -27,8 +34,86 @@ class Ended:
     @property
     def ending(self) -> str:
         """The last lines of what the process printed."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-_TAIL:])
+        return "\n".join(last_lines(self.log, _TAIL))
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process that runs, and what it started."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    mark: str
+
+    def members(self) -> list[psutil.Process]:
+        """Return the process and all that it started, as far as they live."""
+        return [found for found in psutil.process_iter() if self._is_mine(found)]
+
+    def memory(self) -> int:
+        """Return the bytes that all of them hold together; what they share counts once."""
+        total = 0
+        for member in self.members():
+            with suppress(psutil.Error):
+                total += member.memory_full_info().pss
+        return total
+
+    def kill(self) -> int:
+        """End all of them at once; return how many there were besides the child itself."""
+        others: set[int] = set()
+        deadline = time.monotonic() + _KILL_SECONDS
+        while living := self.members():
+            for member in living:
+                with suppress(psutil.Error):
+                    member.kill()
+            others |= {member.pid for member in living if member.pid != self.process.pid}
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"processes that cannot be killed: {sorted(others)}")
+            time.sleep(0.01)
+        return len(others)
+
+    def _is_mine(self, process: psutil.Process) -> bool:
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            return process.environ().get(_MARK) == self.mark
+        except (psutil.Error, OSError):
+            return False  # it ended, or is somebody else's
+
+
+@contextmanager
+def started(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Child]:
+    """Start a command in a session of its own; `log` has its output.
+
+    What it started is killed with it, however the block ends: an engine's workers outlive it.
+    """
+    mark = uuid.uuid4().hex
+    inherited = dict(os.environ if environment is None else environment)
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [str(word) for word in command],
+            cwd=cwd,
+            env=inherited | {_MARK: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
+        child = Child(process, log, mark)
+        try:
+            yield child
+        finally:
+            # In between fork and exec the mark is not there yet, and the group is.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            child.kill()
 
 
 def run(
@@ -39,28 +124,17 @@ def run(
     timeout: float,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a command in a session of its own, for at most `timeout` seconds; `log` has its output.
-
-    What it started is killed with it, however it ends, unless it made a process group of its own:
-    an engine's workers outlive a test that fails.
-    """
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            [str(word) for word in command],
-            cwd=cwd,
-            env=dict(os.environ if environment is None else environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as process,
-    ):
+    """Run a command for at most `timeout` seconds; see `started`."""
+    with started(command, cwd=cwd, log=log, environment=environment) as child:
         try:
-            code: int | None = process.wait(timeout)
+            return Ended(child.process.wait(timeout), log)
         except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    return Ended(code, log)
+            return Ended(None, log)
+
+
+def last_lines(log: Path, count: int) -> list[str]:
+    """Return the last lines of a log; how long it is does not matter."""
+    with log.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - count * 1000))
+        return file.read().decode(errors="replace").splitlines()[-count:]
