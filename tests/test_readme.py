@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,12 @@ def shown(name: str) -> str:
 def test_the_first_command_prints_what_is_shown(tmp_path):
     command = re.search(r"&& \.venv/bin/(vpatch apply .*)$", README, re.MULTILINE)[1]
     assert run(command, tmp_path) == shown("apply")
+
+
+def test_a_diagnosis_is_what_is_shown(tmp_path):
+    log = ROOT / "tests" / "resources" / "vllm-0.23.0-cpu-mtp.log"
+    shutil.copy(log, tmp_path / "engine.log")
+    assert run("vpatch diagnose engine.log || test $? -eq 1", tmp_path) == shown("diagnose")
 
 
 def test_the_guide_ends_in_a_working_patch(tmp_path):

@@ -13,6 +13,7 @@ from vpatch import __version__, cli, jobs
 COMMANDS = [
     ["apply"],
     ["status"],
+    ["diagnose"],
     ["diff"],
     ["check"],
     ["list"],

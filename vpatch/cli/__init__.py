@@ -21,6 +21,7 @@ from vpatch.errors import ExitCode, ManyErrors, VpatchError
 _COMMANDS = (
     "apply",
     "status",
+    "diagnose",
     "diff",
     "check",
     "list",
