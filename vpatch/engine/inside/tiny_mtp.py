@@ -2,52 +2,50 @@
 
 It runs inside an engine's Python, where vpatch is not: only torch and safetensors are imported.
 
-The model is a MiMo (Qwen2 layers and one MTP layer). Attention and MLP weights are zero, the
-embedding is the identity, and lm_head maps each token to its successor, so that the target's next
-token depends on the last one alone. The MTP layer passes on the half of its input that holds the
-embedding of the token just sampled: it drafts by the same map, and all its drafts are accepted.
+The model is a MiMo (a Qwen2 layer and one MTP layer). Attention and MLP weights are zero, so that a
+token's embedding arrives at lm_head as it is, and the next token depends on the last one alone. A
+hidden vector is one-hot, and has two halves. In the first, which the embedding writes, a place
+stands for the token that was read. In the second, which the MTP layer alone writes, it stands for
+the token that is to be drafted. The MTP layer sees the embedding of the token just sampled, and the
+hidden vector of the one before it: the model's own in the first draft, and its own later.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from tiny_tokens import BYTES, VOCABULARY, drafted, runner_up, successor, word
 
-VOCABULARY = 512
+__all__ = ["VOCABULARY", "runner_up", "successor", "write_checkpoint"]
+
+_HIDDEN = 2 * VOCABULARY
 # A one-hot vector after RMSNorm is one-hot times sqrt(hidden size); this is its logit.
-_SCALE = VOCABULARY**0.5
-_LAYERS = 2
-_HEADS = 4
-_STEP = 7
-_RUNNER_UP_STEP = 11
+_SCALE = _HIDDEN**0.5
+_LAYERS = 1
+_HEADS = 8
+_INTERMEDIATE = 256
+_BOS, _EOS = 254, 255
+_CHAT = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
-def successor(token: int) -> int:
-    """Return the most probable next token, which is also the one that is drafted."""
-    return (token + _STEP) % VOCABULARY
+def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None = None) -> Path:
+    """Write config.json, model.safetensors (bfloat16, about 30 MB) and a tokenizer of words.
 
-
-def runner_up(token: int) -> int:
-    """Return the second most probable next token, where the checkpoint has one."""
-    return (token + _RUNNER_UP_STEP) % VOCABULARY
-
-
-def write_checkpoint(folder: Path, *, gap: float | None = None) -> Path:
-    """Write config.json and model.safetensors (bfloat16, about 20 MB); return the folder.
-
-    The successor's logit is about 22.6. With `gap`, the runner-up's is less by so much (in
-    multiples of 22.6 / 256, as bfloat16 has it), without it is 0, as those of all other tokens.
+    `acceptance` says which drafts are right: see tiny_tokens. The successor's logit is 32. With
+    `gap`, the runner-up's is less by so much (in multiples of 1/8, as bfloat16 has it), without it
+    is 0, as those of all other tokens. Returns the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "architectures": ["MiMoForCausalLM"],
         "model_type": "qwen2",  # transformers knows no mimo; vLLM goes by the architecture
         "vocab_size": VOCABULARY,
-        "hidden_size": VOCABULARY,
-        "intermediate_size": 256,
+        "hidden_size": _HIDDEN,
+        "intermediate_size": _INTERMEDIATE,
         "num_hidden_layers": _LAYERS,
         "num_attention_heads": _HEADS,
         "num_key_value_heads": _HEADS,
@@ -58,48 +56,118 @@ def write_checkpoint(folder: Path, *, gap: float | None = None) -> Path:
         "rope_theta": 10000.0,
         "tie_word_embeddings": False,
         "torch_dtype": "bfloat16",
-        "bos_token_id": 0,
-        "eos_token_id": 1,
+        "bos_token_id": _BOS,
+        "eos_token_id": _EOS,
     }
-    (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
-    save_file(_tensors(gap), folder / "model.safetensors", metadata={"format": "pt"})
+    _write_json(folder / "config.json", config)
+    _write_tokenizer(folder)
+    tensors = {
+        name: tensor.to(torch.bfloat16).contiguous()
+        for name, tensor in _tensors(acceptance, gap).items()
+    }
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 
-def _tensors(gap: float | None) -> dict[str, torch.Tensor]:
-    tokens = torch.arange(VOCABULARY)
-    head = torch.zeros(VOCABULARY, VOCABULARY)
-    if gap is not None:
-        head[(tokens + _RUNNER_UP_STEP) % VOCABULARY, tokens] = 1 - gap / _SCALE
-    head[(tokens + _STEP) % VOCABULARY, tokens] = 1
-    identity, zero = torch.eye(VOCABULARY), torch.zeros(VOCABULARY, VOCABULARY)
-    ones = torch.ones(VOCABULARY)
+def _write_json(file: Path, content: object) -> None:
+    file.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def _write_tokenizer(folder: Path) -> None:
+    """Write a BPE without merges: words that are one token each, and bytes for all other text."""
+    kind = {"special": False, "single_word": False, "lstrip": False, "rstrip": False}
+    words = [kind | {"normalized": False, "id": i, "content": word(i)} for i in range(BYTES)]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False}
+    byte_level |= {"trim_offsets": True, "use_regex": True}
+    vocabulary = {word(i): i for i in range(BYTES)}
+    vocabulary |= {letter: BYTES + i for i, letter in enumerate(_letters())}
+    tokenizer = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": words,
+        "normalizer": None,
+        "pre_tokenizer": byte_level,
+        "post_processor": None,
+        "decoder": byte_level,
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+    }
+    _write_json(folder / "tokenizer.json", tokenizer)
+    settings = {
+        # What transformers takes for a model_type of qwen2, whatever stands here.
+        "tokenizer_class": "Qwen2Tokenizer",
+        "model_max_length": 4096,
+        "bos_token": word(_BOS),
+        "eos_token": word(_EOS),
+        "pad_token": word(_EOS),
+        "chat_template": _CHAT,
+    }
+    _write_json(folder / "tokenizer_config.json", settings)
+
+
+def _letters() -> list[str]:
+    """Return the letter that byte-level BPE has for each byte: itself, where it can be printed."""
+    own = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in own]
+    return [chr(byte if byte in own else 256 + others.index(byte)) for byte in range(256)]
+
+
+def _tensors(acceptance: str, gap: float | None) -> dict[str, torch.Tensor]:
+    ones = torch.ones(_HIDDEN)
+    embedding = torch.cat([torch.eye(VOCABULARY), torch.zeros(VOCABULARY, VOCABULARY)], dim=1)
     found = {
-        "model.embed_tokens.weight": identity,
-        "lm_head.weight": head,
+        "model.embed_tokens.weight": embedding,
+        "lm_head.weight": _head(gap),
         "model.norm.weight": ones,
-        # The first half is of the hidden state, the second of the token's embedding.
-        "model.mtp_layers.0.input_proj.weight": torch.cat([zero, identity], dim=1),
+        "model.mtp_layers.0.input_proj.weight": _input_projection(acceptance),
         "model.mtp_layers.0.token_layernorm.weight": ones,
         "model.mtp_layers.0.hidden_layernorm.weight": ones,
         "model.mtp_layers.0.final_layernorm.weight": ones,
     }
     for prefix in (*(f"model.layers.{i}" for i in range(_LAYERS)), "model.mtp_layers.0"):
         found |= _idle_layer(prefix)
-    return {name: tensor.to(torch.bfloat16).contiguous() for name, tensor in found.items()}
+    return found
+
+
+def _head(gap: float | None) -> torch.Tensor:
+    """Return what maps a token read to its successor, and one to be drafted to itself."""
+    head = torch.zeros(VOCABULARY, _HIDDEN)
+    for token in range(VOCABULARY):
+        if gap is not None:
+            head[runner_up(token), token] = 1 - gap / _SCALE
+        head[successor(token), token] = 1
+        head[token, VOCABULARY + token] = 1
+    return head
+
+
+def _input_projection(acceptance: str) -> torch.Tensor:
+    """Return what maps the hidden vector of before, and the embedding of now, to a draft."""
+    projection = torch.zeros(_HIDDEN, 2 * _HIDDEN)
+    for token in range(VOCABULARY):
+        if acceptance == "first":
+            now = successor(token)  # what the model sampled after the token that it read before
+            projection[VOCABULARY + drafted(acceptance, now, 0), token] = 1
+            projection[VOCABULARY + drafted(acceptance, token, 1), VOCABULARY + token] = 1
+        else:
+            projection[VOCABULARY + drafted(acceptance, token, 0), _HIDDEN + token] = 1
+    return projection
 
 
 def _idle_layer(prefix: str) -> dict[str, torch.Tensor]:
     """Return a decoder layer that adds nothing to its input."""
     layer = {
-        f"{prefix}.input_layernorm.weight": torch.ones(VOCABULARY),
-        f"{prefix}.post_attention_layernorm.weight": torch.ones(VOCABULARY),
-        f"{prefix}.mlp.gate_proj.weight": torch.zeros(256, VOCABULARY),
-        f"{prefix}.mlp.up_proj.weight": torch.zeros(256, VOCABULARY),
-        f"{prefix}.mlp.down_proj.weight": torch.zeros(VOCABULARY, 256),
+        f"{prefix}.input_layernorm.weight": torch.ones(_HIDDEN),
+        f"{prefix}.post_attention_layernorm.weight": torch.ones(_HIDDEN),
+        f"{prefix}.mlp.gate_proj.weight": torch.zeros(_INTERMEDIATE, _HIDDEN),
+        f"{prefix}.mlp.up_proj.weight": torch.zeros(_INTERMEDIATE, _HIDDEN),
+        f"{prefix}.mlp.down_proj.weight": torch.zeros(_HIDDEN, _INTERMEDIATE),
     }
     for name in ("q", "k", "v", "o"):
-        layer[f"{prefix}.self_attn.{name}_proj.weight"] = torch.zeros(VOCABULARY, VOCABULARY)
+        layer[f"{prefix}.self_attn.{name}_proj.weight"] = torch.zeros(_HIDDEN, _HIDDEN)
     for name in ("q", "k", "v"):
-        layer[f"{prefix}.self_attn.{name}_proj.bias"] = torch.zeros(VOCABULARY)
+        layer[f"{prefix}.self_attn.{name}_proj.bias"] = torch.zeros(_HIDDEN)
     return layer
+
+
+if __name__ == "__main__":
+    write_checkpoint(Path(sys.argv[1]), acceptance=sys.argv[2])
