@@ -7,19 +7,14 @@ With VPATCH_TEST_ENGINE=1 it is made where it is missing; otherwise these are th
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from vpatch.engine.environment import managed_folders
+from tests.engine.conftest import RELEASE, vpatch
 from vpatch.patch import load_patch
-from vpatch.source.cache import default_cache_folder
 
 PATCHES = Path(__file__).parents[2] / "patches"
-RELEASE = "0.23.0"
 
 
 def proofs(kind):
@@ -27,22 +22,6 @@ def proofs(kind):
     folders = sorted(path.parent for path in PATCHES.glob("*/patch.yaml"))
     patches = [load_patch(folder) for folder in folders]
     return [p.id for p in patches if any(proof.engine == kind for proof in p.declaration.proof)]
-
-
-def vpatch(*args):
-    # In another folder, so that the library is the one beside the package and not a project's own.
-    command = [sys.executable, "-m", "vpatch", *args]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="session")
-def cpu_engine():
-    made = [path.name for path in managed_folders(default_cache_folder())]
-    there = any(name.startswith(f"engine-cpu-{RELEASE}-") for name in made)
-    if not there and os.environ.get("VPATCH_TEST_ENGINE") != "1":
-        pytest.skip("no cpu engine in the cache: vpatch engine --vllm 0.23 makes it")
-    run = vpatch("engine", "--vllm", RELEASE)
-    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.usefixtures("cpu_engine")
