@@ -7,6 +7,10 @@ wrong use or a wrong declaration, 3 a fault of vpatch itself (anything that is n
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class ExitCode(IntEnum):
@@ -44,7 +48,7 @@ class UsageError(VpatchError):
 class ManyErrors(VpatchError):
     """Several errors of one run, reported together; the gravest exit code wins."""
 
-    def __init__(self, errors: list[VpatchError]) -> None:
+    def __init__(self, errors: Sequence[VpatchError]) -> None:
         super().__init__("\n".join(str(error) for error in errors))
         self.errors = tuple(errors)
         self.exit_code = max(error.exit_code for error in errors)

@@ -97,6 +97,14 @@ def test_an_engine_of_another_release(proven):
     assert "it has vLLM 0.50.0, not 0.51.0" in proven.run(*args, code=2).err
 
 
+def test_an_engine_for_which_there_are_no_tests(proven):
+    platforms = proven.folder.parent / "engine" / "vllm" / "platforms.py"
+    text = platforms.read_text()
+    platforms.write_text(text.replace("True", "False") + "    device_name = 'maca'\n")
+    run = proven.run("test", "name-proj", "--engine", sys.executable, code=2)
+    assert "its vLLM runs on maca, for which no behaviour test is declared" in run.err
+
+
 def test_vllm_without_an_engine(proven):
     run = proven.run("test", "--vllm", "0.50", code=2)
     assert "--vllm is for behaviour tests\n  next: give --engine cpu as well" in run.err

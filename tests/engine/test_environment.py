@@ -160,17 +160,24 @@ def test_two_processes_make_one_engine(isolated, monkeypatch):
     [
         ({}, "it has no vLLM"),
         ({"vllm/__init__.py": b"1 / 0\n"}, "its vLLM does not start:\n(.*\n)*.*ZeroDivisionError"),
-        (
-            {"vllm/__init__.py": b"", "vllm/platforms.py": b"class P:\n"
-             b"    is_cpu = is_cuda = lambda self: False\ncurrent_platform = P()\n"},
-            "its vLLM runs on P, for which",
-        ),
     ],
-)  # fmt: skip
+)
 def test_a_python_that_is_no_engine(tmp_path, monkeypatch, files, message):
     monkeypatch.setenv("PYTHONPATH", str(write_tree(tmp_path, files)))
     with pytest.raises(UsageError, match=message):
         existing_engine(sys.executable)
+
+
+def test_a_python_whose_vllm_runs_on_a_plugins_device(tmp_path, monkeypatch):
+    platform = "class P:\n    is_cpu = is_cuda = lambda self: False\n    device_name = 'maca'\n"
+    files = {"vllm/__init__.py": "", "vllm/_version.py": "__version__ = version = '0.50.0+x'\n"}
+    files |= {"vllm/platforms.py": platform + "current_platform = P()\n"}
+    tree = write_tree(tmp_path, {path: text.encode() for path, text in files.items()})
+    monkeypatch.setenv("PYTHONPATH", str(tree))
+    engine = existing_engine(sys.executable)
+    assert (engine.kind, engine.version) == ("maca", "0.50.0")
+    assert engine.package == tree / "vllm"
+    assert engine.has_pytest
 
 
 def test_an_engine_that_is_no_python(tmp_path):

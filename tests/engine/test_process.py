@@ -87,7 +87,7 @@ def test_what_it_started_in_a_session_of_its_own_ends_with_it(tmp_path):
 
 
 def test_who_is_there_and_what_they_hold(tmp_path):
-    code = APART + "held = bytearray(b'x' * 200_000_000); print('held', flush=True); time.sleep(600)"
+    code = APART + "held = b'x' * 200_000_000; print('held', flush=True); time.sleep(600)"
     log = tmp_path / "log"
     with started([sys.executable, "-c", code], cwd=tmp_path, log=log) as child:
         while "held" not in log.read_text():

@@ -49,6 +49,8 @@ def run(
     documents: list[dict[str, Any]] = []
     failed = 0
     own = None if engine in KINDS else existing_engine(engine)
+    if own is not None:
+        _refuse_unfit(own)
     kind = own.kind if own else engine
     for patch in patches:
         if named and all(proof.engine != kind for proof in patch.declaration.proof):
@@ -75,6 +77,17 @@ def run(
     else:
         click.echo(f"{ran - failed} of {render.counted(ran, 'behaviour test')} hold")
     return ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
+
+
+def _refuse_unfit(own: Engine) -> None:
+    if not own.has_pytest:
+        raise UsageError("it has no pytest", where=str(own.python), todo="install pytest there")
+    if own.kind not in KINDS:
+        raise UsageError(
+            f"its vLLM runs on {own.kind}, for which no behaviour test is declared",
+            where=str(own.python),
+            todo="use one that runs on cpu or cuda",
+        )
 
 
 def _no_test(patch: Patch, kind: str) -> UsageError:
