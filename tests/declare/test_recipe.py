@@ -7,6 +7,11 @@ from vpatch.declare.recipe import RecipeDeclaration
 
 GOOD = {"vllm": "0.23.0", "patches": ("fix",)}
 DIGEST = "0" * 64
+SMOKE = {
+    "models": {"m": {"synthetic": "all"}},
+    "prompts": {"p": ("say",)},
+    "cells": ({"model": "m", "k": (0, 1), "prompts": "p", "checks": {"speed-up": ">= 1.2"}},),
+}
 
 
 def test_pin_in_one_word():
@@ -19,7 +24,7 @@ def test_pin_in_one_word():
         {"vllm": {"source": "0.23.0", "sha256": DIGEST}},
         {"trees": {"vllm-ascend": "0.23.0"}},
         {"image": {"base": "vllm/vllm-openai:v0.23.0"}},
-        {"smoke": {"k": (0, 1), "checks": {"acceptance": ">= 0.75"}}},
+        {"smoke": SMOKE},
     ],
 )
 def test_recipe(changes):
@@ -35,7 +40,7 @@ def test_recipe(changes):
         ({"patches": ("../x",)}, "match pattern"),
         ({"trees": {"vllm_metax": "1"}}, "vllm-metax"),
         ({"patchs": ("fix",)}, "Extra inputs"),
-        ({"smoke": {"k": (-1,)}}, "greater than or equal to 0"),
+        ({"smoke": SMOKE | {"models": {}}}, "at least 1 item"),
     ],
 )
 def test_recipe_refused(changes, message):

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from vpatch.declare.edits import Text
 from vpatch.declare.patch import PatchId, TreeName
+from vpatch.declare.smoke import Smoke
 from vpatch.declare.yamlfile import Declared
 
 
@@ -31,13 +32,6 @@ Pinned = Annotated[
 
 class Image(Declared):
     base: Text
-
-
-class Smoke(Declared):
-    k: tuple[Annotated[int, Field(ge=0)], ...] = Field(
-        (), description="numbers of speculative tokens to run with"
-    )
-    checks: dict[str, str] = Field(default_factory=dict)
 
 
 class RecipeDeclaration(Declared):
