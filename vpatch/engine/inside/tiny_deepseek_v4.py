@@ -23,6 +23,7 @@ is right.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import torch
@@ -240,3 +241,7 @@ def _collapse(make: Formats, name: str) -> Tensors:
         f"{name}_base": torch.zeros(_STREAMS),
         f"{name}_scale": torch.ones(1),
     }
+
+
+if __name__ == "__main__":
+    write_checkpoint(Path(sys.argv[1]))

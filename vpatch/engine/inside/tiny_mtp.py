@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from tiny_tokenizer import write_tokenizer
 from tiny_tokens import BYTES, VOCABULARY, drafted, runner_up, successor, word
 
 __all__ = ["VOCABULARY", "runner_up", "successor", "write_checkpoint"]
@@ -29,7 +30,9 @@ _LAYERS = 1
 _HEADS = 8
 _INTERMEDIATE = 256
 _BOS, _EOS = 254, 255
-_CHAT = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+_LENGTH = 4096
+# What transformers takes for a model_type of qwen2, whatever is said.
+_TOKENIZER = "Qwen2Tokenizer"
 
 
 def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None = None) -> Path:
@@ -51,7 +54,7 @@ def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None
         "num_key_value_heads": _HEADS,
         "num_nextn_predict_layers": 1,
         "hidden_act": "silu",
-        "max_position_embeddings": 4096,
+        "max_position_embeddings": _LENGTH,
         "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0,
         "tie_word_embeddings": False,
@@ -59,57 +62,15 @@ def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None
         "bos_token_id": _BOS,
         "eos_token_id": _EOS,
     }
-    _write_json(folder / "config.json", config)
-    _write_tokenizer(folder)
+    (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+    words = [word(token) for token in range(BYTES)]
+    write_tokenizer(folder, words, bos=_BOS, eos=_EOS, tokenizer_class=_TOKENIZER, length=_LENGTH)
     tensors = {
         name: tensor.to(torch.bfloat16).contiguous()
         for name, tensor in _tensors(acceptance, gap).items()
     }
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
-
-
-def _write_json(file: Path, content: object) -> None:
-    file.write_text(json.dumps(content, indent=1), encoding="utf-8")
-
-
-def _write_tokenizer(folder: Path) -> None:
-    """Write a BPE without merges: words that are one token each, and bytes for all other text."""
-    kind = {"special": False, "single_word": False, "lstrip": False, "rstrip": False}
-    words = [kind | {"normalized": False, "id": i, "content": word(i)} for i in range(BYTES)]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False}
-    byte_level |= {"trim_offsets": True, "use_regex": True}
-    vocabulary = {word(i): i for i in range(BYTES)}
-    vocabulary |= {letter: BYTES + i for i, letter in enumerate(_letters())}
-    tokenizer = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": words,
-        "normalizer": None,
-        "pre_tokenizer": byte_level,
-        "post_processor": None,
-        "decoder": byte_level,
-        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
-    }
-    _write_json(folder / "tokenizer.json", tokenizer)
-    settings = {
-        # What transformers takes for a model_type of qwen2, whatever stands here.
-        "tokenizer_class": "Qwen2Tokenizer",
-        "model_max_length": 4096,
-        "bos_token": word(_BOS),
-        "eos_token": word(_EOS),
-        "pad_token": word(_EOS),
-        "chat_template": _CHAT,
-    }
-    _write_json(folder / "tokenizer_config.json", settings)
-
-
-def _letters() -> list[str]:
-    """Return the letter that byte-level BPE has for each byte: itself, where it can be printed."""
-    own = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in own]
-    return [chr(byte if byte in own else 256 + others.index(byte)) for byte in range(256)]
 
 
 def _tensors(acceptance: str, gap: float | None) -> dict[str, torch.Tensor]:

@@ -1,0 +1,131 @@
+"""Generates with `vllm.LLM`, and writes what happens to a file of JSON lines as it happens.
+
+    PYTHON generate.py JOB EVENTS
+
+It runs inside an engine's Python, where vpatch is not. JOB is a JSON file:
+
+- files: paths of patched files, whose digests as this process finds them are told first
+- engine: keyword arguments of `vllm.LLM`
+- prompts: texts or lists of token ids; the first of them is also made long
+- sampling: keyword arguments of `vllm.SamplingParams`
+- max_tokens, long_tokens: how many tokens to make; 0 for nothing long
+
+Whoever watches knows by each line that it goes on, and by a missing one that it hangs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+# A line for each token would be more writing than generating.
+_BEAT_SECONDS = 0.5
+
+
+def main() -> None:
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    with Path(sys.argv[2]).open("a", encoding="utf-8") as file:
+
+        def tell(event: str, **facts: Any) -> None:
+            file.write(json.dumps({"event": event, **facts}) + "\n")
+            file.flush()
+
+        tell("files", digests={path: _digest(path) for path in job["files"]})
+        _generate(job, tell)
+
+
+def _digest(path: str) -> str | None:
+    """Return the digest of a file of a package, as an import of it would find it."""
+    package, _, inside = path.partition("/")
+    spec = importlib.util.find_spec(package)
+    places = spec.submodule_search_locations if spec else None
+    file = Path(places[0], inside) if places else None
+    if file is None or not file.is_file():
+        return None
+    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+def _generate(job: dict[str, Any], tell: Any) -> None:
+    begun = time.monotonic()
+    import vllm
+
+    llm = vllm.LLM(**job["engine"], disable_log_stats=False)
+    speculative = llm.llm_engine.vllm_config.speculative_config
+    told = speculative and {"method": speculative.method, "k": speculative.num_speculative_tokens}
+    seconds = time.monotonic() - begun
+    tell("loaded", seconds=seconds, version=vllm.__version__, speculative=told)
+    _beat_each_step(llm.llm_engine, tell)
+    # What compiles or is allocated at the first request is not the speed that is asked about.
+    _pass(llm, job["prompts"], job["sampling"] | {"max_tokens": 2})
+    passes = [("prompts", list(range(len(job["prompts"]))), job["max_tokens"])]
+    if job["long_tokens"]:
+        passes.append(("long", [0], job["long_tokens"]))
+    for name, asked, tokens in passes:
+        prompts = [job["prompts"][number] for number in asked]
+        before, begun = _counters(llm), time.monotonic()
+        outputs = _pass(llm, prompts, job["sampling"] | {"max_tokens": tokens})
+        seconds = time.monotonic() - begun
+        # Plain numbers: their sum over one pass is what that pass counted.
+        after = _counters(llm)
+        counted = {key: _minus(value, before.get(key)) for key, value in after.items()}
+        tell(
+            "generated",
+            name=name,
+            asked=asked,
+            seconds=seconds,
+            outputs=outputs,
+            counters=counted,
+        )
+    tell("done")
+
+
+def _pass(llm: Any, prompts: list[Any], sampling: dict[str, Any]) -> list[Any]:
+    """Make one request of each prompt, all at once."""
+    from vllm import SamplingParams
+
+    shaped = [{"prompt_token_ids": p} if isinstance(p, list) else p for p in prompts]
+    finished = llm.generate(shaped, SamplingParams(**sampling), use_tqdm=False)
+    return [
+        {"tokens": list(o.token_ids), "text": o.text, "finish_reason": o.finish_reason}
+        for request in finished
+        for o in request.outputs
+    ]
+
+
+def _beat_each_step(engine: Any, tell: Any) -> None:
+    """Tell of the steps of the engine: where it hangs, they end."""
+    step, told = engine.step, 0.0
+
+    def stepping() -> Any:
+        nonlocal told
+        if time.monotonic() - told > _BEAT_SECONDS:
+            tell("step")
+            told = time.monotonic()
+        return step()
+
+    engine.step = stepping
+
+
+def _counters(llm: Any) -> dict[str, Any]:
+    """Return vLLM's own counters of speculative decoding; those of vectors are lists."""
+    found: dict[str, Any] = {}
+    for metric in llm.get_metrics():
+        if metric.name.startswith("vllm:spec_decode"):
+            found[metric.name] = list(metric.values) if hasattr(metric, "values") else metric.value
+    return found
+
+
+def _minus(after: Any, before: Any) -> Any:
+    if isinstance(after, list):
+        return [a - b for a, b in zip(after, before or [0] * len(after), strict=True)]
+    return after - (before or 0)
+
+
+if __name__ == "__main__":
+    # Workers are spawned: they import this file again.
+    main()

@@ -1,0 +1,1 @@
+"""Tree -> evidence: whether a patched vLLM works on a real engine, in numbers."""

@@ -1,0 +1,198 @@
+"""Evidence: a folder with a record, a report, the logs, and an in-toto statement over them.
+
+The statement (https://in-toto.io/Statement/v1) has the test-result predicate, version 0.1. Its
+first subject is what was run as a whole, by the digest that `subject` makes; the others are the
+files that the patches touch. What it was run with are its configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.smoke.report import report_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+RECORD = "results.json"
+REPORT = "report.md"
+STATEMENT = "statement.json"
+ENVIRONMENT = "environment.txt"
+LOGS = "logs"
+_NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
+_STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+_PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+# A test that was not run has no place there: it neither passed, nor with a warning.
+_VERDICTS = {"pass": "passedTests", "fail": "failedTests"}
+
+
+class EvidenceError(VpatchError):
+    """Evidence that is not there, or was changed."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    folder: Path
+    record: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+
+@contextmanager
+def collected(root: Path, name: str) -> Iterator[Path]:
+    """Open a folder to collect evidence in, which gets its place once all of it is there.
+
+    Raises:
+        UsageError: there is evidence of that name, or it is none.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no name of evidence",
+            todo="use letters, digits, '.', '_', '+' and '-', and begin with a letter or digit",
+        )
+    final, room = root / name, root / f".{name}.{os.getpid()}.partial"
+    there = UsageError(
+        "there is evidence of that name", where=str(final), todo="give another --name"
+    )
+    if final.exists():
+        raise there
+    for left in root.glob(f".{name}.*.partial"):
+        if not psutil.pid_exists(int(left.suffixes[-2][1:])):
+            shutil.rmtree(left)  # its run was killed
+    (room / LOGS).mkdir(parents=True)
+    try:
+        yield room
+        try:
+            room.rename(final)
+        except OSError as error:
+            if final.exists():
+                raise there from error  # by another run, meanwhile
+            raise
+    finally:
+        if room.exists():
+            shutil.rmtree(room)
+
+
+def write_evidence(room: Path, record: Mapping[str, Any]) -> None:
+    """Write what is made of a record, beside the logs that are there already."""
+    (room / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    (room / REPORT).write_text(report_of(record), encoding="utf-8")
+    statement = json.dumps(_statement(room, record), indent=1) + "\n"
+    (room / STATEMENT).write_text(statement, encoding="utf-8")
+
+
+def all_evidence(root: Path) -> tuple[list[Evidence], list[EvidenceError]]:
+    """Return what there is, the oldest first, and what cannot be read."""
+    found, damaged = [], []
+    for file in sorted(root.glob(f"*/{RECORD}")):
+        if not _NAME.fullmatch(file.parent.name):
+            continue  # in the making
+        try:
+            found.append(read_evidence(file.parent))
+        except EvidenceError as error:
+            damaged.append(error)
+    return sorted(found, key=lambda evidence: str(evidence.record.get("made"))), damaged
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Read a record.
+
+    Raises:
+        EvidenceError: there is none, or it is damaged.
+    """
+    file = folder / RECORD
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise EvidenceError(
+            f"there is no evidence: {error.strerror}",
+            where=str(file),
+            todo="see vpatch evidence list",
+        ) from error
+    except ValueError as error:
+        raise EvidenceError(f"is no record: {error}", where=str(file)) from error
+    if not isinstance(record, dict) or record.get("record-version") != 1:
+        raise EvidenceError("is no record that this vpatch knows", where=str(file))
+    return Evidence(folder, record)
+
+
+def tampered(evidence: Evidence) -> list[str]:
+    """Say which files of the evidence are not what its statement says."""
+    file = evidence.folder / STATEMENT
+    try:
+        statement = json.loads(file.read_text(encoding="utf-8"))
+        stated = {one["name"]: one["digest"] for one in statement["predicate"]["configuration"]}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        return [f"{STATEMENT} cannot be read: {error}"]
+    here = {name: entry["digest"] for name, entry in _files(evidence.folder).items()}
+    found = [name for name, digest in stated.items() if name in here and here[name] != digest]
+    found += [f"{name} is gone" for name in stated if _is_file_name(name) and name not in here]
+    found += [f"{name} is not among its files" for name in here if name not in stated]
+    # Made again of what is as it was, it is the same; of another record nothing can be made.
+    if not found and statement != _statement(evidence.folder, evidence.record):
+        found.append(STATEMENT)
+    return found
+
+
+def _is_file_name(name: str) -> bool:
+    return name.startswith(f"{LOGS}/") or name in {RECORD, REPORT, ENVIRONMENT}
+
+
+def _files(folder: Path) -> dict[str, dict[str, Any]]:
+    """The files of evidence as resource descriptors; the statement does not speak of itself."""
+    found = {}
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = file.relative_to(folder).as_posix()
+        if name != STATEMENT:
+            with file.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            found[name] = {"name": name, "digest": {"sha256": digest}}
+    return found
+
+
+def _statement(room: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    subjects = [{"name": "vpatch-smoke", "digest": _digest(record["digest"])}]
+    for tree in record["subject"]:
+        subjects += [
+            {"name": file["path"], "digest": _digest(file["after"])} for file in tree["files"]
+        ]
+    models = [
+        {"name": f"model:{name}", "digest": _digest(model["digest"])}
+        for name, model in record["models"].items()
+    ]
+    tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
+    named = [("imports", check) for check in record["imports"].get("after", ())]
+    for cell in record["cells"]:
+        if cell["phase"] == "after":
+            named += [(cell["cell"], check) for check in cell["checks"]]
+    for name, check in named:
+        if check["verdict"] in _VERDICTS:
+            tests[_VERDICTS[check["verdict"]]].append(f"{name}: {check['name']}")
+    return {
+        "_type": _STATEMENT_TYPE,
+        "subject": subjects,
+        "predicateType": _PREDICATE_TYPE,
+        "predicate": {
+            "result": record["result"].upper(),
+            "configuration": [*_files(room).values(), *models],
+            **tests,
+        },
+    }
+
+
+def _digest(typed: str) -> dict[str, str]:
+    algorithm, _, value = typed.partition(":")
+    return {algorithm: value}

@@ -1,0 +1,162 @@
+"""Tree -> evidence: the phases of a smoke run in an engine, and what they leave."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.commits import overall_changes
+from vpatch.engine.process import run
+from vpatch.errors import VpatchError
+from vpatch.smoke.checks import Check
+from vpatch.smoke.evidence import ENVIRONMENT, LOGS, write_evidence
+from vpatch.smoke.imports import run_imports
+from vpatch.smoke.models import prepare
+from vpatch.smoke.record import Ran, record_of
+from vpatch.smoke.run import Place, run_phase
+from vpatch.smoke.site import lay_over
+from vpatch.smoke.subject import subject_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.declare.smoke import Model, Smoke
+    from vpatch.engine.environment import Engine
+    from vpatch.outcome import Change, Plan
+    from vpatch.patch import Patch
+    from vpatch.progress import Progress
+    from vpatch.smoke.cells import Cell
+    from vpatch.smoke.machine import Machine
+    from vpatch.smoke.run import Phase
+
+# Is told of the phase, what was looked at, and the checks of it.
+Tell = Callable[[str, str, Sequence[Check]], None]
+_ENVIRONMENT_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """A smoke run to make. `plans` are those of the trees, vLLM's first; `port` is for servers.
+
+    `patches` are those whose symptoms are looked for in the logs.
+    """
+
+    name: str
+    asked: Mapping[str, Any]
+    plans: Sequence[Plan]
+    smoke: Smoke
+    models: Mapping[str, Model]
+    cells: Sequence[Cell]
+    machine: Machine
+    patches: Sequence[Patch]
+    before: bool
+    port: int | None
+
+
+def prove(
+    order: Order,
+    engine: Engine,
+    room: Path,
+    progress: Progress,
+    tell: Tell,
+) -> dict[str, Any]:
+    """Run an order in an engine, and write evidence to `room`; `tell` gets what was found.
+
+    Raises:
+        OverlayError: the engine's packages are not those of the trees.
+        VpatchError: the run could not be made.
+    """
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    phases: list[Phase] = ["before", "after"] if order.before else ["after"]
+    try:
+        with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+            ran = _run(order, engine, room, Path(name), progress, tell, phases, made)
+        record = record_of(ran)
+        write_evidence(room, record)
+    except OSError as error:
+        raise VpatchError(
+            f"the run could not be made: {error}",
+            where=str(room),
+            todo="free space there and in the folder for temporary files (or name it with TMPDIR)",
+        ) from error
+    return record
+
+
+def _run(
+    order: Order,
+    engine: Engine,
+    room: Path,
+    work: Path,
+    progress: Progress,
+    tell: Tell,
+    phases: Sequence[Phase],
+    made: str,
+) -> Ran:
+    changes = [overall_changes(plan) for plan in order.plans]
+    nothing: list[Mapping[str, Change]] = [{} for _ in changes]
+    sites = {
+        phase: lay_over(engine, changes if phase == "after" else nothing, _folder(work, phase))
+        for phase in phases
+    }
+    task = progress.start(f"Preparing {', '.join(order.models)}")
+    folder = _folder(work, "models")
+    used = {cell.model for cell in order.cells}
+    checkpoints = {
+        name: prepare(name, model, engine, folder)
+        for name, model in order.models.items()
+        if name in used
+    }
+    task.done()
+    imports, results = {}, []
+    for phase in phases:
+        place = Place(phase, sites[phase], checkpoints, room / LOGS, work, order.port)
+        imports[phase] = run_imports(
+            order.smoke.imports,
+            sites[phase],
+            order.cells[0].environment,
+            _folder(work, f"imports-{phase}"),
+            room / LOGS / f"{phase}-imports.log",
+        )
+        for check in imports[phase]:
+            tell(phase, check.name, [check])
+
+        def begin(number: int, count: int, cell: Cell, phase: Phase = phase) -> Callable[[], None]:
+            return progress.start(f"{phase}, {number} of {count}: {cell.name}").done
+
+        for result in run_phase(place, order.cells, begin):
+            results.append(result)
+            tell(phase, result.cell.name, result.checks)
+    task = progress.start("Collecting the environment")
+    ended = run(
+        [engine.python, "-m", "vllm.collect_env"],
+        cwd=work,
+        log=room / ENVIRONMENT,
+        timeout=_ENVIRONMENT_SECONDS,
+        environment=sites["after"].environment({}, work),
+    )
+    task.done()
+    if ended.code != 0:
+        progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
+    return Ran(
+        name=order.name,
+        made=made,
+        asked=order.asked,
+        subject=subject_of(order.plans),
+        plan=order.smoke,
+        engine=engine,
+        machine=order.machine,
+        checkpoints=checkpoints,
+        imports=imports,
+        results=results,
+        patches=order.patches,
+    )
+
+
+def _folder(work: Path, name: str) -> Path:
+    made = work / name
+    made.mkdir()
+    return made

@@ -1,0 +1,141 @@
+"""All that a smoke run was, and all that came of it, as one JSON document."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch import __version__
+from vpatch.smoke.checks import speed_of, total
+from vpatch.smoke.subject import digest_of_subject
+from vpatch.symptoms import find_symptoms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.declare.smoke import Smoke
+    from vpatch.engine.environment import Engine
+    from vpatch.patch import Patch
+    from vpatch.smoke.checks import Check
+    from vpatch.smoke.machine import Machine
+    from vpatch.smoke.measured import Measured
+    from vpatch.smoke.models import Checkpoint
+    from vpatch.smoke.run import CellResult, Phase, Visit
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A smoke run. `asked` is what the command line said, so that it can be said again."""
+
+    name: str
+    made: str
+    asked: Mapping[str, Any]
+    subject: Sequence[Mapping[str, Any]]
+    plan: Smoke
+    engine: Engine
+    machine: Machine
+    checkpoints: Mapping[str, Checkpoint]
+    imports: Mapping[Phase, Sequence[Check]]
+    results: Sequence[CellResult]
+    patches: Sequence[Patch]
+
+
+def record_of(ran: Ran) -> dict[str, Any]:
+    return {
+        "record-version": 1,
+        "vpatch": __version__,
+        "name": ran.name,
+        "made": ran.made,
+        "result": "passed" if is_passed(ran) else "failed",
+        "digest": digest_of_subject(ran.subject),
+        "asked": dict(ran.asked),
+        "subject": list(ran.subject),
+        "engine": {"kind": ran.engine.kind, "vllm": ran.engine.version},
+        "machine": asdict(ran.machine),
+        "models": {
+            name: {"model": one.described, "digest": one.digest}
+            for name, one in ran.checkpoints.items()
+        },
+        "plan": ran.plan.model_dump(mode="json", exclude_none=True),
+        "imports": {phase: [asdict(c) for c in checks] for phase, checks in ran.imports.items()},
+        "cells": [_cell(result) for result in ran.results],
+        "symptoms": _symptoms(ran),
+    }
+
+
+def is_passed(ran: Ran) -> bool:
+    """Whether nothing fails with the patches; what fails without them is what they are for."""
+    after = [result.verdict for result in ran.results if result.phase == "after"]
+    imports = [check.verdict for check in ran.imports.get("after", ())]
+    return bool(after) and "fail" not in {*after, *imports} and "not run" not in after
+
+
+def _cell(result: CellResult) -> dict[str, Any]:
+    cell = result.cell
+    return {
+        "phase": result.phase,
+        "cell": cell.name,
+        "verdict": result.verdict,
+        "checks": [asdict(check) for check in result.checks],
+        "k": cell.k,
+        "model": cell.model,
+        "mode": cell.mode,
+        "tensor-parallel": cell.tensor_parallel,
+        "flags": dict(cell.flags),
+        "environment": dict(cell.environment),
+        "sampling": cell.sampling_arguments,
+        "max-tokens": cell.max_tokens,
+        "long-tokens": cell.long_tokens,
+        "prompts": cell.prompts,
+        "rounds": [_round(visit) for visit in result.visits],
+    }
+
+
+def _round(visit: Visit) -> dict[str, Any]:
+    document: dict[str, Any] = {"log": f"logs/{visit.log.name}"}
+    if visit.measured is None:
+        return document | {"skipped": visit.skipped}
+    return document | _measured(visit.measured)
+
+
+def _measured(measured: Measured) -> dict[str, Any]:
+    counters, fault = total(measured), measured.fault
+    return {
+        "load-seconds": measured.load_seconds,
+        "memory-bytes": measured.memory,
+        "gpu-memory-bytes": measured.gpu_memory,
+        "tokens-per-second": speed_of(measured),
+        "speculative": measured.speculative and dict(measured.speculative),
+        "counters": asdict(counters) | {"rate": counters.rate, "length": counters.length},
+        "passes": {name: asdict(one) for name, one in measured.passes.items()},
+        "server": measured.server and asdict(measured.server),
+        "fault": fault and asdict(fault),
+    }
+
+
+def _symptoms(ran: Ran) -> list[dict[str, Any]]:
+    """Which known symptoms the logs show, in which cells, what cures each, and if it was taken."""
+    taken = {patch["id"] for tree in ran.subject for patch in tree["patches"]}
+    found: list[dict[str, Any]] = []
+    for result in ran.results:
+        for visit in result.visits:
+            if visit.measured is not None:
+                found += [
+                    {
+                        "phase": result.phase,
+                        "cell": result.cell.name,
+                        "patch": sighting.patch.id,
+                        "taken": sighting.patch.id in taken,
+                        "symptom": sighting.symptom,
+                        "log": f"logs/{visit.log.name}",
+                        "line": sighting.line,
+                    }
+                    for sighting in _sighted(visit.log, ran.patches)
+                ]
+    return found
+
+
+def _sighted(log: Path, patches: Sequence[Patch]) -> Sequence[Any]:
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        return find_symptoms(lines, patches)

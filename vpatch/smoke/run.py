@@ -1,0 +1,161 @@
+"""A phase of a smoke run: cells on one site, in order, and what is to be said of each."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.engine.overlay import OverlayError
+from vpatch.smoke.cells import visits
+from vpatch.smoke.checks import Against, Check, judge, speed_of, verdict_of
+from vpatch.smoke.measured import Fault, Measured
+from vpatch.smoke.offline import run_offline
+from vpatch.smoke.server import run_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from vpatch.smoke.cells import Cell
+    from vpatch.smoke.checks import Verdict
+    from vpatch.smoke.models import Checkpoint
+    from vpatch.smoke.site import Site
+
+Phase = Literal["before", "after"]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One run of a cell, or why there was none."""
+
+    cell: Cell
+    log: Path
+    measured: Measured | None
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What is said of a cell after all its rounds."""
+
+    phase: Phase
+    cell: Cell
+    checks: tuple[Check, ...]
+    visits: tuple[Visit, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.checks)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a phase runs, and where its logs go; `port` is of its servers, where it is given."""
+
+    phase: Phase
+    site: Site
+    checkpoints: Mapping[str, Checkpoint]
+    logs: Path
+    room: Path
+    port: int | None = None
+
+
+def run_phase(
+    place: Place, cells: Sequence[Cell], tell: Callable[[int, int, Cell], Callable[[], None]]
+) -> list[CellResult]:
+    """Run all cells; `tell` is called before each with its number, and what it returns after.
+
+    On the pristine tree, more speculative tokens are not tried where fewer did not even start.
+    """
+    planned = list(visits(cells))
+    found: list[Visit] = []
+    for number, (round_, cell) in enumerate(planned, 1):
+        log = place.logs / f"{place.phase}-{_slug(cell.name)}-{round_ + 1}.log"
+        reason = _no_use(found, cell) if place.phase == "before" else ""
+        if reason:
+            found.append(Visit(cell, log, None, reason))
+            continue
+        ended = tell(number, len(planned), cell)
+        found.append(Visit(cell, log, _run(place, cell, log)))
+        ended()
+    return [_judged(place, cell, found) for cell in cells]
+
+
+def _no_use(visited: Sequence[Visit], cell: Cell) -> str:
+    for visit in visited:
+        other, seen = visit.cell, visit.measured
+        alike = (other.row, other.mode) == (cell.row, cell.mode) and 0 < other.k < cell.k
+        if alike and seen and seen.fault and seen.fault.kind == "does not start":
+            return f"k={other.k} did not even start"
+    return ""
+
+
+def _run(place: Place, cell: Cell, log: Path) -> Measured:
+    checkpoint = place.checkpoints[cell.model]
+    with tempfile.TemporaryDirectory(dir=place.room) as name:
+        if cell.mode == "offline":
+            found = run_offline(cell, checkpoint.folder, place.site, Path(name), log)
+        else:
+            found = run_server(
+                cell, checkpoint.folder, place.site, Path(name), log, port=place.port
+            )
+    try:
+        place.site.verify()
+    except OverlayError as error:
+        return replace(found, fault=Fault("tampered with", f"{error.where}: {error.what}"))
+    return found
+
+
+def _judged(place: Place, cell: Cell, visited: Sequence[Visit]) -> CellResult:
+    mine = tuple(visit for visit in visited if visit.cell == cell)
+    runs = [visit.measured for visit in mine if visit.measured is not None]
+    if not runs:
+        skipped = Check("runs", "not run", reason=mine[0].skipped)
+        return CellResult(place.phase, cell, (skipped,), mine)
+    against = Against(
+        digests=place.site.digests,
+        acceptance=place.checkpoints[cell.model].acceptance,
+        base=_base(cell, visited),
+        speeds=_speeds(runs),
+        base_speeds=_speeds(_matched(cell, visited)),
+    )
+    checks: dict[str, Check] = {}
+    for measured in runs:
+        for check in judge(cell, measured, against):
+            # What fails in any round fails.
+            if check.verdict == "fail" or check.name not in checks:
+                checks[check.name] = check
+    return CellResult(place.phase, cell, tuple(checks.values()), mine)
+
+
+def _base(cell: Cell, visited: Sequence[Visit]) -> Measured | None:
+    """What k = 0 says to the same: of the same row and mode, or else of any that was asked it."""
+    rows = [v for v in visited if v.cell.k == 0 and v.measured and _question(v.cell, cell)]
+    rows.sort(key=lambda v: (v.cell.row != cell.row, v.cell.mode != cell.mode))
+    return rows[0].measured if rows else None
+
+
+def _question(one: Cell, other: Cell) -> bool:
+    def asked(cell: Cell) -> tuple[object, ...]:
+        return cell.model, cell.prompts, cell.max_tokens, cell.sampling
+
+    return asked(one) == asked(other)
+
+
+def _matched(cell: Cell, visited: Sequence[Visit]) -> list[Measured]:
+    """The runs with k = 0 that differ in nothing else: speeds are compared with no others."""
+    return [
+        v.measured
+        for v in visited
+        if (v.cell.row, v.cell.k, v.cell.mode) == (cell.row, 0, cell.mode) and v.measured
+    ]
+
+
+def _speeds(runs: Sequence[Measured]) -> list[float]:
+    return [speed for speed in map(speed_of, runs) if speed is not None]
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", name)
