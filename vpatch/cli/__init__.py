@@ -27,6 +27,8 @@ _COMMANDS = (
     "list",
     "show",
     "test",
+    "smoke",
+    "evidence",
     "engine",
     "schema",
     "cache",

@@ -1,0 +1,266 @@
+"""vpatch smoke and vpatch evidence, with a vLLM of a few lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.projects import VERSION, archive, write_patch
+from tests.smoke.fake_vllm import FAKE, write_fake
+
+LAYER = "vllm/layer.py"
+EDITS = """
+- find: STRENGTH = 1
+  rewrite: STRENGTH = 2
+"""
+RECIPE = """
+vllm: 0.50.0
+patches: [strength]
+smoke:
+  models: {given: {checkpoint: MODEL}}
+  prompts: {words: [four, fives]}
+  imports: {modules: [json, vllm.layer]}
+  defaults:
+    prompts: words
+    max-tokens: 8
+    flags: {max-model-len: 64}
+    timeouts: {start: 20, token: 2, cell: 30, stop: 5}
+  cells:
+    - {model: given, k: [0, 2]}
+"""
+
+
+@pytest.fixture
+def smoked(project, monkeypatch):
+    """A project with a recipe, a patch for the small vLLM, and this Python as its engine."""
+    project.index.add(VERSION, archive(files={p: t.encode() for p, t in FAKE.items()}))
+    write_patch(project.patches, "strength", EDITS, concerns="text: STRENGTH")
+    checkpoint = project.folder / "model"
+    checkpoint.mkdir()
+    (checkpoint / "config.json").write_text("{}")
+    project.recipe = project.folder / "recipes" / "vllm-0.50.yaml"
+    project.recipe.parent.mkdir(exist_ok=True)
+    project.recipe.write_text(RECIPE.replace("MODEL", str(checkpoint)))
+    site = write_fake(project.folder.parent / "engine")
+    project.site = site
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ["PYTHONPATH"]]))
+    # torch is what imports.py looks for operators in.
+    (site / "torch.py").write_text("")
+    return project
+
+
+def smoke(project, *args, **options):
+    return project.run(
+        "smoke", "--vllm", "0.50", "--engine", sys.executable, "--name", "one", *args, **options
+    )
+
+
+def fail_with(project, fault):
+    text = project.recipe.read_text()
+    project.recipe.write_text(
+        text.replace("    max-tokens", f"    environment: {{FAKE_FAULT: {fault}}}\n    max-tokens")
+    )
+
+
+def test_a_run_and_its_evidence(smoked):
+    before = {path: path.read_bytes() for path in smoked.site.rglob("*.py")}
+    run = smoke(smoked)
+    modules, spawned, *lines = run.out.splitlines()
+    assert modules == "after   pass     modules, main process         2 of 2"
+    assert spawned == "after   pass     modules, spawned process      2 of 2"
+    assert lines[0].startswith("after   pass     given k=0 offline")
+    assert "6 drafts, 12 of 12 accepted [6, 6], rate 1.000, length 3.00" in lines[1]
+    assert lines[-1] == "4 of 4 cells pass; evidence: evidence/one"
+    assert "after, 4 of 4: given k=2 server\n" in run.err
+    folder = smoked.folder / "evidence" / "one"
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert names == {
+        "results.json",
+        "report.md",
+        "statement.json",
+        "environment.txt",
+        "logs/after-imports.log",
+        "logs/after-given-k-0-offline-1.log",
+        "logs/after-given-k-2-offline-1.log",
+        "logs/after-given-k-0-server-1.log",
+        "logs/after-given-k-2-server-1.log",
+    }
+    assert (folder / "environment.txt").read_text() == "a fake environment\n"
+    record = json.loads((folder / "results.json").read_text())
+    (tree,) = record["subject"]
+    (patch,) = tree["patches"]
+    assert patch["id"] == "strength"
+    assert [file["path"] for file in tree["files"]] == [LAYER]
+    (_, cell, *_) = record["cells"]
+    files = next(check for check in cell["checks"] if check["name"] == "patched files")
+    assert (files["verdict"], files["figure"]) == ("pass", "1 file")
+    assert record["models"]["given"]["model"] == str(smoked.folder / "model")
+    assert {c["figure"] for c in record["imports"]["after"]} == {"2 of 2"}
+    assert before == {path: path.read_bytes() for path in smoked.site.rglob("*.py")}
+
+
+def test_evidence_that_matches_until_the_patch_is_another(smoked):
+    smoke(smoked)
+    assert smoked.run("evidence", "list").out.endswith("  passed  matches\n")
+    assert "one matches (passed, sha256:" in smoked.run("evidence", "verify", "one").out
+    write_patch(smoked.patches, "strength", EDITS.replace("2", "3"), concerns="text: STRENGTH")
+    assert smoked.run("evidence", "list").out.endswith("  passed  no longer matches\n")
+    run = smoked.run("evidence", "verify", "one", code=1)
+    assert run.out.splitlines()[:2] == [
+        "not what would be run now: the patch strength has changed",
+        "not what would be run now: vllm/layer.py has changed",
+    ]
+    assert smoked.run("evidence", "verify", "one", "--json", code=1).json["changed"] == []
+
+
+def test_evidence_that_was_changed(smoked):
+    smoke(smoked)
+    report = smoked.folder / "evidence" / "one" / "report.md"
+    shown = smoked.run("evidence", "show", "one").out
+    assert shown == report.read_text()
+    assert shown.startswith("## Smoke run: passed\n")
+    report.write_text(shown.replace("passed", "failed"))
+    run = smoked.run("evidence", "verify", "one", code=1)
+    assert "changed since it was written: report.md\n" in run.out
+
+
+def test_no_evidence(smoked):
+    assert smoked.run("evidence", "list").out.startswith("there is no evidence in evidence")
+    run = smoked.run("evidence", "verify", "one", code=1)
+    assert "there is no evidence: No such file" in run.err
+
+
+def test_a_failure_is_found_and_kept(smoked):
+    fail_with(smoked, "switched off")
+    run = smoke(smoked, code=1)
+    assert "speculation: mtp with k=2 was asked for, and the engine has switched it off" in run.out
+    assert "speculation: mtp with k=2 was asked for, and nothing was drafted" in run.out
+    assert run.out.endswith("2 of 4 cells pass; evidence: evidence/one\n")
+    statement = json.loads((smoked.folder / "evidence/one/statement.json").read_text())
+    assert statement["predicate"]["result"] == "FAILED"
+    assert statement["predicate"]["failedTests"] == [
+        "given k=2 offline: speculation",
+        "given k=2 server: speculation",
+    ]
+
+
+def test_before_and_after(smoked):
+    """The fake fails as long as its layer is not strong, with the words of a symptom."""
+    fake = FAKE["vllm/__init__.py"] + (
+        "from vllm.layer import STRENGTH\n"
+        "if STRENGTH == 1 and '--speculative-config' in str(sys.argv):\n"
+        "    raise TypeError('it fails')\n"
+        "_load = load\n"
+    )
+    layer = {"vllm/__init__.py": fake.encode()}
+    smoked.index.add("0.50.1", archive("0.50.1", {p: t.encode() for p, t in FAKE.items()} | layer))
+    (smoked.site / "vllm/__init__.py").write_bytes(layer["vllm/__init__.py"])
+    version = smoked.site / "vllm/_version.py"
+    version.write_text(version.read_text().replace("0.50.0", "0.50.1"))
+    smoked.recipe.write_text(
+        smoked.recipe.read_text()
+        .replace("0.50.0", "0.50.1")
+        .replace("k: [0, 2]", "k: [0, 1, 2], modes: [server]")
+    )
+    args = ("smoke", "--vllm", "0.50.1", "--engine", sys.executable, "--name", "one", "--before")
+    run = smoked.run(*args)
+    lines = [line for line in run.out.splitlines() if "modules" not in line]
+    assert lines[0].startswith("before  pass     given k=0 server")
+    assert lines[1].startswith("before  fail     given k=1 server")
+    assert lines[2].endswith("runs: does not start: the server ended with 1 (TypeError: it fails)")
+    assert lines[3] == "before  not run  given k=2 server              k=1 did not even start"
+    assert [line.split()[:2] for line in lines[4:7]] == [["after", "pass"]] * 3
+    assert lines[7] == "it fails"
+    cured = "it fails\n  seen before in given k=1 server; gone with strength\n"
+    assert f"{cured}3 of 3 cells pass" in run.out
+    report = smoked.run("evidence", "show", "one").out
+    assert "- `it fails`\n  seen before in given k=1 server; gone with strength\n" in report
+
+
+def test_json(smoked):
+    record = smoke(smoked, "--json", "--rounds", "3").json
+    assert record["result"] == "passed"
+    assert [len(cell["rounds"]) for cell in record["cells"]] == [3, 3, 3, 3]
+    speed = [c for c in record["cells"][1]["checks"] if c["name"] == "speed"]
+    assert speed[0]["verdict"] == "pass"
+    assert " times k=0" in speed[0]["figure"]
+
+
+def test_what_is_not_there_is_said_before_anything_starts(smoked):
+    text = smoked.recipe.read_text().replace(str(smoked.folder / "model"), "nobody/nothing")
+    needs = "smoke:\n  needs: {engine: maca, gpus: 64}\n"
+    smoked.recipe.write_text(text.replace("smoke:\n", needs))
+    run = smoke(smoked, code=1)
+    assert "the recipe needs a vLLM that runs on maca, and this is for cpu" in run.err
+    assert "the recipe needs 64 GPUs; this machine has: " in run.err
+    assert "the checkpoint nobody/nothing (main) is not on this machine" in run.err
+    assert not (smoked.folder / "evidence").exists()
+
+
+def test_wrong_use(smoked):
+    smoke(smoked)
+    assert "there is evidence of that name" in smoke(smoked, code=2).err
+    run = smoked.run("smoke", "--vllm", "0.51", "--engine", sys.executable, code=2)
+    assert "there is no recipe for this version, and so no smoke plan" in run.err
+    assert "next: take that of another: --plan" in run.err
+    smoked.recipe.write_text(smoked.recipe.read_text().partition("smoke:")[0])
+    assert "the recipe has no smoke plan" in smoke(smoked, "--name", "two", code=2).err
+
+
+def test_an_installed_file_that_is_not_the_releases(smoked):
+    (smoked.site / LAYER).write_text("STRENGTH = 1  # mine\n")
+    run = smoke(smoked, code=1)
+    assert "the installed file is sha256:" in run.err
+    assert list(smoked.folder.glob("evidence/*")) == []
+
+
+def test_a_disk_that_is_full(smoked, small_disk):
+    run = smoke(smoked, "--to", small_disk, code=1)
+    assert "the run could not be made: [Errno 28] No space left on device" in run.err
+    assert "next: free space there" in run.err
+    assert list(small_disk.iterdir()) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], check=True)
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing(smoked, tmp_path, ending):
+    fail_with(smoked, "hang while loading")
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    smoked.env["TMPDIR"] = str(rooms)
+    args = ("smoke", "--vllm", "0.50", "--engine", sys.executable)
+    with smoked.start(*args) as process:
+        deadline = time.monotonic() + 30
+        while not list(smoked.folder.glob("evidence/.*.partial/logs/*offline-1.log")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(ending)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted; nothing was left half done" in err
+    assert list(rooms.iterdir()) == []
+    assert list((smoked.folder / "evidence").iterdir()) == []
+    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(rooms) in _command(p)]
+
+
+def _command(file):
+    try:
+        return file.read_text()
+    except OSError:
+        return ""

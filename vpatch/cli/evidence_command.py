@@ -1,0 +1,157 @@
+"""vpatch evidence: what smoke runs left, and whether it is for what would be run now."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch import jobs
+from vpatch.cli import render
+from vpatch.cli.session import Session, json_option, library_options
+from vpatch.cli.smoke_command import EVIDENCE
+from vpatch.errors import ExitCode, ManyErrors, VpatchError
+from vpatch.memo import remembered_plan
+from vpatch.smoke.evidence import REPORT, all_evidence, read_evidence, tampered
+from vpatch.smoke.subject import differences, subject_of
+
+if TYPE_CHECKING:
+    from vpatch.smoke.evidence import Evidence
+
+_root_option = click.option(
+    "--from",
+    "root",
+    type=click.Path(path_type=Path),
+    default=EVIDENCE,
+    show_default=True,
+    help="The folder that evidence is in.",
+)
+_offline_option = click.option("--offline", is_flag=True, help="Use the cache alone.")
+
+
+@dataclass(frozen=True)
+class _Verified:
+    evidence: Evidence
+    changed: list[str]
+    differs: list[str]
+
+    @property
+    def holds(self) -> bool:
+        return not self.changed and not self.differs
+
+    def as_json(self) -> dict[str, Any]:
+        record = self.evidence.record
+        return {
+            "name": self.evidence.name,
+            "made": record["made"],
+            "result": record["result"],
+            "digest": record["digest"],
+            "changed": self.changed,
+            "differs": self.differs,
+        }
+
+
+@click.group("evidence")
+def command() -> None:
+    """List evidence, show it, and verify that it is for the patches as they are now."""
+
+
+@command.command("list")
+@_root_option
+@_offline_option
+@library_options
+@json_option
+def list_(
+    root: Path,
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    *,
+    offline: bool,
+    as_json: bool,
+) -> ExitCode:
+    """List all evidence, the oldest first, and whether it still is for what would be run."""
+    session = Session(patches, recipes, offline)
+    readable, damaged = all_evidence(root)
+    found = [_verify(session, evidence) for evidence in readable]
+    if as_json:
+        render.print_json([one.as_json() for one in found])
+    elif not found and not damaged:
+        click.echo(f"there is no evidence in {root}; vpatch smoke makes it")
+    for one in found if not as_json else ():
+        record = one.evidence.record
+        state = "matches" if one.holds else "no longer matches"
+        click.echo(f"{one.evidence.name}  {record['made']}  {record['result']}  {state}")
+    if damaged:
+        raise damaged[0] if len(damaged) == 1 else ManyErrors(damaged)
+    return ExitCode.CLEAN
+
+
+@command.command("show")
+@click.argument("name")
+@_root_option
+@json_option
+def show(name: str, root: Path, *, as_json: bool) -> ExitCode:
+    """Print the report of some evidence."""
+    evidence = read_evidence(root / name)
+    if as_json:
+        render.print_json(evidence.record)
+    else:
+        click.echo((evidence.folder / REPORT).read_text(encoding="utf-8"), nl=False)
+    return ExitCode.CLEAN
+
+
+@command.command("verify")
+@click.argument("name")
+@_root_option
+@_offline_option
+@library_options
+@json_option
+def verify(
+    name: str,
+    root: Path,
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    *,
+    offline: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Say whether evidence is whole, and for exactly what its command would run now.
+
+    Ends with 1 where a file of it was changed, or the patches or the source are others by now.
+    """
+    found = _verify(Session(patches, recipes, offline), read_evidence(root / name))
+    if as_json:
+        render.print_json(found.as_json())
+        return ExitCode.CLEAN if found.holds else ExitCode.FINDINGS
+    for file in found.changed:
+        click.echo(f"changed since it was written: {file}")
+    for difference in found.differs:
+        click.echo(f"not what would be run now: {difference}")
+    record = found.evidence.record
+    verdict = "matches" if found.holds else "does not match any more"
+    click.echo(f"{name} {verdict} ({record['result']}, {record['digest'][:23]})")
+    return ExitCode.CLEAN if found.holds else ExitCode.FINDINGS
+
+
+def _verify(session: Session, evidence: Evidence) -> _Verified:
+    return _Verified(evidence, tampered(evidence), _differences(session, evidence))
+
+
+def _differences(session: Session, evidence: Evidence) -> list[str]:
+    """Plan anew what the record says that was asked for."""
+    asked = evidence.record["asked"]
+    request = jobs.Request(
+        asked["vllm"], asked["recipe"], tuple(asked["tree"]), tuple(asked["patch"])
+    )
+    with ExitStack() as stack:
+        try:
+            plans = []
+            for job in jobs.resolve(request, session.library):
+                tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
+                plans.append(remembered_plan(session.plans, job.patches, tree, to_write=True))
+        except VpatchError as error:
+            return [f"it cannot be planned: {error.what}"]
+    return differences(evidence.record["subject"], subject_of(plans))
