@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,10 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.test_readme import shown
 from vpatch.engine.environment import managed_folders
 from vpatch.source.cache import default_cache_folder
 
-ROOT = Path(__file__).parents[2]
 PLANTED = """
 id: planted
 title: "[Misc] Plant faults"
@@ -66,12 +67,14 @@ ALONE = ', VLLM_ENABLE_V1_MULTIPROCESSING: "0"'
 pytestmark = pytest.mark.usefixtures("cpu_engine")
 
 
-def marked():
-    """The processes that a run of vpatch started, and that live."""
+def started(rooms):
+    """The processes that a run of vpatch with these rooms started, and that live."""
     found = []
     for process in psutil.process_iter():
         try:
-            if "VPATCH_RUN" in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+            environment = process.environ()
+            ours = environment.get("TMPDIR", "").startswith(str(rooms))
+            if ours and "VPATCH_RUN" in environment and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.cmdline())
         except (psutil.Error, OSError):
             continue
@@ -94,7 +97,7 @@ def nothing_is_left(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(rooms))
     before = installed_files()
     yield
-    assert marked() == []
+    assert started(rooms) == []
     assert list(rooms.iterdir()) == []
     assert installed_files() == before
 
@@ -162,8 +165,17 @@ NONE = {3: [93, 279, 0, [0, 0, 0]]}
 P5A = "_sample_recovered_tokens_kernel_impl() got an unexpected keyword argument 'USE_FP64_GUMBEL'"
 
 
+def masked(text):
+    return re.sub(r"\d+\.\d s|evidence/\S+", "...", text)
+
+
 def test_before_and_after(tmp_path):
-    record = smoke(tmp_path, "--before", "--name", "one")
+    with vpatch(tmp_path, "smoke", "--vllm", "0.23", "--engine", "cpu", "--before") as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, out + err
+    assert masked(out) == masked(shown("smoke"))
+    (file,) = tmp_path.glob("evidence/vllm-0.23-cpu-*/results.json")
+    record = json.loads(file.read_text())
     assert record["result"] == "passed"
     cells = {(c["phase"], c["model"], c["mode"], c["k"]): c for c in record["cells"]}
     before = {key[1:]: cell for key, cell in cells.items() if key[0] == "before"}
@@ -257,7 +269,9 @@ def test_ctrl_c(project, tmp_path):
         project.folder, "smoke", "--vllm", "0.23", "--engine", "cpu", "--name", "one"
     ) as process:
         deadline = time.monotonic() + 120
-        while len(marked()) < 3:  # the server, its engine, and the worker of that
+        while (
+            len(started(tmp_path / "rooms")) < 3
+        ):  # the server, its engine, and the worker of that
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.2)

@@ -38,7 +38,7 @@ def cause_of(tmp_path, *lines):
         ("ValueError:", None),
     ],
 )
-@pytest.mark.parametrize("prefix", ["", WORKER, RECORD, WORKER + RECORD, "\x1b[1;36m"])
+@pytest.mark.parametrize("prefix", ["", WORKER, RECORD, WORKER + RECORD, "[rank0]: ", "\x1b[1;36m"])
 def test_cause(tmp_path, prefix, line, cause):
     found = cause_of(tmp_path, "before", f"{prefix}{line}\x1b[0m", "after")
     assert found == cause if cause is None else found.startswith(cause)

@@ -156,8 +156,8 @@ def _same_output(cell: Cell, measured: Measured, base: Measured | None) -> Check
     if cell.sampling.temperature > 0:
         return Check(name, "not run", reason=f"temperature is {cell.sampling.temperature:g}")
     if one is None or other is None:
-        which = "k=0" if one is not None else "it"
-        return Check(name, "not run", reason=f"{which} made no output")
+        missing = "it made no output" if one is None else "k=0 made no output"
+        return Check(name, "not run", reason=missing if base else "no k=0 was run")
     for number, (ours, theirs) in enumerate(zip(one.outputs, other.outputs, strict=True)):
         where = _first_difference(ours, theirs)
         if where is not None:
@@ -292,7 +292,9 @@ def _speed(cell: Cell, against: Against) -> Check:
     name, speeds, base = "speed", against.speeds, against.base_speeds
     if not speeds:
         return Check(name, "not run", reason="it made no output")
-    figure = f"{median(speeds):.1f} tokens/s ({min(speeds):.1f} to {max(speeds):.1f})"
+    figure = f"{median(speeds):.1f} tokens/s"
+    if len(speeds) > 1:
+        figure += f" ({min(speeds):.1f} to {max(speeds):.1f})"
     ratio = _speed_up(cell, against)
     if ratio is not None:
         figure += f", {ratio:.2f} times k=0"

@@ -33,6 +33,8 @@ _CAUSES = (
 )
 # As a traceback ends: with the name of the class, at the beginning of the line.
 _ERROR = re.compile(r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt): \S.*")
+# torch writes it before each line of a traceback, where there is a process group.
+_RANK = re.compile(r"^\s*\[rank\d+\]:")
 _SCANNED = 2000
 _SHOWN = 15
 
@@ -44,7 +46,8 @@ def fault(kind: str, what: str, log: Path) -> Fault:
 
 
 def _cause(lines: Iterable[str]) -> str | None:
-    texts = [split_prefix(without_colours(line))[1].strip() for line in lines]
+    messages = [split_prefix(without_colours(line))[1] for line in lines]
+    texts = [_RANK.sub("", message).strip() for message in messages]
     raised = [text for text in texts if _ERROR.match(text)]
     for name, pattern in _CAUSES:
         if any(pattern.search(text) for text in texts):

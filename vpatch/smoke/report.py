@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _PHASES = {"before": "Before: the pristine tree", "after": "After: with the patches"}
+_RUNS = "runs"
 # What a reader looks for, in the columns of the table.
 _COLUMNS = {
     "k": "k",
@@ -99,7 +100,8 @@ def _failures(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if failing:
         yield ""
     for cell, check in failing:
-        yield f"- {cell['cell']}: {_in_words(check)}"
+        said = check["reason"] if check["name"] == _RUNS else _in_words(check)
+        yield f"- {cell['cell']}: {said}"
 
 
 def _in_words(check: Mapping[str, Any]) -> str:
