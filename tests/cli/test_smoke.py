@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import VERSION, archive, write_patch
+from tests.projects import FILES, VERSION, archive, write_patch, write_tree
 from tests.smoke.fake_vllm import FAKE, write_fake
 
 LAYER = "vllm/layer.py"
@@ -87,10 +88,10 @@ def test_a_run_and_its_evidence(smoked):
         "statement.json",
         "environment.txt",
         "logs/after-imports.log",
-        "logs/after-given-k-0-offline-1.log",
-        "logs/after-given-k-2-offline-1.log",
-        "logs/after-given-k-0-server-1.log",
-        "logs/after-given-k-2-server-1.log",
+        "logs/after-01-given-k-0-offline.log",
+        "logs/after-02-given-k-2-offline.log",
+        "logs/after-03-given-k-0-server.log",
+        "logs/after-04-given-k-2-server.log",
     }
     assert (folder / "environment.txt").read_text() == "a fake environment\n"
     record = json.loads((folder / "results.json").read_text())
@@ -129,6 +130,69 @@ def test_evidence_that_was_changed(smoked):
     report.write_text(shown.replace("passed", "failed"))
     run = smoked.run("evidence", "verify", "one", code=1)
     assert "changed since it was written: report.md\n" in run.out
+
+
+def test_evidence_of_a_run_that_failed_is_whole_and_no_proof(smoked):
+    fail_with(smoked, "switched off")
+    smoke(smoked, code=1)
+    assert "one matches (failed, " in smoked.run("evidence", "verify", "one", code=1).out
+
+
+def test_evidence_that_was_made_up(smoked):
+    """The statement over it is not signed; but what contradicts itself is found."""
+    smoke(smoked)
+    folder = smoked.folder / "evidence" / "one"
+    record = json.loads((folder / "results.json").read_text())
+    for made_up, said in (
+        (record | {"digest": "sha256:" + "0" * 64}, "results.json: its digest"),
+        (record | {"result": "failed"}, "results.json: its result"),
+        ({"record-version": 1}, "results.json is not whole: KeyError: 'subject'"),
+    ):
+        (folder / "results.json").write_text(json.dumps(made_up))
+        statement = json.loads((folder / "statement.json").read_text())
+        files = {one["name"]: one for one in statement["predicate"]["configuration"]}
+        digest = hashlib.sha256((folder / "results.json").read_bytes()).hexdigest()
+        files["results.json"]["digest"]["sha256"] = digest
+        (folder / "statement.json").write_text(json.dumps(statement))
+        run = smoked.run("evidence", "verify", "one", code=1)
+        assert f"changed since it was written: {said}\n" in run.out
+        assert smoked.run("evidence", "list").out.endswith("  no longer matches\n")
+
+
+def test_another_smoke_plan_is_said(smoked):
+    smoke(smoked)
+    smoked.recipe.write_text(smoked.recipe.read_text().replace("k: [0, 2]", "k: [0]"))
+    run = smoked.run("evidence", "verify", "one", code=1)
+    assert "not what would be run now: the smoke plan has changed\n" in run.out
+
+
+def test_a_tree_of_ones_own_is_what_runs(smoked):
+    """What differs from the installed release is laid over it, and not only what patches touch.
+
+    The fake has two of the small vLLM's files not.
+    """
+    files = {path: text.encode() for path, text in FAKE.items()}
+    init = files["vllm/__init__.py"] + b"print('mine')\n"
+    tree = write_tree(smoked.folder / "mine", FILES | files | {"vllm/__init__.py": init})
+    args = ("--plan", "vllm-0.50", "--patch", "strength", "--engine", sys.executable)
+    run = smoked.run("smoke", "--vllm", "./mine", *args, "--name", "one", "--before", "--json")
+    for cell in run.json["cells"]:
+        (check,) = (check for check in cell["checks"] if check["name"] == "patched files")
+        assert check["figure"] == ("3 files" if cell["phase"] == "before" else "4 files")
+    logs = smoked.folder / "evidence" / "one" / "logs"
+    assert len([log for log in logs.iterdir() if "mine" in log.read_text()]) == 10
+    assert tree.joinpath("vllm/layer.py").read_text() == FAKE[LAYER]
+
+
+def test_what_is_claimed_and_was_not_judged_is_no_success(smoked):
+    text = smoked.recipe.read_text()
+    smoked.recipe.write_text(
+        text.replace("    max-tokens", "    checks: {speed-up: '> 0'}\n    max-tokens")
+    )
+    run = smoke(smoked, code=1)
+    assert "2 of 4 cells pass" in run.out
+    assert "a median takes 3 rounds: give --rounds 3" in run.out
+    assert smoke(smoked, "--name", "two", "--rounds", "3").out.endswith("evidence/two\n")
 
 
 def test_no_evidence(smoked):
@@ -246,7 +310,7 @@ def test_an_interrupt_leaves_nothing(smoked, tmp_path, ending):
     args = ("smoke", "--vllm", "0.50", "--engine", sys.executable)
     with smoked.start(*args) as process:
         deadline = time.monotonic() + 30
-        while not list(smoked.folder.glob("evidence/.*.partial/logs/*offline-1.log")):
+        while not list(smoked.folder.glob("evidence/.*.partial/logs/*offline.log")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         time.sleep(0.5)

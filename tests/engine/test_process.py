@@ -100,6 +100,38 @@ def test_who_is_there_and_what_they_hold(tmp_path):
     assert child.process.returncode == -9
 
 
+SHARED = """
+import time
+from multiprocessing import shared_memory
+memory = shared_memory.SharedMemory(create=True, size=1000)
+print(memory.name, flush=True)
+time.sleep(600)
+"""
+
+
+def test_shared_memory_of_what_is_killed_is_removed(tmp_path):
+    ended = python(tmp_path, SHARED, timeout=2)
+    assert ended.code is None
+    (name,) = [line for line in ended.log.read_text().split() if line.startswith("psm_")]
+    assert not Path("/dev/shm", name).exists()  # noqa: S108
+
+
+# What vLLM does to the name of its processes, and so to what /proc tells of their environment.
+TITLED = """
+import subprocess, sys, time
+code = "import setproctitle, time; setproctitle.setproctitle('VLLM::Worker' * 40); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+print(child.pid, flush=True)
+time.sleep(1)
+"""
+
+
+def test_a_process_that_has_another_title_ends_with_it(tmp_path):
+    ended = python(tmp_path, TITLED)
+    assert ended.code == 0
+    assert gone(int(ended.log.read_text().split()[0]))
+
+
 def test_another_run_is_not_touched(tmp_path):
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
     with started(command, cwd=tmp_path, log=tmp_path / "log") as child:

@@ -89,17 +89,22 @@ def installed_files():
     return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
 
 
+def shared_memory():
+    return {path.name for path in Path("/dev/shm").iterdir()}  # noqa: S108
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path, monkeypatch):
     """After each of these no process, no temporary file, and an engine as it was before."""
     rooms = tmp_path / "rooms"
     rooms.mkdir()
     monkeypatch.setenv("TMPDIR", str(rooms))
-    before = installed_files()
+    before, shared = installed_files(), shared_memory()
     yield
     assert started(rooms) == []
     assert list(rooms.iterdir()) == []
     assert installed_files() == before
+    assert shared_memory() - shared == set()
 
 
 def vpatch(folder, *args, **options):

@@ -54,12 +54,11 @@ def text_of(tokens):
 
 
 def outputs_of(cell, asked, count=None):
-    """What the synthetic model says; a server tells the text and the count alone."""
+    """What the synthetic model says."""
     found = []
     for number in asked:
         tokens = tokens_after(last_token(cell.prompts[number]), count or cell.max_tokens)
-        told = tuple(tokens) if cell.mode == "offline" else None
-        found.append(Output(text_of(tokens), told, len(tokens)))
+        found.append(Output(text_of(tokens), tuple(tokens), len(tokens)))
     return tuple(found)
 
 
@@ -81,7 +80,7 @@ def measured_of(cell, acceptance="all", **keys):
         passes = {"streaming": single, "several at once": main}
         answered = sum(o.count for one in passes.values() for o in one.outputs)
         served = Served({"/health": (), "streaming": ()}, {}, answered, answered, 3.0, 0)
-        found = replace(found, speculative=None, digests={}, passes=passes, server=served)
+        found = replace(found, speculative=None, passes=passes, server=served)
     return replace(found, **keys)
 
 

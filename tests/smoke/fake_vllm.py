@@ -110,6 +110,8 @@ parser.add_argument("--speculative-config", type=json.loads, default={})
 parser.add_argument("--enforce-eager", action=argparse.BooleanOptionalAction)
 parser.add_argument("--rope-scaling", type=json.loads)
 parser.add_argument("--max-model-len")
+parser.add_argument("--generation-config")
+parser.add_argument("--capture-sizes", type=int, nargs="+")
 options = parser.parse_args()
 print(options, flush=True)
 load()
@@ -178,15 +180,25 @@ class Handler(BaseHTTPRequestHandler):
                 request.tokens[3] = 0
             count(request)
             content = {"message": {"content": request.text}} if chat else {"text": request.text}
+            content["token_ids"] = request.tokens
+            assert body["return_token_ids"]
+            if FAULT == "not understood":
+                return self.answer(json.dumps({"choices": [content]}))
             self.answer(json.dumps({"choices": [content], "usage": usage}))
 
     def stream(self, chat, request, usage):
         self.send_response(200)
         self.send_header("Connection", "close")
         self.end_headers()
-        for number, token in enumerate(request.tokens):
+        if FAULT == "one piece":
+            choice = {"text": request.text, "delta": {"content": request.text}}
+            self.event({"choices": [choice | {"token_ids": request.tokens}]})
+        for number, token in enumerate([] if FAULT == "one piece" else request.tokens):
             piece = f"{' ' if number else ''}{token}"
             choice = {"delta": {"content": piece}} if chat else {"text": piece}
+            choice["token_ids"] = [token]
+            if FAULT == "slow":
+                time.sleep(0.4)
             self.event({"choices": [choice]})
             if number == 3 and FAULT == "hang":
                 print("waiting for the worker", flush=True)

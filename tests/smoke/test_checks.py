@@ -51,7 +51,7 @@ def test_nothing_fails_where_all_is_in_order(mode, k):
     assert "fail" not in found.values()
     not_run = {name for name, verdict in found.items() if verdict == "not run"}
     expected = {"output as k=0", "acceptance"} if k == 0 else set()
-    assert not_run == (expected | {"no loop"} if mode == "server" else expected)
+    assert not_run == expected
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,6 @@ def test_patched_files_where_the_engine_tells_none():
     cell = cell_of()
     found = check_of("patched files", cell, measured_of(cell, digests={}), digests={})
     assert (found.verdict, found.figure) == ("pass", "0 files")
-    found = seen("patched files", cell_of(mode="server"))
-    assert found == ("pass", "1 file", "as they were laid there")
 
 
 NO_DRAFTS = Counters(0, 0, 0, (0, 0))
@@ -113,12 +111,20 @@ TOLD = {"method": "mtp", "k": 2}
     ("k", "mode", "told", "counters", "expected"),
     [
         (2, "offline", TOLD, Counters(8, 16, 9, (5, 4)), ("pass", "8 drafts", "")),
-        (2, "offline", None, NO_DRAFTS, ("fail", "off", "the engine has switched it off")),
-        (2, "offline", None, Counters(8, 16, 9, (5, 4)), ("fail", "off", "switched it off")),
-        (2, "offline", TOLD | {"k": 1}, Counters(8, 8, 8, (8,)), ("fail", "k=1", "runs k=1")),
-        (2, "offline", TOLD, NO_DRAFTS, ("fail", "no drafts", "nothing was drafted")),
+        (2, "offline", None, NO_DRAFTS, ("fail", "0 drafts", "the engine has switched it off")),
+        (2, "offline", None, Counters(8, 16, 9, (5, 4)), ("fail", "8 drafts", "switched it off")),
+        (2, "offline", TOLD | {"k": 1}, Counters(8, 8, 8, (8,)), ("fail", "8 drafts", "with k=1")),
+        (
+            2,
+            "offline",
+            TOLD | {"method": "ngram"},
+            Counters(8, 16, 9, (5, 4)),
+            ("fail", "8 drafts", "the engine runs ngram with k=2"),
+        ),
+        (2, "server", None, Counters(8, 8, 8, (8, 0)), ("fail", "8 drafts", "1.00 tokens a step")),
+        (2, "offline", TOLD, NO_DRAFTS, ("fail", "0 drafts", "nothing was drafted")),
         (2, "server", None, Counters(8, 16, 9, (5, 4)), ("pass", "8 drafts", "")),
-        (2, "server", None, NO_DRAFTS, ("fail", "no drafts", "mtp with k=2 was asked for, and")),
+        (2, "server", None, NO_DRAFTS, ("fail", "0 drafts", "mtp with k=2 was asked for, and")),
         (0, "offline", None, Counters(), ("pass", "off", "")),
         (0, "server", None, Counters(), ("pass", "off", "")),
         (0, "offline", TOLD, Counters(), ("fail", "off", "nobody asked for it")),
@@ -151,9 +157,9 @@ def test_every_check_that_was_not_run_says_why():
     ("sampling", "counts", "expected"),
     [
         (Sampling(), (32, 32), ("pass", "64 tokens", "")),
-        (Sampling(), (32, 31), ("fail", "63 tokens", "1 of 2 answers are shorter than 32")),
+        (Sampling(), (32, 31), ("fail", "63 tokens", "prompts: 1 of 2 are shorter than 32")),
         (SHORT, (32, 1), ("pass", "33 tokens", "")),
-        (SHORT, (0, 0), ("fail", "0 tokens", "2 of 2 answers are shorter than 1")),
+        (SHORT, (0, 0), ("fail", "0 tokens", "prompts: 2 of 2 are shorter than 1")),
     ],
 )
 def test_tokens(sampling, counts, expected):
@@ -162,8 +168,16 @@ def test_tokens(sampling, counts, expected):
     assert seen("tokens", cell, with_outputs(measured_of(cell), *outputs)) == expected
 
 
-def test_tokens_of_a_server_are_those_of_all_prompts_at_once():
-    assert check_of("tokens", cell_of(mode="server")).figure == "64 tokens"
+def test_tokens_of_a_server_are_those_of_all_its_answers():
+    assert check_of("tokens", cell_of(mode="server")).figure == "96 tokens"
+
+
+def test_a_long_output_that_is_short():
+    cell = cell_of(long_tokens=200)
+    measured = measured_of(cell)
+    long = pass_of(cell, (0,))
+    found = seen("tokens", cell, replace(measured, passes={**measured.passes, "long": long}))
+    assert found == ("fail", "96 tokens", "long: 1 of 1 are shorter than 200")
 
 
 @pytest.mark.parametrize(
@@ -209,9 +223,9 @@ def test_output_as_without_speculation(ours, theirs, reason):
 def test_output_of_a_server_is_compared_by_its_text():
     cell, name = cell_of(2, "server"), "several at once"
     measured, base = measured_of(cell), measured_of(cell_of(0))
-    assert check_of("output as k=0", cell, measured, base=base).figure == "2 outputs"
+    assert check_of("output as k=0", cell, measured, base=base).figure == "2 of 2 the same"
     outputs = list(measured.passes[name].outputs)
-    outputs[1] = replace(outputs[1], text="<024>x" + outputs[1].text[6:])
+    outputs[1] = replace(outputs[1], tokens=None, text="<024>x" + outputs[1].text[6:])
     found = check_of("output as k=0", cell, with_outputs(measured, *outputs, name=name), base=base)
     assert (found.verdict, found.reason) == ("fail", "prompt 1 differs from character 5 on")
 
@@ -283,8 +297,8 @@ def test_text_that_arithmetic_does_not_predict():
     assert check_of("as arithmetic predicts", cell, measured, acceptance="all").verdict == "fail"
 
 
-def judged_loops(*outputs, **keys):
-    cell = cell_of(**keys)
+def judged_loops(*outputs, k=2, **keys):
+    cell = cell_of(k, **keys)
     return check_of("no loop", cell, with_outputs(measured_of(cell), *outputs))
 
 
@@ -321,9 +335,40 @@ def test_a_loop_in_any_output_is_found():
     assert judged_loops(said(range(32)), LOOP).verdict == "fail"
 
 
-def test_loops_of_a_server_are_not_looked_for():
-    found = check_of("no loop", cell_of(mode="server"))
-    assert (found.verdict, found.reason) == ("not run", "a server tells no tokens; see offline")
+def test_loops_of_a_server_that_tells_no_tokens():
+    cell = cell_of(mode="server")
+    streamed = measured_of(cell).passes["streaming"]
+    texts = [replace(output, tokens=None) for output in streamed.outputs]
+    measured = replace(measured_of(cell), passes={"streaming": pass_of(cell, (0,))})
+    found = check_of("no loop", cell, with_outputs(measured, *texts, name="streaming"))
+    assert (found.verdict, found.reason) == ("not run", "no output has 16 tokens")
+
+
+def test_a_loop_without_speculation_is_found_whatever_is_declared():
+    assert judged_loops(LOOP, k=0, checks={"4gram-repeats": "<= 0.1"}).verdict == "fail"
+
+
+@pytest.mark.parametrize("may_differ", [False, True])
+def test_output_that_may_differ(may_differ):
+    cell = cell_of(2, output_may_differ=may_differ)
+    measured = with_outputs(measured_of(cell), said(range(32)), said(changed(range(32), 7)))
+    base = with_outputs(measured_of(cell_of(0)), said(range(32)), said(range(32)))
+    found = seen("output as k=0", cell, measured, base=base)
+    verdict = "pass" if may_differ else "fail"
+    assert found == (verdict, "1 of 2 the same", "prompt 1 differs from token 7 on")
+
+
+def test_a_long_output_is_compared_as_well():
+    cell = cell_of(2, long_tokens=32)
+    one, other = (
+        replace(m, passes={**m.passes, "long": replace(pass_of(cell, (0,)), outputs=(output,))})
+        for m, output in (
+            (measured_of(cell), said(changed(range(32), 9))),
+            (measured_of(cell_of(0)), said(range(32))),
+        )
+    )
+    found = seen("output as k=0", cell, one, base=other)
+    assert found == ("fail", "2 of 3 the same", "prompt long differs from token 9 on")
 
 
 REJECTED = Counters(62, 124, 0, (0, 0))

@@ -149,12 +149,12 @@ def test_digest_of_links_is_that_of_what_they_lead_to(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("revision", "described"), [(None, ""), ("v1", "@v1")])
-def test_a_checkpoint_as_it_is_described(tmp_path, monkeypatch, revision, described):
+@pytest.mark.parametrize("revision", [None, "v1"])
+def test_a_checkpoint_is_described_by_its_commit(tmp_path, monkeypatch, revision):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     snapshot = hub(tmp_path, main=COMMIT, v1=COMMIT)
     found = prepare("m", model_of("org/name", revision), ENGINE, tmp_path)
-    assert (found.name, found.folder, found.described) == ("m", snapshot, f"org/name{described}")
+    assert (found.name, found.folder, found.described) == ("m", snapshot, f"org/name@{COMMIT}")
     assert found.acceptance is None
 
 

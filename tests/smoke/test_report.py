@@ -6,7 +6,7 @@ import pytest
 
 from tests.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
 from vpatch.smoke.checks import Check
-from vpatch.smoke.report import command_of, report_of
+from vpatch.smoke.report import command_of, cures_of, report_of
 
 CRASH = Check("runs", "fail", "loaded in 1.5 s", "crashed: it ended")
 SKIPPED = Check("runs", "not run", reason="k=1 did not even start")
@@ -119,12 +119,20 @@ def test_imports(log):
 )
 def test_symptoms(log, phases, taken, expected):
     record = record_of_run(log)
+    record["cells"] = [record["cells"][0] | {"cell": "c before", "verdict": "pass"}]
     record["symptoms"] = [
         SEEN | {"phase": phase, "cell": f"c {phase}", "taken": taken} for phase in phases
     ]
     lines = report_of(record).splitlines()
     shown = ["### Symptoms", "", "- `KeyError: 'x'`", expected]
     assert lines[-4:] == shown if expected else "### Symptoms" not in lines
+
+
+def test_a_symptom_is_not_cured_where_the_cell_fails_otherwise(log):
+    record = record_of_run(log)
+    record["symptoms"] = [SEEN | {"phase": "before", "cell": "c", "taken": True}]
+    (cure,) = cures_of(record)
+    assert str(cure) == "seen before, and not after; but c fails now for another reason"
 
 
 def test_each_reason_of_what_was_not_run_is_said_once(log):

@@ -24,7 +24,7 @@ def server(tmp_path):
     def run(fault="", port=None, **settings):
         settings = {"k": 1, "timeouts": QUICK} | settings
         cell = cell_of(mode="server", environment={"FAKE_FAULT": fault}, **settings)
-        place = Site(sys.executable, (site,), {})
+        place = Site(sys.executable, (site,), {"vllm/layer.py": "sha256:0"})
         return run_server(cell, tmp_path / "model", place, tmp_path, tmp_path / "log", port=port)
 
     return run
@@ -50,16 +50,18 @@ def test_what_is_seen_of_a_server_that_works(server):
     assert set(served.problems) == {"/health", "/v1/models", *found.passes}
     assert not any(served.problems.values())
     assert (served.generated, served.answered) == (66, 66)
+    assert found.digests["vllm/layer.py"].startswith("sha256:")
     assert (served.stop_code, found.left_behind, served.not_run) == (0, 0, {})
     assert 0 < served.stop_seconds < 2
 
 
 def test_flags_as_the_server_takes_them(server, tmp_path):
-    flags = {"enforce-eager": False, "rope-scaling": {"factor": 2.0}}
+    flags = {"enforce-eager": False, "rope-scaling": {"factor": 2.0}, "capture-sizes": [1, 2]}
     assert server(flags=flags, tensor_parallel=2).fault is None
     log = (tmp_path / "log").read_text()
     assert "tensor_parallel_size='2'" in log
     assert "enforce_eager=False, rope_scaling={'factor': 2.0}" in log
+    assert "generation_config='vllm', capture_sizes=[1, 2]" in log
     assert "speculative_config={'method': 'mtp', 'num_speculative_tokens': 1}" in log
 
 
@@ -112,8 +114,8 @@ def test_a_model_of_another_name(server):
 def test_counters_that_do_not_agree(server, monkeypatch):
     monkeypatch.setattr("vpatch.smoke.server._COUNTED_SECONDS", 0.1)
     served = server("miscounted").server
-    # One too many for each of: warm-up, stream, two whole, two at once, two chats.
-    assert served.generated == served.answered + 8
+    # One too many for each of: warm-up, stream, two whole, three at once, two chats.
+    assert served.generated == served.answered + 9
 
 
 def test_another_text_in_one_piece(server):
@@ -133,6 +135,41 @@ def test_chat_that_cannot_be_asked(server, fault, prompts, reason):
     assert found.fault is None
     assert found.server.not_run == {"chat": reason}
     assert "chat" not in found.passes
+
+
+def test_an_answer_that_is_not_understood(server):
+    said = str(server("not understood").fault)
+    assert (
+        said == "wrong answer: /v1/completions answered what is not understood: KeyError: 'usage'"
+    )
+
+
+def test_a_stream_that_is_none(server):
+    problems = server("one piece", max_tokens=16).server.problems
+    assert problems["streaming"] == ("all 16 tokens came in one piece",)
+
+
+def test_a_server_that_is_too_slow_for_its_cell(server):
+    begun = time.monotonic()
+    found = server("slow", max_tokens=64, timeouts=QUICK | {"cell": 3.0})
+    assert str(found.fault) == "takes too long: not done after 3 s"
+    assert time.monotonic() - begun < 8
+    assert found.server.not_run["chat"] == "it did not come so far"
+    assert "/health" in found.server.problems
+
+
+def test_two_prompts_are_three_requests_at_once(server):
+    assert server().passes["several at once"].asked == (0, 1, 0)
+
+
+def test_the_tokens_are_told(server):
+    for one in server(prompts=("four",)).passes.values():
+        assert {o.tokens for o in one.outputs} <= {(5, 6), tuple(range(5, 13))}
+
+
+def test_a_proxy_is_not_asked(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert server().fault is None
 
 
 def test_a_port_that_is_in_use(server):

@@ -12,7 +12,7 @@ import click
 from vpatch import jobs
 from vpatch.cli import render
 from vpatch.cli.session import Session, json_option, library_options
-from vpatch.cli.smoke_command import EVIDENCE
+from vpatch.cli.smoke_command import EVIDENCE, smoke_plan_of
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.memo import remembered_plan
 from vpatch.smoke.evidence import REPORT, all_evidence, read_evidence, tampered
@@ -42,13 +42,18 @@ class _Verified:
     def holds(self) -> bool:
         return not self.changed and not self.differs
 
+    @property
+    def exit_code(self) -> ExitCode:
+        passed = self.evidence.record.get("result") == "passed"
+        return ExitCode.CLEAN if self.holds and passed else ExitCode.FINDINGS
+
     def as_json(self) -> dict[str, Any]:
         record = self.evidence.record
         return {
             "name": self.evidence.name,
-            "made": record["made"],
-            "result": record["result"],
-            "digest": record["digest"],
+            "made": record.get("made"),
+            "result": record.get("result"),
+            "digest": record.get("digest"),
             "changed": self.changed,
             "differs": self.differs,
         }
@@ -83,7 +88,8 @@ def list_(
     for one in found if not as_json else ():
         record = one.evidence.record
         state = "matches" if one.holds else "no longer matches"
-        click.echo(f"{one.evidence.name}  {record['made']}  {record['result']}  {state}")
+        facts = f"{record.get('made')}  {record.get('result')}"
+        click.echo(f"{one.evidence.name}  {facts}  {state}")
     if damaged:
         raise damaged[0] if len(damaged) == 1 else ManyErrors(damaged)
     return ExitCode.CLEAN
@@ -120,24 +126,29 @@ def verify(
 ) -> ExitCode:
     """Say whether evidence is whole, and for exactly what its command would run now.
 
-    Ends with 1 where a file of it was changed, or the patches or the source are others by now.
+    Ends with 1 where a file of it was changed, where the patches, the source or the smoke plan are
+    others by now, or where it is of a run that failed. It is not signed: whoever can write to its
+    folder can make other evidence.
     """
     found = _verify(Session(patches, recipes, offline), read_evidence(root / name))
     if as_json:
         render.print_json(found.as_json())
-        return ExitCode.CLEAN if found.holds else ExitCode.FINDINGS
+        return found.exit_code
     for file in found.changed:
         click.echo(f"changed since it was written: {file}")
     for difference in found.differs:
         click.echo(f"not what would be run now: {difference}")
     record = found.evidence.record
     verdict = "matches" if found.holds else "does not match any more"
-    click.echo(f"{name} {verdict} ({record['result']}, {record['digest'][:23]})")
-    return ExitCode.CLEAN if found.holds else ExitCode.FINDINGS
+    digest = str(record.get("digest"))
+    click.echo(f"{name} {verdict} ({record.get('result')}, {digest[:23]})")
+    return found.exit_code
 
 
 def _verify(session: Session, evidence: Evidence) -> _Verified:
-    return _Verified(evidence, tampered(evidence), _differences(session, evidence))
+    changed = tampered(evidence)
+    # What was changed cannot be asked what it was asked for.
+    return _Verified(evidence, changed, [] if changed else _differences(session, evidence))
 
 
 def _differences(session: Session, evidence: Evidence) -> list[str]:
@@ -149,9 +160,17 @@ def _differences(session: Session, evidence: Evidence) -> list[str]:
     with ExitStack() as stack:
         try:
             plans = []
-            for job in jobs.resolve(request, session.library):
+            jobs_found = jobs.resolve(request, session.library)
+            for job in jobs_found:
                 tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
                 plans.append(remembered_plan(session.plans, job.patches, tree, to_write=True))
         except VpatchError as error:
             return [f"it cannot be planned: {error.what}"]
-    return differences(evidence.record["subject"], subject_of(plans))
+        found = differences(evidence.record["subject"], subject_of(plans))
+        try:
+            plan = smoke_plan_of(session, asked["plan"] or jobs_found[0].recipe)
+        except VpatchError as error:
+            return [*found, f"its smoke plan is not there any more: {error.what}"]
+    if plan.model_dump(mode="json", exclude_none=True) != evidence.record["plan"]:
+        found.append("the smoke plan has changed")
+    return found

@@ -31,6 +31,7 @@ from vpatch.smoke.machine import missing, this_machine
 from vpatch.smoke.models import given, locate
 from vpatch.smoke.prove import Order, prove
 from vpatch.smoke.report import cures_of
+from vpatch.source.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from vpatch.outcome import Plan
     from vpatch.smoke.checks import Check
     from vpatch.smoke.machine import Machine
+    from vpatch.source.entry import CachedTree
 
 EVIDENCE = Path("evidence")
 _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
@@ -96,22 +98,26 @@ def command(
     """
     session = Session(patches, recipes, offline)
     asked = jobs.resolve(request_from(vllm, recipe, trees, only), session.library)
-    smoke = _plan_of(session, plan or asked[0].recipe)
+    smoke = smoke_plan_of(session, plan or asked[0].recipe)
     machine = this_machine()
     engine = engine or ("cuda" if machine.gpus else "cpu")
     models = dict.fromkeys(smoke.models, given(model)) if model else smoke.models
     kind = engine if engine in KINDS else existing_engine(engine).kind
     _refuse_missing(smoke, models, machine, kind)
     said: dict[str, Any] = {
-        "vllm": vllm,
+        "vllm": vllm and redact(vllm),
         "recipe": recipe,
-        "tree": trees,
+        "tree": [redact(tree) for tree in trees],
+        "patches": [str(folder) for folder in patches],
+        "recipes": [str(folder) for folder in recipes],
         "patch": only,
         "engine": engine,
     }
     said |= {"plan": plan, "model": model, "rounds": rounds, "before": before}
     with ExitStack() as stack:
-        plans = [_planned(session, job, bool(only), stack) for job in asked]
+        trees_of = [stack.enter_context(session.tree(j.spec, j.expected_digest)) for j in asked]
+        pairs = zip(asked, trees_of, strict=True)
+        plans = [_planned(session, job, tree, asked_for=bool(only)) for job, tree in pairs]
         version = plans[0].pin.version
         if plans[0].pin.tree != "vllm" or version is None:
             raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")
@@ -120,6 +126,7 @@ def command(
             name=title,
             asked=said,
             plans=plans,
+            files=[{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees_of],
             smoke=smoke,
             models=models,
             cells=cells_of(smoke, rounds=rounds),
@@ -139,7 +146,12 @@ def command(
     return ExitCode.CLEAN if record["result"] == "passed" else ExitCode.FINDINGS
 
 
-def _plan_of(session: Session, recipe: str | None) -> Smoke:
+def smoke_plan_of(session: Session, recipe: str | None) -> Smoke:
+    """Return the plan of a recipe.
+
+    Raises:
+        UsageError: there is none.
+    """
     if recipe is None:
         raise UsageError(
             "there is no recipe for this version, and so no smoke plan",
@@ -167,8 +179,7 @@ def _refuse_missing(smoke: Smoke, models: dict[str, Model], machine: Machine, ki
         raise distinct[0] if len(distinct) == 1 else ManyErrors(distinct)
 
 
-def _planned(session: Session, job: jobs.Job, asked_for: bool, stack: ExitStack) -> Plan:  # noqa: FBT001
-    tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
+def _planned(session: Session, job: jobs.Job, tree: CachedTree, *, asked_for: bool) -> Plan:
     made = remembered_plan(session.plans, job.patches, tree, to_write=True)
     stopping = made.stopping(asked_for=asked_for or job.recipe is not None)
     if stopping:
@@ -196,7 +207,7 @@ def _silent(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
 def _print(phase: str, name: str, checks: Sequence[Check]) -> None:
     found = verdict_of(checks)
     verdict = click.style(f"{found:<7}", fg=_COLOURS[found])
-    failing = [check for check in checks if check.verdict == "fail"]
+    failing = [c for c in checks if c.verdict == "fail" or (c.claimed and c.verdict != "pass")]
     line = "" if failing else _summary(checks)
     click.echo(f"{phase:<6}  {verdict}  {name:<28}  {line}".rstrip())
     for check in failing:

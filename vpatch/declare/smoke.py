@@ -21,6 +21,7 @@ Figure = Literal[
     "4gram-repeats",
     "most-repeated-4gram",
 ]
+ModelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 Threshold = Annotated[str, Field(pattern=r"^(>=|<=|>|<|==) ?\d+(\.\d+)?$")]
 Mode = Literal["offline", "server"]
 Prompt = Text | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=2)]
@@ -98,6 +99,11 @@ class Settings(Declared):
     )
     environment: dict[Text, str] | None = None
     timeouts: Timeouts | None = None
+    output_may_differ: bool | None = Field(
+        None,
+        description="from that of k = 0, and between answers; false. Kernels of other shapes add "
+        "up in another order, and so a large model's output differs even at temperature 0",
+    )
     checks: dict[Figure, Threshold] | None = Field(
         None, description="thresholds of figures, as acceptance-rate: '>= 0.75'; for k > 0"
     )
@@ -126,7 +132,7 @@ class Imports(Declared):
 class Smoke(Declared):
     needs: Needs = Needs()
     imports: Imports = Imports()
-    models: dict[Text, Model] = Field(min_length=1)
+    models: dict[ModelName, Model] = Field(min_length=1)
     prompts: dict[Text, Annotated[tuple[Prompt, ...], Field(min_length=1)]] = Field(min_length=1)
     defaults: Settings = Settings()
     cells: tuple[Cells, ...]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from vpatch.errors import VpatchError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
@@ -21,7 +23,14 @@ if TYPE_CHECKING:
 _TAIL = 30
 # What a child starts inherits it, also where it makes a session of its own, and its parent is gone.
 _MARK = "VPATCH_RUN"
+# setproctitle, which vLLM calls, writes its titles over the environment otherwise.
+_KEPT = {"SPT_NOENV": "1"}
 _KILL_SECONDS = 30.0
+_TRACKER_SECONDS = 5.0
+
+
+class ProcessError(VpatchError):
+    """A process that does not end."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +67,29 @@ class Child:
         return total
 
     def kill(self) -> int:
-        """End all of them at once; return how many there were besides the child itself."""
+        """End all of them at once; return how many there were besides the child itself.
+
+        Python's resource trackers go last, and by themselves: they remove the shared memory of
+        those that are killed.
+
+        Raises:
+            ProcessError: one of them cannot be killed.
+        """
         others: set[int] = set()
-        deadline = time.monotonic() + _KILL_SECONDS
+        begun = time.monotonic()
         while living := self.members():
+            age = time.monotonic() - begun
             for member in living:
-                with suppress(psutil.Error):
-                    member.kill()
+                if age > _TRACKER_SECONDS or not _is_tracker(member):
+                    with suppress(psutil.Error):
+                        member.kill()
             others |= {member.pid for member in living if member.pid != self.process.pid}
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"processes that cannot be killed: {sorted(others)}")
+            if age > _KILL_SECONDS:
+                stuck = ", ".join(str(member.pid) for member in living)
+                raise ProcessError(
+                    f"processes that cannot be killed: {stuck}",
+                    todo="see what they wait for; a driver may have to be reset",
+                )
             time.sleep(0.01)
         return len(others)
 
@@ -99,7 +121,7 @@ def started(
         subprocess.Popen(
             [str(word) for word in command],
             cwd=cwd,
-            env=inherited | {_MARK: mark},
+            env=inherited | {_MARK: mark} | _KEPT,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -110,10 +132,10 @@ def started(
         try:
             yield child
         finally:
+            child.kill()
             # In between fork and exec the mark is not there yet, and the group is.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            child.kill()
 
 
 def run(
@@ -130,6 +152,13 @@ def run(
             return Ended(child.process.wait(timeout), log)
         except subprocess.TimeoutExpired:
             return Ended(None, log)
+
+
+def _is_tracker(process: psutil.Process) -> bool:
+    try:
+        return any("multiprocessing.resource_tracker" in word for word in process.cmdline())
+    except psutil.Error:
+        return False
 
 
 def last_lines(log: Path, count: int) -> list[str]:

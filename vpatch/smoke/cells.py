@@ -26,6 +26,7 @@ _DEFAULTS: dict[str, Any] = {
     "flags": {},
     "environment": {},
     "timeouts": Timeouts(),
+    "output_may_differ": False,
     "checks": {},
 }
 
@@ -54,6 +55,7 @@ class Cell:
     flags: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
+    output_may_differ: bool = False
     suffix: str = ""
 
     @property

@@ -13,7 +13,7 @@ from vpatch.smoke.predict import Counters, counters_of, last_token, tokens_after
 from vpatch.smoke.repeats import Repeats, repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.measured import Measured, Output, Pass
@@ -36,17 +36,26 @@ _RATES = {"tokens-per-second", "speed-up"}
 
 @dataclass(frozen=True)
 class Check:
-    """`figure` is what was seen, in short; `reason` says why it fails, or was not run."""
+    """`figure` is what was seen, in short; `reason` says why it fails, or was not run.
+
+    What was `claimed` in the plan must pass: not to have judged it is no success.
+    """
 
     name: str
     verdict: Verdict
     figure: str = ""
     reason: str = ""
+    claimed: bool = False
 
 
-def verdict_of(checks: Iterable[Check]) -> Verdict:
-    """Return fail where any fails, and pass where any passes and none fails."""
+def verdict_of(checks: Sequence[Check]) -> Verdict:
+    """Return fail where any fails, and pass where any passes and none fails.
+
+    A claim that was not judged leaves the whole not run.
+    """
     verdicts = {check.verdict for check in checks}
+    if any(check.claimed and check.verdict == "not run" for check in checks):
+        return "fail" if "fail" in verdicts else "not run"
     return "fail" if "fail" in verdicts else "pass" if "pass" in verdicts else "not run"
 
 
@@ -68,7 +77,7 @@ class Against:
 
 def judge(cell: Cell, measured: Measured, against: Against) -> list[Check]:
     """Return every check of a cell, in the order in which they explain one another."""
-    found = [_runs(measured), _files(cell, measured, against.digests)]
+    found = [_runs(measured), _files(measured, against.digests)]
     if measured.load_seconds is None:
         return [*found, *_claims(cell, measured, against)]
     found += [_speculation(cell, measured), _tokens(cell, measured)]
@@ -103,10 +112,8 @@ def _runs(measured: Measured) -> Check:
     return Check("runs", "pass", figure)
 
 
-def _files(cell: Cell, measured: Measured, digests: Mapping[str, str]) -> Check:
+def _files(measured: Measured, digests: Mapping[str, str]) -> Check:
     name = "patched files"
-    if cell.mode == "server":
-        return Check(name, "pass", _files_in_words(digests), "as they were laid there")
     if not measured.digests and digests:
         return Check(name, "not run", reason="the process did not come to tell")
     wrong = [path for path, digest in digests.items() if measured.digests.get(path) != digest]
@@ -120,32 +127,45 @@ def _files_in_words(digests: Mapping[str, str]) -> str:
 
 
 def _speculation(cell: Cell, measured: Measured) -> Check:
-    name, drafts, told = "speculation", total(measured).drafts, measured.speculative
+    name, drafts = "speculation", total(measured).drafts
     if cell.k == 0:
-        wrong = bool(drafts or told)
-        return Check(name, "fail" if wrong else "pass", "off", "nobody asked for it" * wrong)
-    asked = f"{cell.method} with k={cell.k} was asked for"
-    if cell.mode == "offline" and told is None:
-        return Check(name, "fail", "off", f"{asked}, and the engine has switched it off")
-    if told is not None and told["k"] != cell.k:
-        return Check(name, "fail", f"k={told['k']}", f"{asked}, and the engine runs k={told['k']}")
-    if drafts == 0 and measured.fault is None:
-        return Check(name, "fail", "no drafts", f"{asked}, and nothing was drafted")
+        unasked = bool(drafts or measured.speculative)
+        return Check(name, "fail" if unasked else "pass", "off", "nobody asked for it" * unasked)
+    wrong = _wrong_speculation(cell, measured)
+    if wrong is not None:
+        asked = f"{cell.method} with k={cell.k} was asked for"
+        return Check(name, "fail", f"{drafts} drafts", f"{asked}, and {wrong}")
     if drafts == 0:
         return Check(name, "not run", reason="it did not come so far")
     return Check(name, "pass", f"{drafts} drafts")
 
 
+def _wrong_speculation(cell: Cell, measured: Measured) -> str | None:
+    """What is done instead of that which was asked for."""
+    found, told = total(measured), measured.speculative
+    if cell.mode == "offline" and told is None:
+        return "the engine has switched it off"
+    if told is not None and (told["method"], told["k"]) != (cell.method, cell.k):
+        return f"the engine runs {told['method']} with k={told['k']}"
+    if found.drafts == 0:
+        return None if measured.fault else "nothing was drafted"
+    each = found.draft_tokens / found.drafts
+    return None if each == cell.k else f"{each:.2f} tokens a step are drafted"
+
+
 def _tokens(cell: Cell, measured: Measured) -> Check:
     name = "tokens"
-    one = _main_pass(measured)
-    if one is None:
+    if not measured.passes:
         return Check(name, "not run", reason="it did not come so far")
-    counts = [output.count for output in one.outputs]
-    wanted = cell.max_tokens if cell.sampling.ignore_eos else 1
-    short = [n for n in counts if n < wanted]
-    reason = f"{len(short)} of {len(counts)} answers are shorter than {wanted}" if short else ""
-    return Check(name, "fail" if short else "pass", f"{sum(counts)} tokens", reason)
+    wanted = {"warm-up": 2, "long": cell.long_tokens}
+    short = []
+    for label, one in measured.passes.items():
+        least = wanted.get(label, cell.max_tokens) if cell.sampling.ignore_eos else 1
+        few = sum(output.count < least for output in one.outputs)
+        if few:
+            short.append(f"{label}: {few} of {len(one.outputs)} are shorter than {least}")
+    count = sum(output.count for one in measured.passes.values() for output in one.outputs)
+    return Check(name, "fail" if short else "pass", f"{count} tokens", "; ".join(short))
 
 
 def _same_output(cell: Cell, measured: Measured, base: Measured | None) -> Check:
@@ -158,11 +178,25 @@ def _same_output(cell: Cell, measured: Measured, base: Measured | None) -> Check
     if one is None or other is None:
         missing = "it made no output" if one is None else "k=0 made no output"
         return Check(name, "not run", reason=missing if base else "no k=0 was run")
-    for number, (ours, theirs) in enumerate(zip(one.outputs, other.outputs, strict=True)):
-        where = _first_difference(ours, theirs)
-        if where is not None:
-            return Check(name, "fail", reason=f"prompt {number} differs from {where} on")
-    return Check(name, "pass", f"{len(one.outputs)} outputs")
+    pairs = _pairs(one, other)
+    if base and "long" in measured.passes and "long" in base.passes:
+        pairs |= {"long": _pairs(measured.passes["long"], base.passes["long"])[0]}
+    found = {which: _first_difference(*pair) for which, pair in pairs.items()}
+    differing = {which: where for which, where in found.items() if where is not None}
+    figure = f"{len(pairs) - len(differing)} of {len(pairs)} the same"
+    reason = "; ".join(f"prompt {which} differs from {w} on" for which, w in differing.items())
+    fails = bool(differing) and not cell.output_may_differ
+    return Check(name, "fail" if fails else "pass", figure, reason)
+
+
+def _pairs(one: Pass, other: Pass) -> dict[int | str, tuple[Output, Output]]:
+    """Answers to the same prompt; a server may have been asked one more often."""
+    theirs = dict(zip(other.asked, other.outputs, strict=True))
+    return {
+        number: (output, theirs[number])
+        for number, output in zip(one.asked, one.outputs, strict=True)
+        if number in theirs
+    }
 
 
 def _first_difference(ours: Output, theirs: Output) -> str | None:
@@ -214,13 +248,12 @@ def _worst(measured: Measured) -> Repeats | None:
 
 def _repeats(cell: Cell, measured: Measured) -> Check:
     name = "no loop"
-    if cell.mode == "server":
-        return Check(name, "not run", reason="a server tells no tokens; see offline")
     found = _worst(measured)
     if found is None:
         return Check(name, "not run", reason=f"no output has {_TOO_SHORT} tokens")
     figure = f"{found.bigram:.4f} / {found.trigram:.4f} / {found.fourgram:.4f}, most {found.most}"
-    if found.fourgram > _LOOPING and "4gram-repeats" not in cell.checks:
+    declared = cell.k > 0 and "4gram-repeats" in cell.checks
+    if found.fourgram > _LOOPING and not declared:
         reason = f"4-gram {list(found.which)} is there {found.most} times"
         return Check(name, "fail", figure, reason)
     return Check(name, "pass", figure)
@@ -271,7 +304,8 @@ def _agreement(cell: Cell, measured: Measured) -> Check:
                 continue
             key = (label == "chat", number)
             if texts.setdefault(key, output.text) != output.text:
-                return Check(name, "fail", reason=f"{label}: prompt {number} got another text")
+                verdict: Verdict = "pass" if cell.output_may_differ else "fail"
+                return Check(name, verdict, reason=f"{label}: prompt {number} got another text")
     return Check(name, "pass" if texts else "not run", reason="" if texts else "there are none")
 
 
@@ -320,14 +354,14 @@ def _claims(cell: Cell, measured: Measured, against: Against) -> Iterator[Check]
         name, value = f"{figure} {threshold}", values.get(figure)
         sign, _, limit = re.split(r"(?<=[=<>])( ?)(?=\d)", threshold)
         if value is None:
-            yield Check(name, "not run", reason="there is no such figure")
+            yield Check(name, "not run", reason="there is no such figure", claimed=True)
         elif figure in _RATES and _rounds(figure, against) < _MEDIAN_OF:
             reason = f"a median takes {_MEDIAN_OF} rounds: give --rounds {_MEDIAN_OF}"
-            yield Check(name, "not run", f"{value:.3f}", reason)
+            yield Check(name, "not run", f"{value:.3f}", reason, claimed=True)
         else:
             held = _COMPARISONS[sign](value, float(limit))
             reason = "" if held else f"it is {value:.3f}"
-            yield Check(name, "pass" if held else "fail", f"{value:.3f}", reason)
+            yield Check(name, "pass" if held else "fail", f"{value:.3f}", reason, claimed=True)
 
 
 def _rounds(figure: str, against: Against) -> int:

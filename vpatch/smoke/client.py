@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -14,6 +16,8 @@ from vpatch.smoke.measured import Output, counters_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from prometheus_client.samples import Sample
 
     from vpatch.smoke.predict import Counters
 
@@ -27,12 +31,20 @@ class AnswerError(Exception):
     """The server answered, and not as the API says."""
 
 
+class TooLongError(Exception):
+    """The time of the cell ran out, while the server still answered."""
+
+
 @dataclass(frozen=True)
 class Client:
-    """A server on this machine; `patience` is how long it may be silent, in seconds."""
+    """A server on this machine; `patience` is how long it may be silent, in seconds.
+
+    `deadline` is when all must have been answered, by the clock of time.monotonic.
+    """
 
     url: str
     patience: float
+    deadline: float
 
     def is_healthy(self) -> bool:
         try:
@@ -41,23 +53,29 @@ class Client:
             return False
 
     def models(self) -> list[str]:
-        return [model["id"] for model in self._json(self._get("/v1/models"))["data"]]
+        with _understood("/v1/models"):
+            return [model["id"] for model in self._json(self._get("/v1/models"))["data"]]
 
     def complete(self, prompt: Any, settings: Mapping[str, Any], *, patience: float) -> Output:
         """Ask for a completion in one piece, which takes as long as all of it."""
-        body = {"model": MODEL, "prompt": prompt, **settings}
-        answer = self._json(self._post("/v1/completions", body, patience))
-        return Output(answer["choices"][0]["text"], None, answer["usage"]["completion_tokens"])
+        body = _completion(prompt, settings)
+        with _understood("/v1/completions"):
+            answer = self._json(self._post("/v1/completions", body, patience))
+            (choice,) = answer["choices"]
+            return _output(choice["text"], choice.get("token_ids"), answer["usage"])
 
     def stream(self, prompt: Any, settings: Mapping[str, Any]) -> Output:
         """Ask for a completion piece by piece: each must come in time."""
-        body = {"model": MODEL, "prompt": prompt, **settings}
+        body = _completion(prompt, settings)
         return self._streamed("/v1/completions", body, lambda choice: choice["text"])
 
     def chat(self, text: str, settings: Mapping[str, Any], *, patience: float) -> Output:
-        answer = self._json(self._post("/v1/chat/completions", _chat(text, settings), patience))
-        message = answer["choices"][0]["message"]
-        return Output(message["content"] or "", None, answer["usage"]["completion_tokens"])
+        path = "/v1/chat/completions"
+        with _understood(path):
+            answer = self._json(self._post(path, _chat(text, settings), patience))
+            (choice,) = answer["choices"]
+            said = choice["message"]["content"] or ""
+            return _output(said, choice.get("token_ids"), answer["usage"])
 
     def stream_chat(self, text: str, settings: Mapping[str, Any]) -> Output:
         body = _chat(text, settings)
@@ -69,29 +87,43 @@ class Client:
         """Return vLLM's own count of the tokens that it made, and its counters of drafts."""
         found: dict[str, Any] = {}
         generated, positions = 0.0, dict[int, float]()
-        for family in text_string_to_metric_families(self._get("/metrics").text):
-            for sample in family.samples:
-                if sample.name == _GENERATED:
-                    generated += sample.value
-                elif sample.name == f"{_BY_POSITION}_total":
-                    position = int(sample.labels["position"])
-                    positions[position] = positions.get(position, 0) + sample.value
-                elif sample.name == f"{family.name}_total":
-                    found[family.name] = found.get(family.name, 0) + sample.value
+        for sample in self._samples():
+            name = sample.name.removesuffix("_total")
+            if sample.name == _GENERATED:
+                generated += sample.value
+            elif name == _BY_POSITION and name != sample.name:
+                position = int(sample.labels["position"])
+                positions[position] = positions.get(position, 0) + sample.value
+            elif name != sample.name:
+                found[name] = found.get(name, 0) + sample.value
         found[_BY_POSITION] = [positions[position] for position in sorted(positions)]
         return int(generated), counters_from(found)
 
+    def _samples(self) -> list[Sample]:
+        with _understood("/metrics"):
+            response = self._get("/metrics")
+            self._refuse_error(response)
+            families = text_string_to_metric_families(response.text)
+            return [sample for family in families for sample in family.samples]
+
     def _streamed(self, path: str, body: dict[str, Any], text_of: Any) -> Output:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-        text, count = "", None
-        for piece in self._events(path, body):
-            for choice in piece["choices"]:
-                text += text_of(choice)
-            if piece.get("usage"):
-                count = piece["usage"]["completion_tokens"]
-        if count is None:
-            raise AnswerError(f"{path} streamed no usage, which was asked for")
-        return Output(text, None, count)
+        text, usage, pieces = "", None, 0
+        tokens: list[int] = []
+        with _understood(path):
+            for piece in self._events(path, body):
+                for choice in piece["choices"]:
+                    said = text_of(choice)
+                    pieces += bool(said)
+                    text += said
+                    tokens += choice.get("token_ids") or []
+                usage = piece.get("usage") or usage
+                if time.monotonic() > self.deadline:
+                    raise TooLongError(path)
+            if usage is None:
+                raise AnswerError(f"{path} streamed no usage, which was asked for")
+            found = _output(text, tokens or None, usage)
+        return replace(found, pieces=pieces)
 
     def _events(self, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         with self._post(path, body, self.patience, stream=True) as response:
@@ -109,13 +141,15 @@ class Client:
         raise AnswerError(f"{path} ended its stream without [DONE]")
 
     def _get(self, path: str) -> requests.Response:
-        return requests.get(self.url + path, timeout=(_CONNECT_SECONDS, self.patience))
+        with _session() as session:
+            return session.get(self.url + path, timeout=(_CONNECT_SECONDS, self.patience))
 
     def _post(
         self, path: str, body: dict[str, Any], patience: float, *, stream: bool = False
     ) -> requests.Response:
         timeout = (_CONNECT_SECONDS, patience)
-        return requests.post(self.url + path, json=body, timeout=timeout, stream=stream)
+        with _session() as session:
+            return session.post(self.url + path, json=body, timeout=timeout, stream=stream)
 
     def _json(self, response: requests.Response) -> Any:
         self._refuse_error(response)
@@ -140,5 +174,33 @@ def _lines(response: requests.Response) -> Iterator[bytes]:
         raise
 
 
+@contextmanager
+def _understood(path: str) -> Iterator[None]:
+    """Whatever is wrong with the shape of an answer is the server's fault."""
+    try:
+        yield
+    except requests.RequestException:
+        raise  # some of them are ValueErrors as well
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        name = type(error).__name__
+        raise AnswerError(f"{path} answered what is not understood: {name}: {error}") from error
+
+
+def _session() -> requests.Session:
+    """Without the proxies and passwords of the user's environment: it is this machine."""
+    session = requests.Session()
+    session.trust_env = False
+    return session
+
+
+def _output(text: str, tokens: list[int] | None, usage: Mapping[str, Any]) -> Output:
+    return Output(text, None if tokens is None else tuple(tokens), usage["completion_tokens"])
+
+
+def _completion(prompt: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": MODEL, "prompt": prompt, "return_token_ids": True, **settings}
+
+
 def _chat(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {"model": MODEL, "messages": [{"role": "user", "content": text}], **settings}
+    messages = [{"role": "user", "content": text}]
+    return {"model": MODEL, "messages": messages, "return_token_ids": True, **settings}

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from vpatch.errors import UsageError, VpatchError
+from vpatch.smoke.record import result_of
 from vpatch.smoke.report import report_of
+from vpatch.smoke.subject import digest_of_subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -141,10 +143,26 @@ def tampered(evidence: Evidence) -> list[str]:
     found = [name for name, digest in stated.items() if name in here and here[name] != digest]
     found += [f"{name} is gone" for name in stated if _is_file_name(name) and name not in here]
     found += [f"{name} is not among its files" for name in here if name not in stated]
-    # Made again of what is as it was, it is the same; of another record nothing can be made.
-    if not found and statement != _statement(evidence.folder, evidence.record):
-        found.append(STATEMENT)
-    return found
+    return found or _contradictions(evidence, statement)
+
+
+def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
+    """What of whole evidence no run can have written: all of it follows from the cells."""
+    record = evidence.record
+    try:
+        digest = digest_of_subject(record["subject"])
+        return [
+            name
+            for name, same in (
+                (f"{RECORD}: its digest", record["digest"] == digest),
+                (f"{RECORD}: its result", record["result"] == result_of(record)),
+                (REPORT, (evidence.folder / REPORT).read_text("utf-8") == report_of(record)),
+                (STATEMENT, statement == _statement(evidence.folder, record)),
+            )
+            if not same
+        ]
+    except (LookupError, TypeError, AttributeError) as error:
+        return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
 
 
 def _is_file_name(name: str) -> bool:

@@ -33,6 +33,8 @@ _CAUSES = (
 )
 # As a traceback ends: with the name of the class, at the beginning of the line.
 _ERROR = re.compile(r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt): \S.*")
+# What is merely said, as that less is taken "so as not to run out of memory", is no cause.
+_SAID = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d ")
 # torch writes it before each line of a traceback, where there is a process group.
 _RANK = re.compile(r"^\s*\[rank\d+\]:")
 _SCANNED = 2000
@@ -46,11 +48,13 @@ def fault(kind: str, what: str, log: Path) -> Fault:
 
 
 def _cause(lines: Iterable[str]) -> str | None:
+    lines = list(lines)
     messages = [split_prefix(without_colours(line))[1] for line in lines]
     texts = [_RANK.sub("", message).strip() for message in messages]
     raised = [text for text in texts if _ERROR.match(text)]
+    grave = [text for text, line in zip(texts, lines, strict=True) if not _SAID.search(line)]
     for name, pattern in _CAUSES:
-        if any(pattern.search(text) for text in texts):
+        if any(pattern.search(text) for text in grave):
             own = [text for text in raised if pattern.search(text)]
             # Why a worker died is what it raised itself: that it died is what the others raise.
             others = [text for text in raised if text not in own]

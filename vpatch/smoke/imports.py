@@ -31,7 +31,7 @@ def run_imports(
     if not imports.modules and not imports.operators:
         return []
     job, result = room / "job.json", room / "result.json"
-    job.write_text(imports.model_dump_json()[:-1] + f', "timeout": {_SECONDS}}}', encoding="utf-8")
+    job.write_text(imports.model_dump_json(), encoding="utf-8")
     command = [site.python, _SCRIPT, job, result]
     given = site.environment(environment, room)
     ended = run(command, cwd=room, log=log, timeout=_SECONDS, environment=given)

@@ -32,11 +32,15 @@ class Fault:
 
 @dataclass(frozen=True)
 class Output:
-    """What came of one request. A server tells the text and the number of tokens alone."""
+    """What came of one request. `tokens` is None where a server does not tell them.
+
+    `count` is how many the engine says that it made, and `pieces` those of a streamed text.
+    """
 
     text: str
     tokens: tuple[int, ...] | None
     count: int
+    pieces: int | None = None
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,9 @@ def prepare(name: str, model: Model, engine: Engine, room: Path) -> Checkpoint:
     """
     folder = locate(model)
     if folder is not None:
-        where = f"{model.checkpoint}{f'@{model.revision}' if model.revision else ''}"
+        where = str(model.checkpoint)
+        if not Path(where).expanduser().is_dir():
+            where += f"@{folder.name}"  # a snapshot's folder is called after its commit
         return Checkpoint(name, folder, where, _digest(folder))
     kind = str(model.synthetic)
     folder = room / name

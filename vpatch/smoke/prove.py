@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from vpatch.commits import overall_changes
 from vpatch.engine.process import run
 from vpatch.errors import VpatchError
+from vpatch.outcome import Change
 from vpatch.smoke.checks import Check
 from vpatch.smoke.evidence import ENVIRONMENT, LOGS, write_evidence
 from vpatch.smoke.imports import run_imports
 from vpatch.smoke.models import prepare
 from vpatch.smoke.record import Ran, record_of
 from vpatch.smoke.run import Place, run_phase
-from vpatch.smoke.site import lay_over
+from vpatch.smoke.site import lay_over, own_changes
 from vpatch.smoke.subject import subject_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from vpatch.declare.smoke import Model, Smoke
     from vpatch.engine.environment import Engine
-    from vpatch.outcome import Change, Plan
+    from vpatch.outcome import Plan
     from vpatch.patch import Patch
     from vpatch.progress import Progress
     from vpatch.smoke.cells import Cell
@@ -42,12 +43,14 @@ _ENVIRONMENT_SECONDS = 300.0
 class Order:
     """A smoke run to make. `plans` are those of the trees, vLLM's first; `port` is for servers.
 
+    `files` are each tree's own Python files, where it is no release, and none where it is one.
     `patches` are those whose symptoms are looked for in the logs.
     """
 
     name: str
     asked: Mapping[str, Any]
     plans: Sequence[Plan]
+    files: Sequence[Mapping[str, bytes]]
     smoke: Smoke
     models: Mapping[str, Model]
     cells: Sequence[Cell]
@@ -96,10 +99,11 @@ def _run(
     phases: Sequence[Phase],
     made: str,
 ) -> Ran:
-    changes = [overall_changes(plan) for plan in order.plans]
-    nothing: list[Mapping[str, Change]] = [{} for _ in changes]
+    packages = engine.package.parent
+    own = [own_changes(files, packages) for files in order.files]
+    patched = [_on_top(mine, plan) for mine, plan in zip(own, order.plans, strict=True)]
     sites = {
-        phase: lay_over(engine, changes if phase == "after" else nothing, _folder(work, phase))
+        phase: lay_over(engine, patched if phase == "after" else own, _folder(work, phase))
         for phase in phases
     }
     task = progress.start(f"Preparing {', '.join(order.models)}")
@@ -154,6 +158,14 @@ def _run(
         results=results,
         patches=order.patches,
     )
+
+
+def _on_top(own: Mapping[str, Change], plan: Plan) -> dict[str, Change]:
+    """Patches of a tree whose own files may differ from what is installed."""
+    found = dict(own)
+    for path, change in overall_changes(plan).items():
+        found[path] = Change(own[path].before, change.after) if path in own else change
+    return found
 
 
 def _folder(work: Path, name: str) -> Path:

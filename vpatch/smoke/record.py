@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch import __version__
 from vpatch.smoke.checks import speed_of, total
+from vpatch.smoke.site import inherited
 from vpatch.smoke.subject import digest_of_subject
 from vpatch.symptoms import find_symptoms
 
@@ -42,12 +43,11 @@ class Ran:
 
 
 def record_of(ran: Ran) -> dict[str, Any]:
-    return {
+    record = {
         "record-version": 1,
         "vpatch": __version__,
         "name": ran.name,
         "made": ran.made,
-        "result": "passed" if is_passed(ran) else "failed",
         "digest": digest_of_subject(ran.subject),
         "asked": dict(ran.asked),
         "subject": list(ran.subject),
@@ -60,15 +60,17 @@ def record_of(ran: Ran) -> dict[str, Any]:
         "plan": ran.plan.model_dump(mode="json", exclude_none=True),
         "imports": {phase: [asdict(c) for c in checks] for phase, checks in ran.imports.items()},
         "cells": [_cell(result) for result in ran.results],
+        "inherited": inherited(),
         "symptoms": _symptoms(ran),
     }
+    return record | {"result": result_of(record)}
 
 
-def is_passed(ran: Ran) -> bool:
-    """Whether nothing fails with the patches; what fails without them is what they are for."""
-    after = [result.verdict for result in ran.results if result.phase == "after"]
-    imports = [check.verdict for check in ran.imports.get("after", ())]
-    return bool(after) and "fail" not in {*after, *imports} and "not run" not in after
+def result_of(record: Mapping[str, Any]) -> str:
+    """Return passed where all passes with the patches; what fails without is what they are for."""
+    after = [cell["verdict"] for cell in record["cells"] if cell["phase"] == "after"]
+    imports = [check["verdict"] for check in record["imports"].get("after", ())]
+    return "passed" if after and {*after, *imports} == {"pass"} else "failed"
 
 
 def _cell(result: CellResult) -> dict[str, Any]:

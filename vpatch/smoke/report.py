@@ -113,15 +113,22 @@ def _in_words(check: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Cure:
-    """A symptom, the patch that is said to cure it, and the cells whose logs show it."""
+    """A symptom, the patch that is said to cure it, and the cells whose logs show it.
+
+    `failing` are those of the cells before that fail with the patches as well.
+    """
 
     symptom: str
     patch: str
     taken: bool
     before: tuple[str, ...]
     after: tuple[str, ...]
+    failing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if not self.after and self.failing:
+            cells = ", ".join(self.failing)
+            return f"seen before, and not after; but {cells} fails now for another reason"
         if not self.after:
             return f"seen before in {', '.join(self.before)}; gone with {self.patch}"
         which = "was taken" if self.taken else "was not taken"
@@ -134,10 +141,16 @@ def cures_of(record: Mapping[str, Any]) -> list[Cure]:
     for one in record["symptoms"]:
         key = one["symptom"], one["patch"], one["taken"]
         seen.setdefault(key, {"before": [], "after": []})[one["phase"]].append(one["cell"])
-    found = [
-        Cure(*key, *(tuple(dict.fromkeys(cells[phase])) for phase in ("before", "after")))
-        for key, cells in seen.items()
-    ]
+    passing = {
+        cell["cell"]
+        for cell in record["cells"]
+        if (cell["phase"], cell["verdict"]) == ("after", "pass")
+    }
+    found = []
+    for key, cells in seen.items():
+        before, after = (tuple(dict.fromkeys(cells[phase])) for phase in ("before", "after"))
+        failing = tuple(cell for cell in before if cell not in passing)
+        found.append(Cure(*key, before, after, failing))
     return [cure for cure in found if cure.taken or cure.after]
 
 

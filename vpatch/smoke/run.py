@@ -71,8 +71,8 @@ def run_phase(
     """
     planned = list(visits(cells))
     found: list[Visit] = []
-    for number, (round_, cell) in enumerate(planned, 1):
-        log = place.logs / f"{place.phase}-{_slug(cell.name)}-{round_ + 1}.log"
+    for number, (_, cell) in enumerate(planned, 1):
+        log = place.logs / f"{place.phase}-{number:02}-{_slug(cell.name)}.log"
         reason = _no_use(found, cell) if place.phase == "before" else ""
         if reason:
             found.append(Visit(cell, log, None, reason))
@@ -139,7 +139,7 @@ def _base(cell: Cell, visited: Sequence[Visit]) -> Measured | None:
 
 def _question(one: Cell, other: Cell) -> bool:
     def asked(cell: Cell) -> tuple[object, ...]:
-        return cell.model, cell.prompts, cell.max_tokens, cell.sampling
+        return cell.model, cell.prompts, cell.max_tokens, cell.sampling, cell.flags
 
     return asked(one) == asked(other)
 

@@ -9,12 +9,13 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
 
-from vpatch.engine.process import started
-from vpatch.smoke.client import MODEL, AnswerError, Client
+from vpatch.engine.process import run, started
+from vpatch.smoke.client import MODEL, AnswerError, Client, TooLongError
 from vpatch.smoke.faults import fault
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, Served
 from vpatch.smoke.memory import watched_memory
@@ -22,14 +23,17 @@ from vpatch.smoke.offline import outlived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from vpatch.engine.process import Child
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.site import Site
 
 _MODULE = "vllm.entrypoints.openai.api_server"
+_DIGESTS = Path(__file__).parents[1] / "engine" / "inside" / "digests.py"
 _HOST = "127.0.0.1"
+# What a server is asked, by the names of the checks.
+_ASKED = ("/health", "/v1/models", "streaming", "/v1/completions", "several at once", "chat")
+_SEVERAL = 3
 _POLL_SECONDS = 0.3
 # A worker's death ends the server a little later than the answers.
 _DEATH_SECONDS = 15.0
@@ -44,6 +48,7 @@ def run_server(
     if taken is None:
         log.touch()
         return Measured(fault=Fault("does not start", f"port {port} is in use on this machine"))
+    digests = _digests(site, cell, room)
     command: list[str | Path] = [site.python, "-m", _MODULE, *_arguments(cell, model, taken)]
     environment = site.environment(cell.environment, room)
     begun = time.monotonic()
@@ -51,13 +56,16 @@ def run_server(
         started(command, cwd=room, log=log, environment=environment) as child,
         watched_memory(child) as memory,
     ):
-        client = Client(f"http://{_HOST}:{taken}", cell.timeouts.token)
+        deadline = begun + cell.timeouts.cell
+        client = Client(f"http://{_HOST}:{taken}", cell.timeouts.token, deadline)
         found = _await_health(child, cell, client)
         if found is not None:
-            return Measured(fault=found, memory=memory.host, gpu_memory=memory.gpus)
+            return Measured(
+                fault=found, memory=memory.host, gpu_memory=memory.gpus, digests=digests
+            )
         load_seconds = time.monotonic() - begun
-        session = _Session(client, cell, begun + cell.timeouts.cell)
-        found = _guarded(child, session.ask_everything)
+        session = _Session(client, cell)
+        found = _guarded(child, cell, session.ask_everything)
         served, left = session.served(), 0
         if found is None:
             served, found = _stop(child, cell, served)
@@ -68,9 +76,24 @@ def run_server(
             memory=memory.host,
             gpu_memory=memory.gpus,
             left_behind=left,
+            digests=digests,
             fault=found,
             server=served,
         )
+
+
+def _digests(site: Site, cell: Cell, room: Path) -> dict[str, str | None]:
+    """What a process of the server's environment would import; none where it could not be asked."""
+    files, result = room / "files.json", room / "digests.json"
+    files.write_text(json.dumps(sorted(site.digests)), encoding="utf-8")
+    environment = site.environment(cell.environment, room)
+    command = [site.python, _DIGESTS, files, result]
+    log = room / "digests.log"
+    ended = run(command, cwd=room, log=log, timeout=cell.timeouts.start, environment=environment)
+    if ended.code != 0:
+        return {}
+    found: dict[str, str | None] = json.loads(result.read_text(encoding="utf-8"))
+    return found
 
 
 def _free(port: int | None) -> int | None:
@@ -90,12 +113,15 @@ def _arguments(cell: Cell, model: Path | str, port: int) -> list[str]:
     words += ["--tensor-parallel-size", str(cell.tensor_parallel)]
     if cell.speculative:
         words += ["--speculative-config", json.dumps(cell.speculative)]
-    for name, value in cell.flags.items():
+    # As LLM.generate does: the checkpoint's own penalties would make other texts.
+    flags = {"generation-config": "vllm", **cell.flags}
+    for name, value in flags.items():
         if isinstance(value, bool):
             words.append(f"--{name}" if value else f"--no-{name}")
+        elif isinstance(value, (list, tuple)):
+            words += [f"--{name}", *map(str, value)]
         else:
-            said = json.dumps(value) if isinstance(value, (dict, list, tuple)) else str(value)
-            words += [f"--{name}", said]
+            words += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
     return words
 
 
@@ -116,10 +142,13 @@ def _await_health(child: Child, cell: Cell, client: Client) -> Fault | None:
     return fault("does not start", f"not healthy after {limit:g} s", child.log)
 
 
-def _guarded(child: Child, ask: Callable[[], None]) -> Fault | None:
+def _guarded(child: Child, cell: Cell, ask: Callable[[], None]) -> Fault | None:
     """Ask, and say what became of the server where it does not answer any more."""
     try:
         ask()
+    except TooLongError:
+        what = f"not done after {cell.timeouts.cell:g} s"
+        return fault("takes too long", what, child.log)
     except requests.Timeout as error:
         return fault("hangs", f"no token in time: {error}", child.log)
     except (requests.RequestException, AnswerError) as error:
@@ -134,10 +163,9 @@ def _guarded(child: Child, ask: Callable[[], None]) -> Fault | None:
 class _Session:
     """One conversation with a server, and what came of it so far."""
 
-    def __init__(self, client: Client, cell: Cell, deadline: float) -> None:
+    def __init__(self, client: Client, cell: Cell) -> None:
         self.client = client
         self.cell = cell
-        self.deadline = deadline
         self.patience = client.patience
         self.settings = {"max_tokens": cell.max_tokens, **cell.sampling_arguments}
         self.passes: dict[str, Pass] = {}
@@ -147,7 +175,8 @@ class _Session:
 
     def served(self) -> Served:
         answered = sum(o.count for one in self.passes.values() for o in one.outputs)
-        return Served(self.problems, self.not_run, self.generated, answered)
+        left = {name: "it did not come so far" for name in _ASKED if name not in self.problems}
+        return Served(self.problems, left | self.not_run, self.generated, answered)
 
     def ask_everything(self) -> None:
         self.problems["/health"] = ()
@@ -160,10 +189,13 @@ class _Session:
         self._pass("warm-up", [0], lambda: [client.stream(first, two)])
         begun = time.monotonic()
         self._pass("streaming", [0], lambda: [client.stream(first, self.settings)])
+        self._look_at_pieces()
         # The same in one piece may take some longer, and not for ever.
         self.patience += 10 * (time.monotonic() - begun)
         self._pass("/v1/completions", [0, 0], lambda: [self._whole(first), self._whole(first)])
-        self._pass("several at once", range(len(self.cell.prompts)), self._at_once)
+        several = max(_SEVERAL, len(self.cell.prompts))
+        asked = [number % len(self.cell.prompts) for number in range(several)]
+        self._pass("several at once", asked, lambda: self._at_once(asked))
         if isinstance(first, str):
             self._ask_chat(first)
         else:
@@ -172,8 +204,14 @@ class _Session:
     def _whole(self, prompt: Any) -> Output:
         return self.client.complete(prompt, self.settings, patience=self._left())
 
-    def _at_once(self) -> list[Output]:
-        prompts = self.cell.prompts
+    def _look_at_pieces(self) -> None:
+        (output,) = self.passes["streaming"].outputs
+        # A step makes k + 1 tokens at most, and a piece has those of one step, or of few.
+        if output.pieces == 1 and output.count > 2 * (self.cell.k + 1):
+            self.problems["streaming"] = (f"all {output.count} tokens came in one piece",)
+
+    def _at_once(self, asked: Sequence[int]) -> list[Output]:
+        prompts = [self.cell.prompts[number] for number in asked]
         pool = ThreadPoolExecutor(len(prompts))
         try:
             return list(pool.map(lambda prompt: self.client.stream(prompt, self.settings), prompts))
@@ -216,9 +254,9 @@ class _Session:
         self.problems[name] = ()
 
     def _left(self) -> float:
-        left = self.deadline - time.monotonic()
+        left = self.client.deadline - time.monotonic()
         if left <= 0:
-            raise requests.Timeout(f"not done after {self.cell.timeouts.cell:g} s")
+            raise TooLongError
         return min(self.patience, left)
 
 

@@ -8,16 +8,31 @@ from typing import TYPE_CHECKING
 
 from vpatch.commits import digest_of
 from vpatch.engine.overlay import OverlayError, make_overlay
+from vpatch.outcome import Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from vpatch.engine.environment import Engine
-    from vpatch.outcome import Change
 
+_GENERATED = "/_version.py"
 # Of the caller's own, what would change what is measured.
 _CALLERS = ("VLLM_", "PYTHONPATH", "PYTHONSTARTUP")
+
+
+# Of the caller's own, what may change it all the same, and is therefore written down.
+_RECORDED = ("CUDA_", "NCCL_", "NVIDIA_", "OMP_", "MKL_", "TORCH", "PYTORCH_", "HF_HUB_", "TRITON_")
+_RECORDED_NAMES = {"LD_PRELOAD", "LD_LIBRARY_PATH", "HF_HOME"}
+
+
+def inherited() -> dict[str, str]:
+    """Return those variables of the caller that reach an engine and may change what it does."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_RECORDED) or name in _RECORDED_NAMES
+    }
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,20 @@ class Site:
                     where=path,
                     todo="find out what writes there, and run it again",
                 )
+
+
+def own_changes(files: Mapping[str, bytes], packages: Path) -> dict[str, Change]:
+    """Return what of a tree's own Python files differs from those that are installed.
+
+    A release is what is installed, but for the file that a build writes its version to.
+    """
+    found = {}
+    for path, content in files.items():
+        installed = packages / path
+        before = installed.read_bytes() if installed.is_file() else None
+        if before != content and not path.endswith(_GENERATED):
+            found[path] = Change(before, content)
+    return found
 
 
 def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], room: Path) -> Site:

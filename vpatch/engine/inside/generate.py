@@ -15,13 +15,13 @@ Whoever watches knows by each line that it goes on, and by a missing one that it
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import json
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from digests import digests_of
 
 # A line for each token would be more writing than generating.
 _BEAT_SECONDS = 0.5
@@ -35,19 +35,8 @@ def main() -> None:
             file.write(json.dumps({"event": event, **facts}) + "\n")
             file.flush()
 
-        tell("files", digests={path: _digest(path) for path in job["files"]})
+        tell("files", digests=digests_of(job["files"]))
         _generate(job, tell)
-
-
-def _digest(path: str) -> str | None:
-    """Return the digest of a file of a package, as an import of it would find it."""
-    package, _, inside = path.partition("/")
-    spec = importlib.util.find_spec(package)
-    places = spec.submodule_search_locations if spec else None
-    file = Path(places[0], inside) if places else None
-    if file is None or not file.is_file():
-        return None
-    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def _generate(job: dict[str, Any], tell: Any) -> None:

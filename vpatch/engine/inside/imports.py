@@ -13,7 +13,6 @@ import json
 import multiprocessing
 import sys
 from pathlib import Path
-from typing import Any
 
 
 def missing(job: dict[str, list[str]]) -> dict[str, str]:
@@ -34,20 +33,24 @@ def missing(job: dict[str, list[str]]) -> dict[str, str]:
     return found
 
 
-def _answer(job: dict[str, list[str]], answers: Any) -> None:
-    answers.put(missing(job))
+def _answer(job: dict[str, list[str]], file: Path) -> None:
+    file.write_text(json.dumps(missing(job)), encoding="utf-8")
 
 
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     result = {"main": missing(job)}
     context = multiprocessing.get_context("spawn")
-    answers = context.Queue()
-    process = context.Process(target=_answer, args=(job, answers))
+    file = Path(sys.argv[2])
+    process = context.Process(target=_answer, args=(job, file))
     process.start()
-    result["spawned"] = answers.get(timeout=job["timeout"])
     process.join()
-    Path(sys.argv[2]).write_text(json.dumps(result), encoding="utf-8")
+    if file.exists():
+        result["spawned"] = json.loads(file.read_text(encoding="utf-8"))
+    else:
+        died = f"the spawned process ended with {process.exitcode}"
+        result["spawned"] = dict.fromkeys([*job["modules"], *job["operators"]], died)
+    file.write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

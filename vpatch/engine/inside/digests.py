@@ -1,0 +1,34 @@
+"""Digests of files of packages, as an import in this process would find them.
+
+    PYTHON digests.py FILES RESULT
+
+It runs inside an engine's Python, where vpatch is not. FILES is a JSON list of paths, such as
+vllm/config/speculative.py; RESULT gets a mapping of them to sha256:HEX, or null.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+
+def digests_of(paths: list[str]) -> dict[str, str | None]:
+    return {path: _digest(path) for path in paths}
+
+
+def _digest(path: str) -> str | None:
+    package, _, inside = path.partition("/")
+    spec = importlib.util.find_spec(package)
+    places = spec.submodule_search_locations if spec else None
+    file = Path(places[0], inside) if places else None
+    if file is None or not file.is_file():
+        return None
+    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+if __name__ == "__main__":
+    found = digests_of(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    Path(sys.argv[2]).write_text(json.dumps(found), encoding="utf-8")
