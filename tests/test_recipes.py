@@ -1,0 +1,56 @@
+"""The recipes that come along: each is whole, and says nothing that vLLM would not take."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from vpatch.cli.session import Session
+from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.yamlfile import read_yaml
+from vpatch.smoke.cells import cells_of
+from vpatch.source.spec import parse_vllm
+
+ROOT = Path(__file__).parents[1]
+RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
+
+
+def declared(path):
+    return read_yaml(path, RecipeDeclaration)[0]
+
+
+@pytest.fixture(scope="module")
+def engine_arguments():
+    """The fields of EngineArgs: what vLLM's command line and its class LLM take."""
+    with Session().tree(parse_vllm("0.23.0")) as tree:
+        module = ast.parse(tree.read("vllm/engine/arg_utils.py"))
+    (found,) = (n for n in module.body if isinstance(n, ast.ClassDef) and n.name == "EngineArgs")
+    return {n.target.id for n in found.body if isinstance(n, ast.AnnAssign)}
+
+
+def test_there_is_one_for_each_run():
+    assert [path.stem for path in RECIPES] == [
+        "deepseek-v4-flash-mtp",
+        "deepseek-v4-tiny",
+        "qwen3.5-mtp-metax",
+        "vllm-0.23",
+    ]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_is_whole(path, engine_arguments):
+    recipe = declared(path)
+    assert recipe.why
+    for patch in recipe.patches:
+        assert (ROOT / "patches" / patch / "patch.yaml").is_file()
+    cells = cells_of(recipe.smoke)
+    assert {cell.mode for cell in cells} == {"offline", "server"}
+    assert {cell.model for cell in cells} == set(recipe.smoke.models)
+    for cell in cells:
+        assert {flag.replace("-", "_") for flag in cell.flags} <= engine_arguments
+        # What a threshold needs three rounds for is run three times.
+        assert cell.rounds >= 3 or not {"speed-up", "tokens-per-second"} & set(cell.checks)
+    for row in {cell.row for cell in cells if "speed-up" in cell.checks}:
+        assert 0 in {cell.k for cell in cells if cell.row == row}
