@@ -35,7 +35,7 @@ def phase(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
 
     def run(cells, answer=None, phase="after", port=None, acceptance="all"):
-        seen = SimpleNamespace(events=[], told=[], rooms=[], logs=[], ports=[])
+        seen = SimpleNamespace(events=[], told=[], rooms=[], logs=[], ports=[], judged=[])
         site = Site("python", (overlay,), digests)
         models = dict.fromkeys(
             (cell.model for cell in cells), Checkpoint("m", tmp_path / "model", "", "", acceptance)
@@ -58,12 +58,19 @@ def phase(tmp_path, monkeypatch):
                 lambda *args, mode=mode, **keys: started(mode, *args, **keys),
             )
 
-        def tell(number, count, cell):
+        def begin(number, count, cell):
             seen.told.append((number, count, cell.k))
             return lambda: seen.told.append(number)
 
         place = Place(phase, site, models, tmp_path / "logs", tmp_path / "room", port)
-        seen.results = run_phase(place, cells, tell)
+
+        def tell(result):
+            seen.judged.append((len(seen.events), result))
+
+        seen.results = run_phase(place, cells, begin, tell)
+        told = [result for _, result in seen.judged]
+        assert len(told) == len(cells)
+        assert all(result in told for result in seen.results)
         assert list((tmp_path / "room").iterdir()) == []
         return seen
 
@@ -91,6 +98,23 @@ def test_rounds_alternate_and_each_has_its_log_and_its_room(phase):
         ("after", 0, 2, "pass"),
         ("after", 2, 2, "pass"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        # After how many runs each k is judged.
+        ([(0, 1), (2, 1)], [(1, 0), (2, 2)]),
+        # k = 0 is the last of the second round, and all are compared with it.
+        ([(0, 2), (2, 2)], [(4, 0), (4, 2)]),
+        ([(0, 3), (2, 3)], [(5, 0), (6, 2)]),
+        # What it is compared with comes later.
+        ([(2, 1), (0, 1)], [(2, 2), (2, 0)]),
+    ],
+)
+def test_a_cell_is_judged_as_soon_as_nothing_changes_it(phase, cells, expected):
+    seen = phase([cell_of(k, rounds=rounds) for k, rounds in cells])
+    assert [(runs, result.cell.k) for runs, result in seen.judged] == expected
 
 
 def test_the_port_is_for_servers(phase):

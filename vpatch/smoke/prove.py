@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.machine import Machine
-    from vpatch.smoke.run import Phase
+    from vpatch.smoke.run import CellResult, Phase
 
 # Is told of the phase, what was looked at, and the checks of it.
 Tell = Callable[[str, str, Sequence[Check]], None]
@@ -115,7 +115,8 @@ def _run(
         if name in used
     }
     task.done()
-    imports, results = {}, []
+    imports: dict[Phase, Sequence[Check]] = {}
+    results: list[CellResult] = []
     for phase in phases:
         place = Place(phase, sites[phase], checkpoints, room / LOGS, work, order.port)
         imports[phase] = run_imports(
@@ -131,9 +132,10 @@ def _run(
         def begin(number: int, count: int, cell: Cell, phase: Phase = phase) -> Callable[[], None]:
             return progress.start(f"{phase}, {number} of {count}: {cell.name}").done
 
-        for result in run_phase(place, order.cells, begin):
-            results.append(result)
+        def found(result: CellResult, phase: Phase = phase) -> None:
             tell(phase, result.cell.name, result.checks)
+
+        results += run_phase(place, order.cells, begin, found)
     task = progress.start("Collecting the environment")
     ended = run(
         [engine.python, "-m", "vllm.collect_env"],

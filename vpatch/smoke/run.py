@@ -63,24 +63,40 @@ class Place:
 
 
 def run_phase(
-    place: Place, cells: Sequence[Cell], tell: Callable[[int, int, Cell], Callable[[], None]]
+    place: Place,
+    cells: Sequence[Cell],
+    begin: Callable[[int, int, Cell], Callable[[], None]],
+    tell: Callable[[CellResult], None],
 ) -> list[CellResult]:
-    """Run all cells; `tell` is called before each with its number, and what it returns after.
+    """Run all cells. `tell` gets each result as soon as nothing can change it any more.
 
-    On the pristine tree, more speculative tokens are not tried where fewer did not even start.
+    `begin` is called before each run of a cell with its number, and what it returns after. On the
+    pristine tree, more speculative tokens are not tried where fewer did not even start.
     """
     planned = list(visits(cells))
     found: list[Visit] = []
+    results: dict[int, CellResult] = {}
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / f"{place.phase}-{number:02}-{_slug(cell.name)}.log"
         reason = _no_use(found, cell) if place.phase == "before" else ""
         if reason:
             found.append(Visit(cell, log, None, reason))
-            continue
-        ended = tell(number, len(planned), cell)
-        found.append(Visit(cell, log, _run(place, cell, log)))
-        ended()
-    return [_judged(place, cell, found) for cell in cells]
+        else:
+            ended = begin(number, len(planned), cell)
+            found.append(Visit(cell, log, _run(place, cell, log)))
+            ended()
+        later = [following for _, following in planned[number:]]
+        seen = [visit.cell for visit in found]
+        for index, visited in enumerate(cells):
+            if index not in results and visited in seen and _is_settled(visited, later):
+                results[index] = _judged(place, visited, found)
+                tell(results[index])
+    return [results[index] for index in range(len(cells))]
+
+
+def _is_settled(cell: Cell, later: Sequence[Cell]) -> bool:
+    """Whether neither the cell nor what it is compared with is run again."""
+    return not any(c == cell or (c.k == 0 and _question(c, cell)) for c in later)
 
 
 def _no_use(visited: Sequence[Visit], cell: Cell) -> str:
