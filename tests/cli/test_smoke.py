@@ -173,15 +173,33 @@ def test_a_tree_of_ones_own_is_what_runs(smoked):
     """
     files = {path: text.encode() for path, text in FAKE.items()}
     init = files["vllm/__init__.py"] + b"print('mine')\n"
-    tree = write_tree(smoked.folder / "mine", FILES | files | {"vllm/__init__.py": init})
+    mine = {
+        "vllm/__init__.py": init,
+        LAYER: b"MINE = True\n" + files[LAYER],
+        # A build writes another, and it is not laid over.
+        "vllm/_version.py": b"__version__ = version = '0.50.0.dev1'\n",
+    }
+    tree = write_tree(smoked.folder / "mine", FILES | files | mine)
     args = ("--plan", "vllm-0.50", "--patch", "strength", "--engine", sys.executable)
     run = smoked.run("smoke", "--vllm", "./mine", *args, "--name", "one", "--before", "--json")
     for cell in run.json["cells"]:
         (check,) = (check for check in cell["checks"] if check["name"] == "patched files")
-        assert check["figure"] == ("3 files" if cell["phase"] == "before" else "4 files")
+        assert (check["verdict"], check["figure"]) == ("pass", "4 files")
     logs = smoked.folder / "evidence" / "one" / "logs"
     assert len([log for log in logs.iterdir() if "mine" in log.read_text()]) == 10
-    assert tree.joinpath("vllm/layer.py").read_text() == FAKE[LAYER]
+    assert tree.joinpath(LAYER).read_bytes() == mine[LAYER]
+    record = json.loads((logs.parent / "results.json").read_text())
+    (file,) = record["subject"][0]["files"]
+    after = mine[LAYER].replace(b"STRENGTH = 1", b"STRENGTH = 2")
+    assert file["after"] == f"sha256:{hashlib.sha256(after).hexdigest()}"
+
+
+def test_a_module_that_ends_a_spawned_process(smoked):
+    text = smoked.recipe.read_text()
+    smoked.recipe.write_text(text.replace("[json, vllm.layer]", "[vllm.dies]"))
+    run = smoke(smoked, code=1)
+    assert "after   pass     modules, main process         1 of 1\n" in run.out
+    assert "vllm.dies: the spawned process ended with -6\n" in run.out
 
 
 def test_what_is_claimed_and_was_not_judged_is_no_success(smoked):

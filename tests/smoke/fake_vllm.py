@@ -236,6 +236,8 @@ FAKE = {
     "vllm/entrypoints/openai/__init__.py": "",
     "vllm/entrypoints/openai/api_server.py": _SERVER,
     "vllm/layer.py": "STRENGTH = 1\n",
+    "vllm/dies.py": "import multiprocessing, os\n"
+    "if multiprocessing.parent_process():\n    os.abort()\n",
 }
 
 
