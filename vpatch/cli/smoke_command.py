@@ -57,7 +57,11 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 @click.option("--plan", metavar="RECIPE", help="Take the smoke plan of another recipe.")
 @click.option("--model", metavar="PATH|ID", help="Run this checkpoint in every cell.")
 @click.option("--before", is_flag=True, help="Run the pristine tree first, and compare.")
-@click.option("--rounds", type=click.IntRange(1), help="How often; speeds are judged from 3 on.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    help="How often to run each cell; speeds are judged from 3 on.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the servers  [default: a free one]")
 @click.option("--name", help="Of the evidence  [default: RECIPE-ENGINE-TIME]")
 @click.option(
