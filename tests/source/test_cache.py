@@ -294,3 +294,22 @@ def test_a_second_opener_waits_for_the_first(index, opening, notes):
     assert len(notes.downloads) == 1
     for tree in trees:
         tree.close()
+
+
+def test_nobody_waits_until_the_first_has_used_what_it_made(opening, monkeypatch):
+    """The first comes between the second's looks at the cache and its turn to make the entry."""
+    first, load, looks = opening(), Cache._load, []
+
+    def late(cache, name, progress):
+        looks.append(name)
+        return None if len(looks) <= 2 else load(cache, name, progress)
+
+    monkeypatch.setattr(Cache, "_load", late)
+    second = threading.Thread(target=lambda: opening().close(), daemon=True)
+    second.start()
+    second.join(timeout=10)
+    waits = second.is_alive()
+    first.close()
+    second.join()
+    assert not waits
+    assert len(looks) == 3

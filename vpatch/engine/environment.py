@@ -28,7 +28,7 @@ from packaging.version import Version
 from vpatch.engine.process import run
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.cache import CacheError, disk_size
-from vpatch.source.locks import try_lock, wait_for_lock
+from vpatch.source.locks import try_lock, wait_for_lock, wait_to_make
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,9 +102,11 @@ def managed_engine(
                 where=str(folder),
                 todo=f"make it once: vpatch engine --engine {kind} --vllm {version}",
             )
-        with wait_for_lock(lock_file, exclusive=True, on_wait=tell):
-            if not (folder / _COMPLETE).exists():
-                _make(kind, version, folder, progress)
+        lock = wait_to_make(lock_file, on_wait=tell, made=(folder / _COMPLETE).exists)
+        if lock is not None:
+            with lock:
+                if not (folder / _COMPLETE).exists():
+                    _make(kind, version, folder, progress)
 
 
 def existing_engine(typed: str) -> Engine:

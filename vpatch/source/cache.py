@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,7 +23,7 @@ import platformdirs
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source import entry
 from vpatch.source.entry import CachedTree, DamagedEntry
-from vpatch.source.locks import Lock, try_lock, wait_for_lock
+from vpatch.source.locks import Lock, try_lock, wait_for_lock, wait_to_make
 from vpatch.source.manifest import FileRecord
 
 if TYPE_CHECKING:
@@ -65,18 +65,21 @@ class Cache:
         name = _entry_name(pin)
         try:
             for _ in range(_ATTEMPTS):
+                damaged = False
                 try:
                     tree = self._load(name, progress)
                 except DamagedEntry as damage:
                     if populate is None:
                         raise
                     progress.note(f"{damage.what}; it is fetched anew")
-                    tree = None
+                    tree, damaged = None, True
                 if tree is not None:
                     return tree
                 if populate is None:
                     break
-                self._populate(name, pin, populate, progress)
+                with self._alone(name, progress, damaged=damaged) as lock:
+                    if lock is not None:
+                        self._populate(name, pin, populate, lock)
         except OSError as error:
             raise CacheError(
                 f"the cache cannot be used: {error}",
@@ -138,7 +141,9 @@ class Cache:
 
     def _load(self, name: str, progress: Progress) -> CachedTree | None:
         folder = self._trees / name
-        lock = self._wait(name, progress, exclusive=False)
+        lock = wait_for_lock(
+            self._lock_file(name), exclusive=False, on_wait=lambda: _tell_of_wait(name, progress)
+        )
         try:
             tree = entry.load(folder, lock) if folder.exists() else None
         except BaseException:
@@ -148,32 +153,38 @@ class Cache:
             lock.release()
         return tree
 
-    def _populate(self, name: str, pin: Pin, populate: Populate, progress: Progress) -> None:
+    def _populate(self, name: str, pin: Pin, populate: Populate, lock: Lock) -> None:
         folder, staging = self._trees / name, self._staging / name
-        with self._wait(name, progress, exclusive=True) as lock:
-            # A process that was killed here may have left something, whatever it was doing.
+        # A process that was killed here may have left something, whatever it was doing.
+        _remove_tree(staging)
+        if folder.exists():
+            # Another process may have been faster.
+            with suppress(DamagedEntry):
+                entry.load(folder, lock)
+                return
+            folder.rename(staging)
             _remove_tree(staging)
-            if folder.exists():
-                # Another process may have been faster.
-                with suppress(DamagedEntry):
-                    entry.load(folder, lock)
-                    return
-                folder.rename(staging)
-                _remove_tree(staging)
-            try:
-                (staging / entry.FILES).mkdir(parents=True)
-                entry.seal(staging, pin, populate(staging))
-                self._trees.mkdir(exist_ok=True)
-                staging.rename(folder)
-            finally:
-                _remove_tree(staging)
+        try:
+            (staging / entry.FILES).mkdir(parents=True)
+            entry.seal(staging, pin, populate(staging))
+            self._trees.mkdir(exist_ok=True)
+            staging.rename(folder)
+        finally:
+            _remove_tree(staging)
 
-    def _wait(self, name: str, progress: Progress, *, exclusive: bool) -> Lock:
-        return wait_for_lock(
+    @contextmanager
+    def _alone(self, name: str, progress: Progress, *, damaged: bool) -> Iterator[Lock | None]:
+        """Have an entry alone; None where another made it meanwhile, unless it is damaged."""
+        lock = wait_to_make(
             self._lock_file(name),
-            exclusive=exclusive,
-            on_wait=lambda: progress.note(f"waiting for another vpatch process that has {name}"),
+            on_wait=lambda: _tell_of_wait(name, progress),
+            made=lambda: not damaged and (self._trees / name).exists(),
         )
+        try:
+            yield lock
+        finally:
+            if lock is not None:
+                lock.release()
 
     def _remove(self, name: str, progress: Progress) -> int:
         lock = try_lock(self._lock_file(name), exclusive=True)
@@ -188,6 +199,10 @@ class Cache:
                 (self._trees / name).rename(self._staging / name)
                 freed += _remove_tree(self._staging / name)
         return freed
+
+
+def _tell_of_wait(name: str, progress: Progress) -> None:
+    progress.note(f"waiting for another vpatch process that has {name}")
 
 
 def _entry_name(pin: Pin) -> str:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
+
+
+_POLL_SECONDS = 0.05
 
 
 class Lock:
@@ -52,6 +56,26 @@ def wait_for_lock(path: Path, *, exclusive: bool, on_wait: Callable[[], None]) -
         lock = _lock(path, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
     assert lock is not None  # noqa: S101 - a blocking flock returns with the lock or raises
     return lock
+
+
+def wait_to_make(
+    path: Path, *, on_wait: Callable[[], None], made: Callable[[], bool]
+) -> Lock | None:
+    """Take the lock alone, to make something; None where another holder made it meanwhile.
+
+    Who made it may go on to use it for hours, and nobody need wait for that.
+    """
+    told = False
+    while True:
+        lock = try_lock(path, exclusive=True)
+        if lock is not None:
+            return lock
+        if made():
+            return None
+        if not told:
+            on_wait()
+            told = True
+        time.sleep(_POLL_SECONDS)
 
 
 def _lock(path: Path, operation: int) -> Lock | None:
