@@ -46,7 +46,7 @@ def lock_of(
                 digest=decision.patch.digest,
                 variant=decision.variant,
                 commit=commit,
-                files=_files(decision.changes),
+                files=locked_files(decision.changes),
             )
             for decision, commit in zip(plan.taken, commits, strict=True)
         ),
@@ -55,7 +55,7 @@ def lock_of(
             for d in plan.decisions
             if d not in plan.taken
         ),
-        files=_files(overall_changes(plan)),
+        files=locked_files(overall_changes(plan)),
         carried=tuple(sorted(carried)),
     )
 
@@ -70,7 +70,7 @@ def overall_changes(plan: Plan) -> dict[str, Change]:
     return changes
 
 
-def _files(changes: Mapping[str, Change]) -> tuple[LockedFile, ...]:
+def locked_files(changes: Mapping[str, Change]) -> tuple[LockedFile, ...]:
     return tuple(
         LockedFile(
             path=path,
@@ -83,6 +83,12 @@ def _files(changes: Mapping[str, Change]) -> tuple[LockedFile, ...]:
 
 def digest_of(text: bytes) -> str:
     return f"sha256:{hashlib.sha256(text).hexdigest()}"
+
+
+def short_digest(digest: str) -> str:
+    """Return the kind of a digest and its first 16 digits, for people."""
+    kind, _, digits = digest.partition(":")
+    return f"{kind}:{digits[:16]}" if digits else digest
 
 
 def _message(decision: Decision) -> str:

@@ -52,3 +52,8 @@ class ManyErrors(VpatchError):
         super().__init__("\n".join(str(error) for error in errors))
         self.errors = tuple(errors)
         self.exit_code = max(error.exit_code for error in errors)
+
+
+def together(errors: Sequence[VpatchError]) -> VpatchError:
+    """Return what to raise for one error or more: it itself, or all of them."""
+    return errors[0] if len(errors) == 1 else ManyErrors(errors)

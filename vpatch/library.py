@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.declare.settings import read_settings
-from vpatch.errors import ManyErrors, UsageError, VpatchError
+from vpatch.errors import ManyErrors, UsageError, VpatchError, together
 from vpatch.patch import DECLARATION, Patch, load_patch
 
 if TYPE_CHECKING:
@@ -49,8 +49,12 @@ class Library:
             except ManyErrors as error:
                 errors.extend(error.errors)
         if errors:
-            raise errors[0] if len(errors) == 1 else ManyErrors(errors)
+            raise together(errors)
         return found
+
+    def load_all(self) -> list[Patch]:
+        """Load every patch, in the order of the ids."""
+        return self.load(sorted(self.patches))
 
     def recipe(self, name: str) -> Path:
         """Find a recipe by its name, or by its path.

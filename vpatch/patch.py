@@ -12,7 +12,7 @@ from vpatch.codemods.bind import BoundEdit, beside, bind, inside_tree
 from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml
-from vpatch.errors import ManyErrors, UsageError, VpatchError
+from vpatch.errors import UsageError, VpatchError, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +74,7 @@ def load_patch(folder: Path) -> Patch:
             action = partial(_folder_beside, folder, place)
             _checked(positions, ("proof", index, "trees", tree), errors, action)
     if errors:
-        raise errors[0] if len(errors) == 1 else ManyErrors(errors)
+        raise together(errors)
     return Patch(declaration, folder, variants, _digest(declaration, folder, variants))
 
 

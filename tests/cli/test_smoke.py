@@ -275,6 +275,15 @@ def test_json(smoked):
     assert " times k=0" in speed[0]["figure"]
 
 
+def test_an_engine_is_looked_at_once(smoked):
+    """To import a real one's platforms takes seconds."""
+    platforms = smoked.site / "vllm" / "platforms.py"
+    count = f"open({str(smoked.folder / 'looks')!r}, 'a').write('x')\n"
+    platforms.write_text(platforms.read_text() + count)
+    smoke(smoked)
+    assert (smoked.folder / "looks").read_text() == "x"
+
+
 def test_what_is_not_there_is_said_before_anything_starts(smoked):
     text = smoked.recipe.read_text().replace(str(smoked.folder / "model"), "nobody/nothing")
     needs = "smoke:\n  needs: {engine: maca, gpus: 64}\n"

@@ -12,7 +12,7 @@ import click
 from vpatch.cli import render
 from vpatch.cli.session import Session, open_engine
 from vpatch.engine.behaviour import Behaviour, Ground, Outcome, Run, prove
-from vpatch.engine.environment import KINDS, Engine, existing_engine
+from vpatch.engine.environment import KINDS, Engine
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.jobs import with_required
 from vpatch.outcome import State
@@ -48,7 +48,7 @@ def run(
     """
     documents: list[dict[str, Any]] = []
     failed = 0
-    own = None if engine in KINDS else existing_engine(engine)
+    own = None if engine in KINDS else session.own_engine(engine)
     if own is not None:
         _refuse_unfit(own)
     kind = own.kind if own else engine

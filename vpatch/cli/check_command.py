@@ -9,7 +9,7 @@ import click
 from vpatch.check import damage, drift
 from vpatch.cli import render
 from vpatch.cli.checkout import find_lock, planned_again
-from vpatch.cli.session import Session, json_option, library_options
+from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError
 
 
@@ -22,7 +22,7 @@ from vpatch.errors import ExitCode, UsageError
     type=click.Path(path_type=Path),
     help="A lock kept elsewhere; without a checkout, only the patches are checked against it.",
 )
-@click.option("--offline", is_flag=True, help="Use the cache alone.")
+@offline_option
 @library_options
 @json_option
 def command(

@@ -13,7 +13,7 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
-from vpatch.cli.session import Session, json_option, library_options
+from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.memo import remembered_plan
 from vpatch.outcome import State
@@ -81,7 +81,7 @@ class _Verdict:
     metavar="VERSION",
     help="Which vLLM wrote it, as status takes it  [default: what the log says]",
 )
-@click.option("--offline", is_flag=True, help="Use the cache alone.")
+@offline_option
 @library_options
 @json_option
 def command(
@@ -98,7 +98,7 @@ def command(
     LOGFILE is what any vLLM wrote; - reads standard input. Ends with 1 where something is found.
     """
     session = Session(patches, recipes, offline)
-    known = session.library.load(sorted(session.library.patches))
+    known = session.library.load_all()
     if vllm:
         parse_vllm(vllm)  # wrong use is told before a long log is read
     reading = _Log("standard input" if log == _STDIN else log)

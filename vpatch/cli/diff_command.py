@@ -10,7 +10,7 @@ import click
 
 from vpatch import git_checkout as git
 from vpatch.cli.checkout import find_lock, planned_again
-from vpatch.cli.session import Session, library_options
+from vpatch.cli.session import Session, library_options, offline_option
 from vpatch.commits import commits_of
 from vpatch.errors import ExitCode, UsageError
 
@@ -19,7 +19,7 @@ from vpatch.errors import ExitCode, UsageError
 @click.argument("ids", nargs=-1, metavar="[PATCH]...")
 @click.option("--vllm", metavar="VERSION", help="The checkout of this version.")
 @click.option("--to", "target", type=click.Path(path_type=Path), help="The checkout's folder.")
-@click.option("--offline", is_flag=True, help="Use the cache alone.")
+@offline_option
 @library_options
 def command(
     ids: tuple[str, ...],

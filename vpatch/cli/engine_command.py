@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import render
-from vpatch.cli.session import Session, json_option, open_engine
+from vpatch.cli.session import Session, json_option, offline_option, open_engine
 from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     metavar="cpu|cuda|PYTHON",
     help="A kind, or a Python in which vLLM is installed: then it is only looked at.",
 )
-@click.option("--offline", is_flag=True, help="Use the cache alone.")
+@offline_option
 @json_option
 def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> ExitCode:
     """Make an environment with a real vLLM in the cache, and say where its Python is.

@@ -11,14 +11,17 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
-from vpatch.cli.session import Session, json_option, library_options
+from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.cli.smoke_command import EVIDENCE, smoke_plan_of
-from vpatch.errors import ExitCode, ManyErrors, VpatchError
+from vpatch.commits import short_digest
+from vpatch.errors import ExitCode, VpatchError, together
 from vpatch.memo import remembered_plan
 from vpatch.smoke.evidence import REPORT, all_evidence, read_evidence, tampered
 from vpatch.smoke.subject import differences, subject_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vpatch.smoke.evidence import Evidence
 
 _root_option = click.option(
@@ -29,7 +32,6 @@ _root_option = click.option(
     show_default=True,
     help="The folder that evidence is in.",
 )
-_offline_option = click.option("--offline", is_flag=True, help="Use the cache alone.")
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def command() -> None:
 
 @command.command("list")
 @_root_option
-@_offline_option
+@offline_option
 @library_options
 @json_option
 def list_(
@@ -83,15 +85,12 @@ def list_(
     found = [_verify(session, evidence) for evidence in readable]
     if as_json:
         render.print_json([one.as_json() for one in found])
-    elif not found and not damaged:
-        click.echo(f"there is no evidence in {root}; vpatch smoke makes it")
-    for one in found if not as_json else ():
-        record = one.evidence.record
-        state = "matches" if one.holds else "no longer matches"
-        facts = f"{record.get('made')}  {record.get('result')}"
-        click.echo(f"{one.evidence.name}  {facts}  {state}")
+    else:
+        _print_list(found)
+        if not found and not damaged:
+            click.echo(f"there is no evidence in {root}; vpatch smoke makes it")
     if damaged:
-        raise damaged[0] if len(damaged) == 1 else ManyErrors(damaged)
+        raise together(damaged)
     return ExitCode.CLEAN
 
 
@@ -112,7 +111,7 @@ def show(name: str, root: Path, *, as_json: bool) -> ExitCode:
 @command.command("verify")
 @click.argument("name")
 @_root_option
-@_offline_option
+@offline_option
 @library_options
 @json_option
 def verify(
@@ -140,9 +139,17 @@ def verify(
         click.echo(f"not what would be run now: {difference}")
     record = found.evidence.record
     verdict = "matches" if found.holds else "does not match any more"
-    digest = str(record.get("digest"))
-    click.echo(f"{name} {verdict} ({record.get('result')}, {digest[:23]})")
+    digest = short_digest(str(record.get("digest")))
+    click.echo(f"{name} {verdict} ({record.get('result')}, {digest})")
     return found.exit_code
+
+
+def _print_list(found: Sequence[_Verified]) -> None:
+    for one in found:
+        record = one.evidence.record
+        state = "matches" if one.holds else "no longer matches"
+        facts = f"{record.get('made')}  {record.get('result')}"
+        click.echo(f"{one.evidence.name}  {facts}  {state}")
 
 
 def _verify(session: Session, evidence: Evidence) -> _Verified:

@@ -21,7 +21,7 @@ def command(patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bo
     """List all patches and recipes, a project's own and the library's."""
     session = Session(patches, recipes)
     library = session.library
-    found = library.load(sorted(library.patches))
+    found = library.load_all()
     if as_json:
         render.print_json(
             {

@@ -67,6 +67,19 @@ class Session:
     def pip_settings(self) -> PipSettings:
         return read_pip_settings(os.environ)
 
+    def own_engine(self, typed: str) -> Engine:
+        """Look at somebody's own environment, once: a vLLM takes seconds to say what it runs on."""
+        # Only few commands need one.
+        from vpatch.engine import environment  # noqa: PLC0415
+
+        if typed not in self._own_engines:
+            self._own_engines[typed] = environment.existing_engine(typed)
+        return self._own_engines[typed]
+
+    @cached_property
+    def _own_engines(self) -> dict[str, Engine]:
+        return {}
+
     def releases(self) -> list[str]:
         """Return the final releases of vLLM that the index has, from the first that counts on."""
         found = index.releases(
@@ -92,6 +105,10 @@ class Session:
             yield tree
 
 
+offline_option = click.option("--offline", is_flag=True, help="Use the cache alone.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
 def library_options(command: _F) -> _F:
     """Options that say where patches and recipes lie."""
     folder = click.Path(path_type=Path)
@@ -106,7 +123,7 @@ def library_options(command: _F) -> _F:
 def source_options(command: _F) -> _F:
     """Options that say which trees are meant."""
     for option in (
-        click.option("--offline", is_flag=True, help="Use the cache alone."),
+        offline_option,
         click.option(
             "--patch", "only", multiple=True, metavar="ID", help="Take this patch only; repeatable."
         ),
@@ -126,9 +143,6 @@ def source_options(command: _F) -> _F:
     ):
         command = option(command)
     return command
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def request_from(
@@ -158,7 +172,7 @@ def open_engine(session: Session, engine: str, vllm: str) -> Iterator[Engine]:
         ) as managed:
             yield managed
         return
-    found = environment.existing_engine(engine)
+    found = session.own_engine(engine)
     if found.version != version:
         raise UsageError(
             f"it has vLLM {found.version}, not {version}",

@@ -21,8 +21,8 @@ from vpatch.cli.session import (
 )
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
-from vpatch.engine.environment import KINDS, existing_engine
-from vpatch.errors import ExitCode, ManyErrors, UsageError, VpatchError
+from vpatch.engine.environment import KINDS
+from vpatch.errors import ExitCode, UsageError, VpatchError, together
 from vpatch.memo import remembered_plan
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.checks import verdict_of
@@ -106,7 +106,7 @@ def command(
     machine = this_machine()
     engine = engine or ("cuda" if machine.gpus else "cpu")
     models = dict.fromkeys(smoke.models, given(model)) if model else smoke.models
-    kind = engine if engine in KINDS else existing_engine(engine).kind
+    kind = engine if engine in KINDS else session.own_engine(engine).kind
     _refuse_missing(smoke, models, machine, kind)
     said: dict[str, Any] = {
         "vllm": vllm and redact(vllm),
@@ -135,7 +135,7 @@ def command(
             models=models,
             cells=cells_of(smoke, rounds=rounds),
             machine=machine,
-            patches=session.library.load(sorted(session.library.patches)),
+            patches=session.library.load_all(),
             before=before,
             port=port,
         )
@@ -180,14 +180,14 @@ def _refuse_missing(smoke: Smoke, models: dict[str, Model], machine: Machine, ki
             errors.append(error)
     distinct = list({str(error): error for error in errors}.values())
     if distinct:
-        raise distinct[0] if len(distinct) == 1 else ManyErrors(distinct)
+        raise together(distinct)
 
 
 def _planned(session: Session, job: jobs.Job, tree: CachedTree, *, asked_for: bool) -> Plan:
     made = remembered_plan(session.plans, job.patches, tree, to_write=True)
     stopping = made.stopping(asked_for=asked_for or job.recipe is not None)
     if stopping:
-        raise ManyErrors(
+        raise together(
             [
                 VpatchError(
                     f"{d.patch.id} is {d.state}: {d.reason}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import behaviour, render
-from vpatch.cli.session import Session, json_option, library_options
+from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError
 from vpatch.examples import run_examples
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="Run the behaviour tests in a vLLM: one that is made and cached, or one of yours.",
 )
 @click.option("--vllm", metavar="VERSION", help="Its release  [default: as the test says]")
-@click.option("--offline", is_flag=True, help="Use the cache alone.")
+@offline_option
 @library_options
 @json_option
 def command(

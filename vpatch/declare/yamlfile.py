@@ -13,7 +13,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
-from vpatch.errors import ManyErrors, UsageError, VpatchError
+from vpatch.errors import UsageError, VpatchError, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         errors: list[VpatchError] = [
             _explain(details, positions, model) for details in error.errors()
         ]
-        raise errors[0] if len(errors) == 1 else ManyErrors(errors) from error
+        raise together(errors) from error
 
 
 class _PlainComposer(Composer):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree as ET
 
 from vpatch.commits import overall_changes
+from vpatch.engine import INSIDE
 from vpatch.engine.overlay import make_overlay
 from vpatch.engine.process import run
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 # What its caller may have set for another run of pytest.
 _CALLERS = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS"}
-# Modules for what runs there.
-_INSIDE = Path(__file__).parent / "inside"
 # pytest puts this before the lines of a traceback that say what was raised.
 _RAISED = re.compile(r"^E +(.*)$", re.MULTILINE)
 
@@ -104,7 +103,7 @@ def _path(engine: Engine, ground: Ground, room: Path, *, patched: bool) -> Itera
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
             (copy / path).write_bytes(change.after)
         yield copy
-    yield _INSIDE
+    yield INSIDE
 
 
 def _pytest(

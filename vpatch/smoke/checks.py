@@ -54,9 +54,10 @@ def verdict_of(checks: Sequence[Check]) -> Verdict:
     A claim that was not judged leaves the whole not run.
     """
     verdicts = {check.verdict for check in checks}
-    if any(check.claimed and check.verdict == "not run" for check in checks):
-        return "fail" if "fail" in verdicts else "not run"
-    return "fail" if "fail" in verdicts else "pass" if "pass" in verdicts else "not run"
+    unjudged = any(check.claimed and check.verdict == "not run" for check in checks)
+    if "fail" in verdicts:
+        return "fail"
+    return "pass" if "pass" in verdicts and not unjudged else "not run"
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,21 @@ the main process alone, an engine's workers die of it.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vpatch.engine import INSIDE
 from vpatch.engine.process import run
 from vpatch.smoke.checks import Check
 from vpatch.smoke.faults import fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from vpatch.declare.smoke import Imports
     from vpatch.smoke.site import Site
 
-_SCRIPT = Path(__file__).parents[1] / "engine" / "inside" / "imports.py"
+_SCRIPT = INSIDE / "imports.py"
 _SECONDS = 600.0
 
 

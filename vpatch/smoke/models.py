@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vpatch.engine import INSIDE
 from vpatch.engine.process import run
 from vpatch.errors import UsageError, VpatchError
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Model
     from vpatch.engine.environment import Engine
 
-_INSIDE = Path(__file__).parents[1] / "engine" / "inside"
 _SCRIPTS = {"deepseek-v4": "tiny_deepseek_v4.py"}
 # Of a shape that has no choice of it, all drafts are accepted.
 _ACCEPTANCE = {"deepseek-v4": "all"}
@@ -72,7 +72,7 @@ def prepare(name: str, model: Model, engine: Engine, room: Path) -> Checkpoint:
     folder = room / name
     script = _SCRIPTS.get(kind, "tiny_mtp.py")
     log = room / f"{name}.log"
-    command: list[str | Path] = [engine.python, _INSIDE / script, folder, kind]
+    command: list[str | Path] = [engine.python, INSIDE / script, folder, kind]
     ended = run(command, cwd=room, log=log, timeout=_MAKING_SECONDS)
     if ended.code != 0:
         raise ModelError(

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vpatch.engine import INSIDE
 from vpatch.engine.process import started
 from vpatch.smoke.faults import fault
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, counters_from
 from vpatch.smoke.memory import watched_memory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vpatch.engine.process import Child
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.site import Site
 
-_SCRIPT = Path(__file__).parents[1] / "engine" / "inside" / "generate.py"
+_SCRIPT = INSIDE / "generate.py"
 _POLL_SECONDS = 0.2
 
 

@@ -6,6 +6,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vpatch.commits import short_digest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -36,14 +38,15 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     for tree in record["subject"]:
         pin = tree["pin"]
         patches = ", ".join(f"`{patch['id']}`" for patch in tree["patches"]) or "none"
-        yield f"- {pin['tree']} {pin['version'] or pin['ref'] or ''} ({pin['digest'][:23]})"
+        version = pin["version"] or pin["ref"] or ""
+        yield f"- {pin['tree']} {version} ({short_digest(pin['digest'])})"
         yield f"  with {patches}; {len(tree['files'])} files are changed"
     yield f"- engine: vLLM {engine['vllm']} ({engine['kind']})"
     gpus = "".join(f"; {gpu['name']}" for gpu in machine["gpus"])
     size = f"{machine['cores']} cores, {machine['memory']} GiB"
     yield f"- machine: {machine['processor']}, {size}{gpus}"
     for name, model in record["models"].items():
-        yield f"- model {name}: {model['model']} ({model['digest'][:23]})"
+        yield f"- model {name}: {model['model']} ({short_digest(model['digest'])})"
     yield f"- digest of what was run: `{record['digest']}`"
     phases = list(dict.fromkeys(cell["phase"] for cell in record["cells"]))
     for phase in phases:

@@ -9,11 +9,11 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
 
+from vpatch.engine import INSIDE
 from vpatch.engine.process import run, started
 from vpatch.smoke.client import MODEL, AnswerError, Client, TooLongError
 from vpatch.smoke.faults import fault
@@ -23,13 +23,14 @@ from vpatch.smoke.offline import outlived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from vpatch.engine.process import Child
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.site import Site
 
 _MODULE = "vllm.entrypoints.openai.api_server"
-_DIGESTS = Path(__file__).parents[1] / "engine" / "inside" / "digests.py"
+_DIGESTS = INSIDE / "digests.py"
 _HOST = "127.0.0.1"
 # What a server is asked, by the names of the checks.
 _ASKED = ("/health", "/v1/models", "streaming", "/v1/completions", "several at once", "chat")
@@ -58,28 +59,29 @@ def run_server(
     ):
         deadline = begun + cell.timeouts.cell
         client = Client(f"http://{_HOST}:{taken}", cell.timeouts.token, deadline)
-        found = _await_health(child, cell, client)
-        if found is not None:
-            return Measured(
-                fault=found, memory=memory.host, gpu_memory=memory.gpus, digests=digests
-            )
-        load_seconds = time.monotonic() - begun
-        session = _Session(client, cell)
-        found = _guarded(child, cell, session.ask_everything)
-        served, left = session.served(), 0
-        if found is None:
-            served, found = _stop(child, cell, served)
-            left = outlived(child) if found is None else 0
-        return Measured(
-            load_seconds=load_seconds,
-            passes=session.passes,
-            memory=memory.host,
-            gpu_memory=memory.gpus,
-            left_behind=left,
-            digests=digests,
-            fault=found,
-            server=served,
-        )
+        measured = _measured(child, cell, client, begun)
+        return replace(measured, memory=memory.host, gpu_memory=memory.gpus, digests=digests)
+
+
+def _measured(child: Child, cell: Cell, client: Client, begun: float) -> Measured:
+    """Await a server that was started at `begun`, ask it everything, and stop it."""
+    found = _await_health(child, cell, client)
+    if found is not None:
+        return Measured(fault=found)
+    load_seconds = time.monotonic() - begun
+    session = _Session(client, cell)
+    found = _guarded(child, cell, session.ask_everything)
+    served, left = session.served(), 0
+    if found is None:
+        served, found = _stop(child, cell, served)
+        left = outlived(child) if found is None else 0
+    return Measured(
+        load_seconds=load_seconds,
+        passes=session.passes,
+        left_behind=left,
+        fault=found,
+        server=served,
+    )
 
 
 def _digests(site: Site, cell: Cell, room: Path) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vpatch.commits import digest_of
+from vpatch.commits import digest_of, short_digest
 from vpatch.engine.overlay import OverlayError, make_overlay
 from vpatch.outcome import Change
 
@@ -70,7 +70,7 @@ class Site:
             found = digest_of(places[0].read_bytes()) if places else "absent"
             if found != digest:
                 raise OverlayError(
-                    f"the patched file is {found[:23]}, and was {digest[:23]}",
+                    f"the patched file is {short_digest(found)}, and was {short_digest(digest)}",
                     where=path,
                     todo="find out what writes there, and run it again",
                 )

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from vpatch.commits import digest_of, overall_changes
+from vpatch.commits import locked_files, overall_changes, short_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +24,7 @@ def subject_of(plans: Sequence[Plan]) -> list[dict[str, Any]]:
                 {"id": d.patch.id, "digest": d.patch.digest, "variant": d.variant}
                 for d in plan.taken
             ],
-            "files": [
-                {
-                    "path": path,
-                    "before": None if change.before is None else digest_of(change.before),
-                    "after": digest_of(change.after),
-                }
-                for path, change in sorted(overall_changes(plan).items())
-            ],
+            "files": [file.model_dump() for file in locked_files(overall_changes(plan))],
         }
         for plan in plans
     ]
@@ -60,7 +53,8 @@ def _differences(
         ours, theirs = before[name], after[name]
         if _portable(ours["pin"]) != _portable(theirs["pin"]):
             pin = theirs["pin"]
-            yield f"{name} is another source: {pin['version'] or pin['ref']}, {pin['digest'][:23]}"
+            which = f"{pin['version'] or pin['ref']}, {short_digest(pin['digest'])}"
+            yield f"{name} is another source: {which}"
         yield from _of(ours["patches"], theirs["patches"], "id", "the patch ")
         yield from _of(ours["files"], theirs["files"], "path", "")
 
