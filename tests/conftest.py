@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
+
+# A shell's job in the background ignores Ctrl-C, and so would everything that is started here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

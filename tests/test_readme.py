@@ -75,5 +75,5 @@ def test_ci_finds_the_test_command():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     found = re.search(r"<!-- tests -->\n```bash\n(.*)\n```\n<!-- /tests -->", README)
     assert found
-    assert found[1].endswith("pytest")
+    assert found[1].endswith(".venv/bin/pytest -n 2")
     assert "<!-- tests -->" in script

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import signal
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -14,13 +15,14 @@ from vpatch import git_checkout as git
 from vpatch.commits import commits_of, digest_of, lock_of
 from vpatch.errors import VpatchError
 from vpatch.git import BASE_BRANCH, GitError
-from vpatch.lock import Lock, LockError, read_lock
+from vpatch.lock import Lock, LockedImage, LockError, read_lock
 from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import TargetError, Workplace, WrongTargetError, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+    from types import FrameType
 
     from vpatch.outcome import Plan
     from vpatch.progress import Progress
@@ -82,12 +84,28 @@ def apply(orders: Sequence[Order], *, force: bool, progress: Progress) -> list[A
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait: the renames are few, and done together."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    """Let Ctrl-C wait: the renames are few, and done together.
+
+    By handlers, as a mask is a thread's own, and another thread would take the signal. Handlers
+    run in the main thread alone: no other is ever interrupted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, note) for number in endings}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _put_in_place(workplaces: Sequence[Workplace], force: bool) -> None:  # noqa: FBT001
@@ -148,7 +166,7 @@ def _unchanged(order: Order, *, force: bool) -> Lock | None:
         [p.commit for p in lock.patches],
         carried=order.workplace.carried,
     )
-    return lock if wanted == lock else None
+    return lock if wanted.model_copy(update={"image": lock.image}) == lock else None
 
 
 def _source(pin: Pin) -> tuple[str, str, str]:
@@ -203,6 +221,7 @@ def _stage(order: Order, progress: Progress) -> Lock:
     commits = git.add_commits(folder, base, commits_of(order.plan))
     git.check_out(folder, git.PATCHED_BRANCH)
     lock = lock_of(order.plan, order.recipe, base, commits, carried=order.workplace.carried)
+    lock = lock.model_copy(update={"image": _image_of(order.target, lock)})
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())
         if written != file.after:
@@ -215,6 +234,15 @@ def _stage(order: Order, progress: Progress) -> Lock:
     (folder / LOCK_FILE).write_text(lock.dump(), encoding="utf-8")
     task.done()
     return lock
+
+
+def _image_of(target: Path, lock: Lock) -> LockedImage | None:
+    """The base that images of the same source were built on: it stays, whatever the patches are."""
+    try:
+        old = read_lock(target / LOCK_FILE)
+    except LockError:
+        return None
+    return old.image if old.source.digest == lock.source.digest else None
 
 
 def _carry_over(old: Path, new: Path) -> None:

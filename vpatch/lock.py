@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+ImageMode = Literal["overlay", "source", "cpu"]
+
+
 class LockError(VpatchError):
     """A lock that is not there, or is none."""
 
@@ -60,10 +63,24 @@ class SkippedPatch(_Locked):
     state: str
 
 
+class LockedImage(_Locked):
+    """What an image is built on. `base` is as it was named, `pinned` what that meant then.
+
+    `pinned` is NAME@sha256:HEX of a registry, or the id sha256:HEX of an image of this machine.
+    `compiler` is the like of what vLLM is compiled in, where it is.
+    """
+
+    mode: ImageMode
+    base: str
+    pinned: str
+    compiler: str | None = None
+
+
 class Lock(_Locked):
     """`patches` are in the order of their commits; `files` sum them up over the whole run.
 
-    `carried` are ids of patches that the source itself carried, as its own lock says.
+    `carried` are ids of patches that the source itself carried, as its own lock says. `image` is
+    there once one was built.
     """
 
     lock_version: Literal[1] = 1
@@ -75,9 +92,11 @@ class Lock(_Locked):
     skipped: tuple[SkippedPatch, ...]
     files: tuple[LockedFile, ...]
     carried: tuple[str, ...] = ()
+    image: LockedImage | None = None
 
     def dump(self) -> str:
-        return json.dumps(self.model_dump(), indent=2) + "\n"
+        left_out = {"image"} if self.image is None else None
+        return json.dumps(self.model_dump(exclude=left_out), indent=2) + "\n"
 
 
 def lock_pin(pin: Pin) -> LockedPin:
@@ -91,18 +110,28 @@ def read_lock(path: Path) -> Lock:
         LockError: there is none, or it is damaged.
     """
     try:
-        return Lock.model_validate_json(path.read_bytes())
+        return parse_lock(path.read_bytes(), str(path))
     except FileNotFoundError as error:
         raise LockError(
             "there is no lock", where=str(path), todo="run vpatch apply first, or give --to"
         ) from error
     except OSError as error:
         raise LockError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def parse_lock(text: bytes, where: str) -> Lock:
+    """Read a lock from its bytes; `where` they were found is for the error.
+
+    Raises:
+        LockError: it is damaged.
+    """
+    try:
+        return Lock.model_validate_json(text)
     except ValidationError as error:
         details = error.errors()[0]
         key = ".".join(str(step) for step in details["loc"]) or "the file"
         raise LockError(
             f"is no lock: {key}: {details['msg']}",
-            where=str(path),
+            where=where,
             todo="run vpatch apply --force to make it anew",
         ) from error
