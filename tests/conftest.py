@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from tests.docker_engine import engine_for_tests
+
 # A shell's job in the background ignores Ctrl-C, and so would everything that is started here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -21,3 +23,18 @@ def isolated(monkeypatch, tmp_path):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("VPATCH_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def docker_engine():
+    with engine_for_tests() as engine:
+        yield engine
+
+
+@pytest.fixture
+def docker(docker_engine, monkeypatch):
+    """The engine as vpatch finds it; no container is left in it, whatever the test does."""
+    monkeypatch.setenv("DOCKER_HOST", docker_engine.where)
+    before = docker_engine.containers()
+    yield docker_engine
+    assert docker_engine.containers() == before

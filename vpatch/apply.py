@@ -104,8 +104,8 @@ def _uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
+        for ending in came:
+            signal.raise_signal(ending)
 
 
 def _put_in_place(workplaces: Sequence[Workplace], force: bool) -> None:  # noqa: FBT001

@@ -142,3 +142,12 @@ def ignored_files(repo: Path) -> list[str]:
 def diff(repo: Path, before: str, after: str) -> bytes:
     """The difference of two commits, in bytes that depend on the two alone."""
     return run(repo, "diff-tree", "-p", "-r", *_DIFF_OPTIONS, before, after)
+
+
+def clone(checkout: Path, folder: Path, *, tag: str) -> None:
+    """Clone a checkout, with what is committed and nothing else, and tag what is checked out.
+
+    A build may ask git for the version: `git describe` finds the tag.
+    """
+    run(None, "clone", "--quiet", "--template=", "--no-hardlinks", "--", str(checkout), str(folder))
+    run(folder, "tag", "--annotate", "--message", tag, tag)

@@ -136,6 +136,7 @@ def site(tmp_path_factory):
     patches = ("mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel")
     for path in ("vpatch", *(f"patches/{patch_id}" for patch_id in patches)):
         shutil.copytree(ROOT / path, folder / path, ignore=ignore)
+    shutil.copytree(ROOT / "docker", folder / "docker")
     (folder / "recipes").mkdir()
     recipe = (ROOT / "recipes" / "vllm-0.23.yaml").read_text(encoding="utf-8")
     lines = recipe.splitlines(keepends=True)

@@ -27,6 +27,8 @@ _COMMANDS = (
     "list",
     "show",
     "test",
+    "build-image",
+    "verify-image",
     "smoke",
     "evidence",
     "engine",
@@ -55,7 +57,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"vpatch.cli.{cmd_name}_command")
+        module = importlib.import_module(f"vpatch.cli.{cmd_name.replace('-', '_')}_command")
         command: click.Command = module.command
         return command
 

@@ -71,7 +71,7 @@ def command(
             "--to names one folder, and there are several trees", todo="apply them one by one"
         )
     with ExitStack() as stack:
-        orders = [_order(job, target, session, stack) for job in asked]
+        orders = [order_for(job, target, session, stack) for job in asked]
         if not as_json:
             for order in orders:
                 render.print_pin(order.plan.pin, _chosen(order, only))
@@ -98,7 +98,7 @@ def _tell_of_patches_left(session: Session, asked: list[jobs.Job]) -> None:
         session.progress.note(f"the recipe {asked[0].recipe} does not take {left}, one of yours")
 
 
-def _order(job: jobs.Job, target: Path | None, session: Session, stack: ExitStack) -> Order:
+def order_for(job: jobs.Job, target: Path | None, session: Session, stack: ExitStack) -> Order:
     tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
     if target is None:
         _hide_from_git(CHECKOUTS)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.version import Version
 
@@ -37,7 +37,7 @@ _REQUIREMENTS = INSIDE / "requirements.py"
 _COMPLETE = "vpatch-engine.json"
 _INSTALL_TIMEOUT = 3600.0
 _PROBE_TIMEOUT = 300.0
-_PROBE = """
+PROBE = """
 import importlib.util, json
 spec = importlib.util.find_spec("vllm")
 found = {"package": spec.submodule_search_locations[0] if spec else None, "kind": None}
@@ -118,7 +118,7 @@ def existing_engine(typed: str) -> Engine:
         )
     python = Path(found_python).absolute()
     with tempfile.TemporaryDirectory(prefix="vpatch-") as room:
-        command = (python, "-c", _PROBE)
+        command = (python, "-c", PROBE)
         try:
             ended = run(command, cwd=Path(room), log=Path(room, "log"), timeout=_PROBE_TIMEOUT)
         except OSError as error:
@@ -128,18 +128,26 @@ def existing_engine(typed: str) -> Engine:
                 todo="give the path of a Python in which vLLM is installed",
             ) from error
         text = ended.log.read_text(encoding="utf-8", errors="replace")
-        answer = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
-        if answer is None:
+        found = probed(text)
+        if found is None:
             raise UsageError(
                 f"its vLLM does not start:\n{ended.ending}",
                 where=str(python),
                 todo="see that `import vllm` works there",
             )
-    found = json.loads(answer[1])
     if not found["package"]:
         raise UsageError("it has no vLLM", where=str(python), todo="install vLLM there")
     package = Path(found["package"])
     return Engine(python, package, found["kind"], _version_of(package), found["pytest"])
+
+
+def probed(text: str) -> dict[str, Any] | None:
+    """Return what PROBE found, from what it printed between whatever vLLM prints; None for nothing.
+
+    `package`, the folder of vllm; `kind`, what it runs on; `pytest`, whether that is there.
+    """
+    answer = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
+    return json.loads(answer[1]) if answer else None
 
 
 def managed_folders(cache: Path) -> list[Path]:

@@ -1,0 +1,485 @@
+"""vpatch build-image and verify-image, with a real Docker Engine and a vLLM of a few lines."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from tests.docker_engine import PACKAGES
+from tests.projects import ENGINE, FILES, LLAMA
+from vpatch import __version__
+from vpatch.commits import digest_of
+from vpatch.lock import read_lock
+
+VERSION_FILE = "vllm/_version.py"
+SMALL = {path: text for path, text in FILES.items() if path.startswith("vllm/")} | {
+    VERSION_FILE: b"__version__ = version = '0.50.0+cu130'\n"
+}
+DOCKERFILE = f"""
+FROM %s
+COPY vllm {PACKAGES}/vllm
+%s
+"""
+
+
+@pytest.fixture(scope="session")
+def small(docker_engine):
+    """An image with the small vLLM, as a base."""
+    tag = f"vpatch-test-small:{uuid.uuid4().hex[:8]}"
+    docker_engine.build(tag, DOCKERFILE % (docker_engine.base, ""), SMALL)
+    yield tag
+    docker_engine.forget(tag)
+
+
+@pytest.fixture
+def tag(docker):
+    name = f"vpatch-test:{uuid.uuid4().hex[:8]}"
+    yield name
+    docker.forget(name)
+
+
+ONE_BYTE = FILES[LLAMA].replace(b"narrow", b"narrov")
+
+
+def build(project, base, tag, *args, **options):
+    words = ["build-image", "--vllm", "0.50", "--base", base, "--tag", tag, *args]
+    return project.run(*words, **options)
+
+
+def test_an_overlay(project, docker, small, tag):
+    run = build(project, small, tag)
+    lock = read_lock(project.target / "vpatch.lock")
+    identity = docker.id(small)
+    assert lock.image.model_dump(exclude_none=True) == {
+        "mode": "overlay",
+        "base": small,
+        "pinned": identity,
+    }
+    digest = digest_of((project.target / "vpatch.lock").read_bytes())
+    version = f"0.50.0+vpatch.{digest[7:19]}"
+    log = f".vpatch/build-image-{version}-overlay.log"
+    assert run.out.splitlines() == [
+        f"image    {docker.id(tag)}",
+        f"version  {version}",
+        "mode     overlay",
+        f"base     {small}",
+        f"pinned   {identity}",
+        f"tags     {tag}",
+        "lock     .vpatch/vllm-0.50.0/vpatch.lock",
+        f"log      {log}",
+    ]
+    assert "Step 5/" in run.err
+    assert "2 files as locked" in (project.folder / log).read_text()
+    assert docker.settings(tag)["Labels"] == {
+        "org.opencontainers.image.title": "vLLM with vpatch",
+        "org.opencontainers.image.version": version,
+        "org.opencontainers.image.base.name": small,
+        "org.opencontainers.image.base.digest": identity,
+        "vpatch.version": __version__,
+        "vpatch.mode": "overlay",
+        "vpatch.source": f"vllm 0.50.0 {lock.source.digest}",
+        "vpatch.lock": digest,
+        "vpatch.patches": " ".join(f"{patch.id}@{patch.digest}" for patch in lock.patches),
+    }
+    files = docker.files(tag, "/opt/vpatch")
+    assert files.keys() == {"lock", "NOTICE", "manifest.json", "installed.json"}
+    assert files["lock"] == (project.target / "vpatch.lock").read_bytes()
+    assert files["NOTICE"].decode().splitlines() == [
+        "This image has vLLM 0.50.0 with modified files.",
+        "vLLM is licensed under the Apache License, Version 2.0; so are the modifications.",
+        "",
+        f"{ENGINE}: modified by slow-mode",
+        f"{LLAMA}: modified by name-proj",
+        "",
+        "The patches, in the order in which they were applied:",
+        "",
+        "name-proj: [Bugfix] name-proj",
+        "slow-mode: [Bugfix] slow-mode",
+    ]
+    packages = docker.files(tag, f"{PACKAGES}/vllm")
+    for path in (LLAMA, ENGINE):
+        assert packages[path.removeprefix("vllm/")] == (project.target / path).read_bytes()
+    assert packages["_version.py"] == SMALL[VERSION_FILE]
+
+
+def test_what_was_built_is_verified(project, docker, small, tag):
+    build(project, small, tag)
+    lock = read_lock(project.target / "vpatch.lock")
+    digest = digest_of(lock.dump().encode())
+    version = f"0.50.0+vpatch.{digest[7:19]}"
+    run = project.run("verify-image", tag)
+    assert run.out.splitlines() == [
+        f"{tag} is vLLM {version}, with 2 patches and 2 files as locked",
+        f"  {PACKAGES}/vllm; 2 names found to be the patched code",
+    ]
+    assert run.err == f"Verifying {tag}\n"
+    found = project.run("verify-image", tag, "--json").json
+    assert found == {
+        "image": tag,
+        "id": docker.id(tag),
+        "lock": digest,
+        "version": version,
+        "package": f"{PACKAGES}/vllm",
+        "differences": [],
+        "effects": {"name-proj": 1, "slow-mode": 1},
+        "unknown": [],
+    }
+
+
+def test_two_builds_of_one_lock(project, docker, small, tag):
+    build(project, small, tag)
+    labels = docker.settings(tag)["Labels"]
+    files = docker.files(tag, "/opt/vpatch"), docker.files(tag, f"{PACKAGES}/vllm")
+    kept = project.folder / "kept.lock"
+    kept.write_bytes((project.target / "vpatch.lock").read_bytes())
+    second = f"{tag}-2"
+    docker.forget(tag)  # and with it the layers that the second build could take
+    try:
+        project.run("build-image", "--lock", kept, "--tag", second)
+        assert docker.settings(second)["Labels"] == labels
+        again = docker.files(second, "/opt/vpatch"), docker.files(second, f"{PACKAGES}/vllm")
+        assert again == files
+    finally:
+        docker.forget(second)
+
+
+def test_the_image_runs_as_its_base_does(project, docker, small, tag):
+    base = f"{small}-nobody"
+    docker.build(base, f'FROM {small}\nUSER nobody\nENTRYPOINT ["serve"]\nENV A=1', {})
+    try:
+        build(project, base, tag)
+        settings = docker.settings(tag)
+        assert (settings["User"], settings["Entrypoint"]) == ("nobody", ["serve"])
+        assert "A=1" in settings["Env"]
+        assert "as locked" in project.run("verify-image", tag).out
+    finally:
+        docker.forget(tag, base)
+
+
+def test_a_moved_tag_is_not_followed(project, docker, small, tag):
+    moving = f"{small}-moving"
+    docker.build(moving, f"FROM {small}\nENV A=1", {})
+    first = docker.id(moving)
+    try:
+        build(project, moving, tag)
+        docker.build(moving, f"FROM {small}\nENV A=2", {})
+        build(project, moving, tag)
+        assert docker.settings(tag)["Labels"]["org.opencontainers.image.base.digest"] == first
+        build(project, moving, tag, "--repin")
+        labels = docker.settings(tag)["Labels"]
+        assert labels["org.opencontainers.image.base.digest"] == docker.id(moving) != first
+        # The pin stays where the checkout is made anew.
+        project.patch("slow-mode", NEW_MODE)
+        project.apply()
+        assert read_lock(project.target / "vpatch.lock").image.pinned == docker.id(moving)
+    finally:
+        docker.forget(tag, moving)
+
+
+NEW_MODE = """
+- find: launch($config, mode="fast")
+  rewrite: launch($config, mode="slower")
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {LLAMA: ONE_BYTE},
+            f"{LLAMA} is {digest_of(ONE_BYTE)}, and was locked as {digest_of(FILES[LLAMA])}",
+        ),
+        (
+            {VERSION_FILE: b"__version__ = version = '0.49.0'\n"},
+            "it has vLLM 0.49.0, and the lock is of 0.50.0",
+        ),
+    ],
+)
+def test_a_base_that_is_not_the_one_that_was_locked(project, docker, small, tag, files, said):
+    base = f"{small}-other"
+    docker.build(base, DOCKERFILE % (docker.base, ""), SMALL | files)
+    try:
+        run = build(project, base, tag, code=1)
+        assert run.errors.startswith("error: .vpatch/build-image-0.50.0+vpatch.")
+        assert f"the vLLM in {PACKAGES}/vllm is not the one that was locked:" in run.errors
+        assert said in run.errors
+        assert "  next: see the whole log, .vpatch/build-image-" in run.errors
+        assert not docker.has(tag)
+    finally:
+        docker.forget(base)
+
+
+def test_a_base_without_vllm(project, docker, tag):
+    run = build(project, docker.base, tag, code=1)
+    assert "python3 of this image has no package vllm: name another base" in run.errors
+    assert not docker.has(tag)
+
+
+def changed(docker, tag, command):
+    """An image that was changed after it was built."""
+    name = f"{tag}-changed"
+    docker.build(name, f"FROM {tag}\nUSER root\nRUN {command}", {})
+    return name
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        (
+            f"echo '# mine' >> {PACKAGES}/{LLAMA}",
+            [f"{PACKAGES}/{LLAMA}: it was changed: it is "],
+        ),
+        (f"rm {PACKAGES}/{ENGINE}", [f"{PACKAGES}/{ENGINE}: it is missing"]),
+        (
+            f"touch {PACKAGES}/vllm/__pycache__/engine.cpython-39.pyc",
+            [f"{PACKAGES}/{ENGINE}: stale bytecode lies beside it: engine.cpython-39.pyc"],
+        ),
+        (
+            f"sed -i s/0.50.0/0.51.0/ {PACKAGES}/{VERSION_FILE}",
+            [f"{PACKAGES}/vllm: the image has vLLM 0.51.0, and the lock is of 0.50.0"],
+        ),
+        (
+            "sed -i s/name-proj/game-proj/ /opt/vpatch/lock",
+            ["label vpatch.lock: it is ", "label vpatch.patches: it is "],
+        ),
+        (
+            "sed -i s/0.50.0/0.50.1/ /opt/vpatch/manifest.json",
+            ["/opt/vpatch/manifest.json: it does not follow from the lock"],
+        ),
+    ],
+)
+def test_an_image_that_was_changed_afterwards(project, docker, small, tag, command, lines):
+    build(project, small, tag)
+    name = changed(docker, tag, command)
+    try:
+        run = project.run("verify-image", name, code=1)
+        found = run.out.splitlines()
+        for line in lines:
+            assert any(one.startswith(line) for one in found), run.out
+        assert f"{name} is not what the lock says: " in found[-1]
+    finally:
+        docker.forget(name)
+
+
+def test_vllm_installed_over_the_patch(project, docker, small, tag):
+    build(project, small, tag)
+    name = f"{tag}-reinstalled"
+    docker.build(name, DOCKERFILE % (tag, ""), SMALL)
+    try:
+        run = project.run("verify-image", name, code=1)
+        what = "it is as before the patch: vLLM was installed over it"
+        assert run.out.splitlines()[:2] == [
+            f"{PACKAGES}/{ENGINE}: {what}  (slow-mode)",
+            f"{PACKAGES}/{LLAMA}: {what}  (name-proj)",
+        ]
+    finally:
+        docker.forget(name)
+
+
+def test_a_plugin_that_replaces_a_patched_function(project, docker, small, tag):
+    build(project, small, tag)
+    plugin = "import vllm.engine\\nvllm.engine.start = lambda config: 0\\n"
+    name = changed(docker, tag, f"printf '{plugin}' > {PACKAGES}/vllm/__init__.py")
+    try:
+        run = project.run("verify-image", name, code=1)
+        said = "is not what its source says: it comes from"
+        assert run.out.splitlines() == [
+            f"vllm.engine:start: {said} {PACKAGES}/vllm/__init__.py  (slow-mode)",
+            f"{name} is not what the lock says: 1 difference",
+        ]
+    finally:
+        docker.forget(name)
+
+
+@pytest.mark.usefixtures("docker")
+def test_an_image_that_vpatch_did_not_build(project, small):
+    run = project.run("verify-image", small, code=2)
+    assert run.errors == (
+        f"error: {small}: it has no /opt/vpatch/lock, and so vpatch did not build it\n"
+        "  next: say what it is to have: --lock FILE\n"
+    )
+
+
+@pytest.mark.usefixtures("docker")
+def test_any_image_against_ones_own_lock(project, small, tag):
+    build(project, small, tag)
+    lock = project.target / "vpatch.lock"
+    assert "as locked" in project.run("verify-image", tag, "--lock", lock).out
+    run = project.run("verify-image", small, "--lock", lock, code=1)
+    assert f"{PACKAGES}/{LLAMA}: it is as before the patch" in run.out
+    assert run.out.startswith("/opt/vpatch/lock: it is missing\n")
+
+
+def test_what_would_be_built(project, small):
+    before = project.run("build-image", "--vllm", "0.50", "--base", small, "--dry-run").out
+    assert before.splitlines() == [
+        "mode             overlay",
+        f"base             {small}",
+        "pinned           not yet: the build asks for its digest",
+        f"files            {ENGINE}",
+        f"                 {LLAMA}",
+        f"build arguments  overlay.Dockerfile: BASE={small}",
+    ]
+    assert not list(project.folder.glob(".vpatch/*.log"))
+
+
+def test_no_engine(project, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    words = ["build-image", "--vllm", "0.50", "--base", "a:b"]
+    run = project.run(*words, code=1, in_process=False)
+    assert run.errors.startswith(
+        "error: unix:///nonexistent/docker.sock: no Docker Engine answers: "
+    )
+    assert "start it, or name another with DOCKER_HOST" in run.errors
+
+
+@pytest.mark.usefixtures("docker")
+def test_a_base_that_is_nowhere(project):
+    name = "127.0.0.1:9/nowhere:1"
+    run = project.run("build-image", "--vllm", "0.50", "--base", name, code=1)
+    assert run.errors.startswith(
+        f"error: {name}: there is no such image here, and it cannot be pulled: "
+    )
+    assert "log in to its registry with docker login, or name another --base" in run.errors
+    assert read_lock(project.target / "vpatch.lock").image is None
+
+
+def test_a_base_for_another_architecture(project, docker, small):
+    name = f"{small}-arm64"
+    docker.load(name, "arm64")
+    try:
+        run = project.run("build-image", "--vllm", "0.50", "--base", docker.id(name), code=1)
+        assert "the image is for linux/arm64, and this build is for linux/amd64" in run.errors
+        assert "give --platform" in run.errors
+    finally:
+        docker.forget(name)
+
+
+def test_a_build_that_is_cancelled(project, docker, small, tag):
+    base = f"{small}-slow"
+    # Of any Python that starts there, the build's included.
+    slow = b"import time\ntime.sleep(600)\n"
+    docker.build(
+        base, f"FROM {small}\nCOPY slow.py /usr/lib/python3.11/sitecustomize.py", {"slow.py": slow}
+    )
+    before = docker.containers()
+    try:
+        words = ["build-image", "--vllm", "0.50", "--base", base, "--tag", tag]
+        with project.start(*words) as process:
+            deadline = time.monotonic() + 60
+            while docker.containers() == before:
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert err.endswith("interrupted; nothing was left half done\n")
+        deadline = time.monotonic() + 30
+        while docker.containers() != before:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert not docker.has(tag)
+    finally:
+        docker.forget(base)
+
+
+@pytest.fixture
+def registry(tmp_path):
+    """Debian's docker-registry on this machine."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = tmp_path / "registry.yml"
+    settings.write_text(
+        "version: 0.1\n"
+        f"storage: {{filesystem: {{rootdirectory: {tmp_path / 'registry'}}}}}\n"
+        f"http: {{addr: 127.0.0.1:{port}}}\n"
+    )
+    with subprocess.Popen(
+        ["docker-registry", "serve", settings],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+        process.terminate()
+
+
+def test_an_image_is_pushed_and_what_is_pulled_is_verified(project, docker, small, registry):
+    names = [f"{registry}/team/vllm:1", f"{registry}/team/vllm:latest"]
+    words = ["--push", "--tag", names[1], "--iidfile", "id", "--json"]
+    found = build(project, small, names[0], *words).json
+    pushed, again = found["pushed"]
+    assert pushed == again
+    assert pushed.startswith(f"{registry}/team/vllm@sha256:")
+    assert (project.folder / "id").read_text() == found["image"] == docker.id(names[0])
+    docker.forget(*names, found["image"])
+    assert not docker.has(pushed)
+    try:
+        run = project.run("verify-image", pushed)
+        assert run.err.startswith(f"Pulling {pushed}\n")
+        assert "with 2 patches and 2 files as locked" in run.out
+        # As a base, it is pinned by the digest that the registry gave it.
+        lock = project.target / "vpatch.lock"
+        other = f"{registry}/team/base:1"
+        docker.api.tag(small, f"{registry}/team/base", "1")
+        list(docker.api.push(f"{registry}/team/base", "1", stream=True))
+        build(project, other, names[0])
+        pinned = read_lock(lock).image.pinned
+        assert pinned.startswith(f"{registry}/team/base@sha256:")
+        assert "as locked" in project.run("verify-image", names[0]).out
+    finally:
+        docker.forget(pushed, names[0], f"{registry}/team/base:1")
+
+
+def test_a_push_that_is_refused(project, docker, small):
+    name = "127.0.0.1:9/team/vllm:1"
+    try:
+        run = build(project, small, name, "--push", code=1)
+        assert f"error: {name}: it cannot be pushed: " in run.errors
+        assert "log in with docker login" in run.errors
+    finally:
+        docker.forget(name)
+
+
+def test_a_push_needs_a_name(project):
+    run = project.run("build-image", "--vllm", "0.50", "--push", code=2)
+    assert "--push needs a name to push" in run.errors
+
+
+def test_what_has_to_be_compiled_is_in_no_overlay(project, small):
+    folder = project.patch("kernel", "- add-file: csrc/new.cu\n  from: new.cu")
+    (folder / "new.cu").write_text("// new\n")
+    run = project.run("build-image", "--vllm", "0.50", "--base", small, "--mode", "overlay", code=1)
+    assert run.errors == (
+        "error: kernel: an image in the mode overlay cannot carry what has to be built: "
+        "csrc/new.cu\n  next: use --mode source, or leave out these patches\n"
+    )
+
+
+@pytest.mark.usefixtures("docker")
+def test_a_lock_whose_patches_are_others_by_now(project, small, tag):
+    build(project, small, tag)
+    kept = project.folder / "kept.lock"
+    kept.write_bytes((project.target / "vpatch.lock").read_bytes())
+    project.patch("slow-mode", NEW_MODE)
+    run = project.run("build-image", "--lock", kept, code=1)
+    assert "the patches do not make any more what the lock says:" in run.errors
+    assert "slow-mode was edited since it was locked" in run.errors
+
+
+def test_json_is_one_document(project, docker, small, tag):
+    run = build(project, small, tag, "--json")
+    assert json.loads(run.out)["labels"] == docker.settings(tag)["Labels"]

@@ -1,0 +1,338 @@
+"""What runs in an image, run in a folder of packages of this machine's Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import py_compile
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import write_tree
+from vpatch.commits import digest_of
+from vpatch.image import INSIDE
+
+LAYER = "vllm/layer.py"
+OLD = b"LIMIT = 1\n\n\nclass Layer:\n    def forward(self):\n        return 1\n"
+NEW = b"import json\n\nLIMIT = 2\n\n\nclass Layer:\n    def forward(self):\n        return 2\n"
+ADDED = "vllm/added.py"
+FILES = {
+    "vllm/__init__.py": b"",
+    "vllm/_version.py": b"__version__ = version = '0.50.0+cpu'\n",
+    LAYER: OLD,
+}
+
+
+def entry(path, before, after):
+    return {
+        "path": path,
+        "before": None if before is None else digest_of(before),
+        "after": digest_of(after),
+    }
+
+
+class Image:
+    """A folder of packages as that of an image, and the context of a lock for it."""
+
+    def __init__(self, folder):
+        self.packages, self.context = folder / "packages", folder / "context"
+        write_tree(self.packages, FILES)
+        write_tree(self.context / "files", {LAYER: NEW, ADDED: b"def new():\n    return 3\n"})
+        self.layer = self.packages / LAYER
+        self.manifest = {
+            "vllm": "0.50.0",
+            "mode": "overlay",
+            "files": [entry(LAYER, OLD, NEW), entry(ADDED, None, b"def new():\n    return 3\n")],
+            "modules": ["vllm.layer", "vllm.added"],
+            "probes": {
+                "one": [
+                    {"module": "vllm.layer", "name": "Layer.forward", "kind": "function"},
+                    {"module": "vllm.layer", "name": "LIMIT", "kind": "constant"},
+                    {"module": "vllm.layer", "name": "json", "kind": "import"},
+                ],
+                "two": [{"module": "vllm.added", "name": "new", "kind": "function"}],
+            },
+        }
+
+    def run(self, script, *words):
+        ours = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        return subprocess.run(
+            [sys.executable, INSIDE / script, *words],
+            env=ours | {"PYTHONPATH": str(self.packages)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def install(self):
+        text = json.dumps(self.manifest)
+        (self.context / "manifest.json").write_text(text)
+        return self.run("install.py", self.context)
+
+    def verify(self):
+        text = json.dumps(self.manifest)
+        (self.context / "manifest.json").write_text(text)
+        run = self.run("verify.py", self.context / "manifest.json", self.context / "result")
+        assert run.returncode == 0, run.stderr
+        return json.loads((self.context / "result").read_text())
+
+    def problems(self):
+        found = self.verify()
+        assert all(problem["path"] == str(self.layer) for problem in found["problems"])
+        return [problem["what"] for problem in found["problems"]]
+
+
+@pytest.fixture
+def image(tmp_path):
+    return Image(tmp_path)
+
+
+@pytest.fixture
+def patched(image):
+    run = image.install()
+    assert run.returncode == 0, run.stderr
+    return image
+
+
+def test_what_is_installed_is_verified(image):
+    stale = image.packages / "vllm/__pycache__/layer.cpython-311.opt-1.pyc"
+    stale.parent.mkdir()
+    stale.write_bytes(b"old")
+    run = image.install()
+    assert run.stdout.splitlines() == [
+        f"2 files as locked, in {image.packages / 'vllm'}",
+        "one: 3 names are the patched code",
+        "two: 1 names are the patched code",
+    ]
+    assert image.layer.read_bytes() == NEW
+    assert not stale.exists()
+    assert not (image.context / "files").exists()
+    assert json.loads((image.context / "installed.json").read_text()) == {
+        "package": str(image.packages / "vllm"),
+        "not-importable": {},
+    }
+    assert image.verify() == {
+        "package": str(image.packages / "vllm"),
+        "problems": [],
+        "imports": {},
+        "probes": {
+            "one": {"held": 3, "problems": [], "unknown": []},
+            "two": {"held": 1, "problems": [], "unknown": []},
+        },
+    }
+
+
+def refused(image):
+    before = {p: p.read_bytes() for p in image.packages.rglob("*.py")}
+    run = image.install()
+    assert run.returncode == 1
+    assert {p: p.read_bytes() for p in image.packages.rglob("*.py")} == before
+    return run.stderr.splitlines()
+
+
+def test_a_base_that_differs_in_one_byte(image):
+    image.layer.write_bytes(OLD.replace(b"1\n\n", b"7\n\n"))
+    heading, line = refused(image)
+    assert heading == f"the vLLM in {image.packages / 'vllm'} is not the one that was locked:"
+    assert line == (
+        f"{LAYER} is {digest_of(image.layer.read_bytes())}, and was locked as {digest_of(OLD)}"
+    )
+
+
+def test_a_base_that_has_the_new_file_already(image):
+    write_tree(image.packages, {ADDED: b""})
+    assert refused(image)[1] == f"{ADDED} is {digest_of(b'')}, and was locked as None"
+
+
+def test_a_base_of_another_version(image):
+    (image.packages / "vllm/_version.py").write_text("__version__ = version = '0.49.0'\n")
+    assert refused(image)[1] == "it has vLLM 0.49.0, and the lock is of 0.50.0"
+
+
+def test_a_base_without_vllm(image):
+    image.packages.rename(image.packages.with_name("elsewhere"))
+    run = image.install()
+    assert run.returncode == 1
+    assert "of this image has no package vllm: name another base" in run.stderr
+
+
+def test_a_tree_that_was_built_has_its_files_already(image):
+    image.manifest["mode"] = "source"
+    write_tree(image.packages, {LAYER: NEW, ADDED: b"def new():\n    return 3\n"})
+    assert image.install().returncode == 0
+    assert image.problems() == []
+
+
+def test_a_tree_that_was_built_from_something_else(image):
+    image.manifest["mode"] = "source"
+    write_tree(image.packages, {ADDED: b"def new():\n    return 3\n"})
+    (line,) = refused(image)[1:]
+    assert line == f"{LAYER} is {digest_of(OLD)}, and was locked as {digest_of(NEW)}"
+
+
+def test_a_file_that_was_changed(patched):
+    patched.layer.write_bytes(NEW + b"\n")
+    (what,) = patched.problems()
+    found, wanted = digest_of(NEW + b"\n")[:23], digest_of(NEW)[:23]
+    assert what == f"it was changed: it is {found}, and the lock has {wanted}"
+
+
+def test_a_package_installed_over_the_patch(patched):
+    patched.layer.write_bytes(OLD)
+    assert patched.problems() == ["it is as before the patch: vLLM was installed over it"]
+    assert patched.verify()["probes"]["one"]["problems"] == ["vllm.layer:json is not there"]
+
+
+def test_a_file_that_is_gone(patched):
+    patched.layer.unlink()
+    assert patched.problems() == ["it is missing"]
+
+
+def test_another_version_around_the_patched_files(patched):
+    (patched.packages / "vllm/_version.py").write_text("__version__ = version = '0.51.0'\n")
+    (problem,) = patched.verify()["problems"]
+    assert problem["what"] == "the image has vLLM 0.51.0, and the lock is of 0.50.0"
+
+
+def bytecode(file):
+    return Path(importlib.util.cache_from_source(str(file)))
+
+
+def test_bytecode_that_is_gone(patched):
+    bytecode(patched.layer).unlink()
+    assert patched.problems() == ["it is not compiled"]
+
+
+def test_bytecode_of_another_python(patched):
+    stale = patched.layer.parent / "__pycache__" / "layer.cpython-39.pyc"
+    stale.write_bytes(b"")
+    assert patched.problems() == ["stale bytecode lies beside it: layer.cpython-39.pyc"]
+
+
+def test_bytecode_beside_its_source(patched):
+    patched.layer.with_suffix(".pyc").write_bytes(b"")
+    assert patched.problems() == ["stale bytecode lies beside it: layer.pyc"]
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [py_compile.PycInvalidationMode.TIMESTAMP, py_compile.PycInvalidationMode.UNCHECKED_HASH],
+)
+def test_bytecode_that_is_taken_whatever_its_source_is(patched, mode):
+    py_compile.compile(str(patched.layer), invalidation_mode=mode)
+    assert patched.problems() == ["its bytecode is of another source"]
+
+
+def test_bytecode_that_says_something_else_than_its_source(patched):
+    other = patched.context / "layer.py"
+    other.write_bytes(NEW.replace(b"return 2", b"return 9"))
+    mode = py_compile.PycInvalidationMode.CHECKED_HASH
+    py_compile.compile(str(other), cfile=bytecode(patched.layer), invalidation_mode=mode)
+    content = bytearray(bytecode(patched.layer).read_bytes())
+    content[8:16] = importlib.util.source_hash(NEW)
+    bytecode(patched.layer).write_bytes(content)
+    assert patched.problems() == ["its bytecode is not what its source compiles to"]
+
+
+def test_a_module_that_does_not_import(image):
+    text = b"import nowhere_to_be_had\n"
+    write_tree(image.context / "files", {ADDED: text})
+    image.manifest["files"][1] = entry(ADDED, None, text)
+    lines = refused_after(image)
+    assert lines == [
+        "the image is not what the lock says:",
+        "vllm.added does not import: ModuleNotFoundError: No module named 'nowhere_to_be_had'",
+    ]
+
+
+def refused_after(image):
+    run = image.install()
+    assert run.returncode == 1
+    return run.stderr.splitlines()
+
+
+def broken_base(image, old, new):
+    image.layer.write_bytes(old)
+    write_tree(image.context / "files", {LAYER: new})
+    image.manifest["files"][0] = entry(LAYER, old, new)
+    image.manifest["probes"]["one"] = [{"module": "vllm.layer", "name": "A", "kind": "constant"}]
+
+
+def test_a_module_that_the_base_cannot_import_either(image):
+    broken_base(image, b"import libcuda\nA = 1\n", b"import libcuda\nA = 2\n")
+    run = image.install()
+    assert run.returncode == 0, run.stderr
+    why = "ModuleNotFoundError: No module named 'libcuda'"
+    assert run.stdout.splitlines()[1:] == [
+        f"vllm.layer is not importable here, nor was it in the base: {why}",
+        "one: 0 names are the patched code",
+        "one: not asked: vllm.layer:A: its module cannot be imported here",
+        "two: 1 names are the patched code",
+    ]
+    installed = json.loads((image.context / "installed.json").read_text())
+    assert installed["not-importable"] == {"vllm.layer": why}
+    assert image.problems() == []
+
+
+def test_a_module_that_the_base_cannot_import_for_another_reason(image):
+    broken_base(image, b"import libcuda\nA = 1\n", b"import libcudb\nA = 2\n")
+    assert refused_after(image)[1:] == [
+        "vllm.layer does not import: ModuleNotFoundError: No module named 'libcudb'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("import os; os._exit(7)", "the process that imports it ended with 7"),
+        ("import os; os.kill(os.getpid(), 11)", "the process that imports it ended with -11"),
+        ("raise SystemExit('no')", "SystemExit: no"),
+    ],
+)
+def test_a_module_that_ends_the_process(image, end, said):
+    text = f"{end}\n".encode()
+    write_tree(image.context / "files", {LAYER: text})
+    image.manifest["files"][0] = entry(LAYER, OLD, text)
+    image.manifest["probes"] = {}
+    assert refused_after(image)[1] == f"vllm.layer does not import: {said}"
+
+
+def plugin(image, text):
+    """What another package does to vLLM while it is imported, as a plugin of a platform."""
+    write_tree(image.packages, {"vllm/__init__.py": text})
+
+
+def test_a_function_that_somebody_replaces(patched):
+    plugin(patched, b"import vllm.layer\nvllm.layer.Layer.forward = lambda self: 0\n")
+    (text,) = patched.verify()["probes"]["one"]["problems"]
+    assert text.startswith("vllm.layer:Layer.forward is not what its source says: it comes from ")
+    assert text.endswith("vllm/__init__.py")
+
+
+def test_a_function_that_a_decorator_wraps_is_found_below_it(patched):
+    plugin(
+        patched,
+        b"import functools\nimport vllm.layer\n"
+        b"vllm.layer.Layer.forward = functools.cache(vllm.layer.Layer.forward)\n",
+    )
+    assert patched.verify()["probes"]["one"] == {"held": 3, "problems": [], "unknown": []}
+
+
+def test_a_constant_that_somebody_sets(patched):
+    plugin(patched, b"import vllm.layer\nvllm.layer.LIMIT = 128\n")
+    assert patched.verify()["probes"]["one"]["problems"] == [
+        "vllm.layer:LIMIT is 128, and its source says 2"
+    ]
+
+
+def test_what_has_no_code_of_its_own_is_not_said_to_hold(patched):
+    plugin(patched, b"import vllm.layer\nvllm.layer.Layer.forward = 'a string'\n")
+    assert patched.verify()["probes"]["one"] == {
+        "held": 2,
+        "problems": [],
+        "unknown": ["vllm.layer:Layer.forward: it is a str, with no code of its own to compare"],
+    }

@@ -1,0 +1,410 @@
+"""vpatch build-image: a lock becomes a container image that has what was applied, verified."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch import jobs
+from vpatch.apply import apply
+from vpatch.check import drift
+from vpatch.cli import render
+from vpatch.cli.apply_command import order_for
+from vpatch.cli.checkout import planned_again
+from vpatch.cli.session import (
+    CHECKOUTS,
+    Session,
+    json_option,
+    library_options,
+    request_from,
+    source_options,
+)
+from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.yamlfile import read_yaml
+from vpatch.docker import Docker
+from vpatch.errors import ExitCode, UsageError, VpatchError, together
+from vpatch.image.base import default_base, pinned_base, pinned_bases
+from vpatch.image.build import Settings, build_image, prepared
+from vpatch.image.context import Payload, labels_of, release_of, version_of
+from vpatch.image.mode import choose_mode, to_build
+from vpatch.image.source import COMPILER, FINAL, bases
+from vpatch.lock import Lock, LockedImage, read_lock
+from vpatch.smoke.machine import this_machine
+from vpatch.source.manifest import replace_file
+from vpatch.source.tree import LOCK_FILE
+from vpatch.workplace import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.lock import ImageMode
+    from vpatch.outcome import Plan
+    from vpatch.progress import Progress, Task
+
+_MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu": "cpu"}
+_REPOSITORY = "vllm-vpatch"
+
+
+@dataclass(frozen=True)
+class _Locked:
+    """A lock, where it lies, the plan that it is of, and its checkout if there is one."""
+
+    path: Path
+    lock: Lock
+    plan: Plan
+    checkout: Path | None
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A mode and its base; `bases` are those of vLLM's Dockerfile, `known` what was locked."""
+
+    mode: ImageMode
+    base: str
+    bases: dict[str, str]
+    known: LockedImage | None
+
+
+@click.command("build-image")
+@source_options
+@library_options
+@click.option(
+    "--lock",
+    "lock_file",
+    type=click.Path(path_type=Path),
+    help="Build what a lock says that is kept elsewhere, on the base that it pins.",
+)
+@click.option(
+    "--to",
+    "target",
+    type=click.Path(path_type=Path),
+    help="The checkout's folder  [default: .vpatch/TREE-VERSION]",
+)
+@click.option("--force", is_flag=True, help="Overwrite a checkout that holds your changes.")
+@click.option(
+    "--mode",
+    type=click.Choice(list(_MODES)),
+    help="What to build  [default: as locked, or the least that carries the patches]",
+)
+@click.option(
+    "--base", metavar="IMAGE", help="Build on this image  [default: the recipe's, or as locked]"
+)
+@click.option("--repin", is_flag=True, help="Ask again what the base's name means.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME", help="Of the image; repeatable.")
+@click.option("--push", is_flag=True, help="Push every tag to its registry.")
+@click.option("--platform", metavar="OS/ARCH", help="Of the image, as linux/arm64.")
+@click.option("--network", metavar="NAME", help="For what the build fetches, as docker build.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="id=NAME,src=FILE",
+    help="For the build alone; id=pip.conf is pip's settings. Needs BuildKit; repeatable.",
+)
+@click.option(
+    "--certificate",
+    "certificates",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A PEM file that pip trusts in the build  [default: pip's cert]; repeatable.",
+)
+@click.option(
+    "--build-arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="For vLLM's Dockerfile, or for pip's build; repeatable.",
+)
+@click.option(
+    "--iidfile", type=click.Path(path_type=Path), help="Write the image's id to this file."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be built, and build nothing.")
+@json_option
+def command(
+    vllm: str | None,
+    recipe: str | None,
+    trees: tuple[str, ...],
+    only: tuple[str, ...],
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    lock_file: Path | None,
+    target: Path | None,
+    mode: str | None,
+    base: str | None,
+    tags: tuple[str, ...],
+    platform: str | None,
+    network: str | None,
+    secrets: tuple[str, ...],
+    certificates: tuple[Path, ...],
+    arguments: tuple[str, ...],
+    iidfile: Path | None,
+    *,
+    offline: bool,
+    force: bool,
+    repin: bool,
+    push: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> ExitCode:
+    r"""Apply patches as `vpatch apply` does, and build an image of exactly what its lock says.
+
+    \b
+    overlay  only Python was changed: patched files over the vLLM of a base, in seconds
+    cpu      the same over vLLM's CPU build from the package index: the default without a GPU
+    source   anything else was changed: vLLM's own Dockerfile, on the patched checkout
+
+    The last step of every build runs in the image, and fails it: digests of all touched files and
+    of those that they replace, bytecode, imports, and the effect of each patch.
+    """
+    session = Session(patches, recipes, offline)
+    if push and not tags:
+        raise UsageError("--push needs a name to push", todo="give --tag REGISTRY/NAME:TAG")
+    with ExitStack() as stack:
+        if lock_file is not None:
+            if vllm or recipe or trees or only:
+                raise UsageError("--lock says all of it", todo="leave out the other, or --lock")
+            locked = _from_lock(session, lock_file, stack)
+        else:
+            request = request_from(vllm, recipe, trees, only)
+            locked = _applied(session, request, target, stack, force=force)
+        settings = Settings(
+            session.pip_settings,
+            network,
+            platform,
+            secrets,
+            _trusted(session, certificates),
+            _split(arguments),
+        )
+        named = base or _base_of(session, locked.lock.recipe)
+        asked = _MODES[mode] if mode else None
+        choice = _chosen(locked, named, asked, settings.arguments, repin=repin)
+        if choice.mode == "source" and certificates:
+            raise UsageError(
+                "vLLM's Dockerfile has no place for certificates",
+                todo="name bases that have them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
+            )
+        if dry_run:
+            _show(_dry(locked, choice, settings), as_json=as_json)
+            return ExitCode.CLEAN
+        docker = stack.enter_context(closing(Docker()))
+        payload = _pinned(docker, locked, choice, platform, session.progress)
+        lock = payload.lock
+        log_path = _log_path(payload)
+        steps = _Steps(session.progress)
+        with log_path.open("wb") as log:
+            identity = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
+        steps.end()
+        names = tags or (_default_tag(lock),)
+        for name in names:
+            docker.tag(identity, name)
+        digests = [_push(docker, name, session.progress) for name in names] if push else []
+        if iidfile is not None:
+            iidfile.write_text(identity, encoding="ascii")
+    document: dict[str, Any] = {
+        "image": identity,
+        "version": version_of(lock),
+        "mode": choice.mode,
+        "base": choice.base,
+        "pinned": payload.image.pinned,
+        "tags": list(names),
+        "pushed": digests,
+        "lock": str(locked.path),
+        "log": str(log_path),
+    }
+    if as_json:
+        document["labels"] = labels_of(lock)
+    _show(document, as_json=as_json)
+    return ExitCode.CLEAN
+
+
+def _chosen(
+    locked: _Locked,
+    named: str | None,
+    asked: ImageMode | None,
+    arguments: Mapping[str, str],
+    *,
+    repin: bool,
+) -> _Choice:
+    """Which mode, and on what: as it was asked for, as it was locked, or else the default."""
+    known = locked.lock.image
+    if asked is None and named is None and known is not None and not repin:
+        asked = known.mode
+    mode = choose_mode(
+        locked.lock,
+        asked=asked,
+        has_base=named is not None,
+        has_gpu=bool(this_machine().gpus),
+    )
+    if repin or (known and known.mode != mode):
+        known = None
+    if mode != "source":
+        base = named or (known.base if known else default_base(mode, release_of(locked.lock)))
+        return _Choice(mode, base, {}, known)
+    if locked.checkout is None:
+        raise UsageError(
+            "the mode source needs the checkout of the lock, and not the lock alone",
+            todo="give --vllm or --recipe",
+        )
+    found = bases(locked.checkout, {**arguments, **({FINAL: named} if named else {})})
+    return _Choice(mode, found[FINAL], found, known)
+
+
+def _pinned(
+    docker: Docker, locked: _Locked, choice: _Choice, platform: str | None, progress: Progress
+) -> Payload:
+    """What is to be built; the lock has its base now, in its place as well."""
+    if choice.mode == "source":
+        image = pinned_bases(docker, choice.bases, choice.known)
+    else:
+        image = pinned_base(docker, choice.base, choice.mode, platform, progress, choice.known)
+    lock = locked.lock.model_copy(update={"image": image})
+    if lock != locked.lock:
+        with writing(locked.path):
+            replace_file(locked.path, lock.dump())
+    return Payload(lock, image, locked.plan)
+
+
+def _dry(locked: _Locked, choice: _Choice, settings: Settings) -> dict[str, Any]:
+    """What would be built, as far as it can be told without asking an engine or a registry."""
+    known = choice.known if choice.known and choice.known.base == choice.base else None
+    image = known or LockedImage(
+        mode=choice.mode, base=choice.base, pinned=choice.base, compiler=choice.bases.get(COMPILER)
+    )
+    lock = locked.lock.model_copy(update={"image": image})
+    with prepared(Payload(lock, image, locked.plan), settings, locked.checkout) as builds:
+        arguments = {
+            build.dockerfile.relative_to(build.context).as_posix(): dict(build.arguments)
+            for build in builds
+        }
+    return {
+        "mode": choice.mode,
+        "base": choice.base,
+        "pinned": known.pinned if known else "not yet: the build asks for its digest",
+        "files": [file.path for file in lock.files],
+        "to compile": to_build(lock),
+        "build arguments": arguments,
+    }
+
+
+def _from_lock(session: Session, path: Path, stack: ExitStack) -> _Locked:
+    """A lock that is kept somewhere, whose patches must still make what it says."""
+    lock = read_lock(path)
+    _, made = stack.enter_context(planned_again(session, lock))
+    differences = list(drift(lock, made))
+    if differences:
+        lines = "".join(f"\n    {line}" for line in differences)
+        raise VpatchError(
+            f"the patches do not make any more what the lock says:{lines}",
+            where=str(path),
+            todo="build without --lock, and keep the lock of that",
+        )
+    return _Locked(path, lock, made, None)
+
+
+def _applied(
+    session: Session,
+    request: jobs.Request,
+    target: Path | None,
+    stack: ExitStack,
+    *,
+    force: bool,
+) -> _Locked:
+    """What `vpatch apply` leaves, made where it is not there yet."""
+    asked = jobs.resolve(request, session.library)
+    if len(asked) > 1:
+        names = ", ".join(job.spec.tree for job in asked)
+        raise UsageError(
+            f"an image is of one tree, and there are several: {names}",
+            todo="name a recipe of vLLM alone",
+        )
+    order = order_for(asked[0], target, session, stack)
+    stopping = order.plan.stopping(asked_for=bool(asked[0].recipe or request.patches))
+    if stopping:
+        raise together(
+            [
+                VpatchError(
+                    f"{d.patch.id} is {d.state}: {d.reason}",
+                    where=order.plan.pin.label,
+                    todo=f"see vpatch status --why {d.patch.id}",
+                )
+                for d in stopping
+            ]
+        )
+    (done,) = apply([order], force=force, progress=session.progress)
+    return _Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target)
+
+
+def _base_of(session: Session, recipe: str | None) -> str | None:
+    """The base that a recipe names; None where it names none."""
+    if recipe is None:
+        return None
+    declared, _ = read_yaml(session.library.recipe(recipe), RecipeDeclaration)
+    return declared.image.base if declared.image else None
+
+
+def _trusted(session: Session, asked: tuple[Path, ...]) -> tuple[Path, ...]:
+    """What pip trusts here, a build has to trust as well."""
+    cert = session.pip_settings.cert
+    return asked or ((Path(cert),) if cert else ())
+
+
+def _split(arguments: tuple[str, ...]) -> dict[str, str]:
+    wrong = [text for text in arguments if not text.partition("=")[1]]
+    if wrong:
+        raise UsageError(f"--build-arg {wrong[0]} has no value", todo="give NAME=VALUE")
+    return {name: value for name, _, value in (text.partition("=") for text in arguments)}
+
+
+def _log_path(payload: Payload) -> Path:
+    with writing(CHECKOUTS):
+        CHECKOUTS.mkdir(exist_ok=True)
+    return CHECKOUTS / f"build-image-{version_of(payload.lock)}-{payload.image.mode}.log"
+
+
+def _default_tag(lock: Lock) -> str:
+    # A tag has no plus.
+    return f"{_REPOSITORY}:{version_of(lock).replace('+', '-')}"
+
+
+class _Steps:
+    """Tasks of which one begins where the last one ends."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: Task | None = None
+
+    def tell(self, step: str) -> None:
+        self.end()
+        self._task = self._progress.start(step)
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._task.done()
+            self._task = None
+
+
+def _push(docker: Docker, name: str, progress: Progress) -> str:
+    task = progress.start(f"Pushing {name}")
+    digest = docker.push(name, lambda _: None)
+    task.done()
+    return digest
+
+
+def _show(document: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        render.print_json(document)
+        return
+    width = max(map(len, document))
+    for key, value in document.items():
+        for number, line in enumerate(_lines(value)):
+            click.echo(f"{'' if number else key:<{width}}  {line}")
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{outer}: {k}={v}" for outer, inner in value.items() for k, v in inner.items()]
+    return [str(one) for one in value] if isinstance(value, list) else [str(value)]

@@ -1,0 +1,156 @@
+"""A lock as the build context of an image: what is laid over its vLLM, and what says so.
+
+In a folder `vpatch`, which becomes /opt/vpatch: `lock`; `NOTICE`, which files were modified
+(Apache-2.0, section 4b); `manifest.json`, what the image is verified against. `files`, the patched
+ones, and the scripts that install and verify them are gone after the build.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import Version
+
+from vpatch import __version__
+from vpatch.commits import digest_of, overall_changes
+from vpatch.errors import UsageError
+from vpatch.image import INSIDE
+from vpatch.image.mode import is_laid_over, is_shipped
+from vpatch.image.probes import module_of, probes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.image.probes import Probe
+    from vpatch.lock import Lock, LockedImage
+    from vpatch.outcome import Plan
+
+# Where an image has its lock.
+FOLDER = "/opt/vpatch"
+LOCK = f"{FOLDER}/lock"
+MANIFEST = f"{FOLDER}/manifest.json"
+INSTALLED = f"{FOLDER}/installed.json"
+SCRIPTS = ("install.py", "verify.py")
+_LABEL = "vpatch"
+_OCI = "org.opencontainers.image"
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What an image is to have. `lock` is with `image`, `plan` of its own patches and source."""
+
+    lock: Lock
+    image: LockedImage
+    plan: Plan
+
+
+def digest_of_lock(lock: Lock) -> str:
+    """Return a lock's digest: that of everything, as the lock has the digests of all else."""
+    return digest_of(lock.dump().encode())
+
+
+def release_of(lock: Lock) -> str:
+    """Return the version of vLLM, as its package says it.
+
+    Raises:
+        UsageError: the source is no release, and so no image has it.
+    """
+    if lock.source.tree != "vllm" or lock.source.version is None:
+        raise UsageError(
+            f"an image is of a release of vLLM, and this is a lock of {lock.source.origin}",
+            todo="give --vllm VERSION",
+        )
+    return Version(lock.source.version).public
+
+
+def version_of(lock: Lock) -> str:
+    """Return the release with a local part that names the lock (PEP 440): 0.23.0+vpatch.1a2b3c."""
+    return f"{release_of(lock)}+vpatch.{digest_of_lock(lock).partition(':')[2][:_DIGITS]}"
+
+
+def manifest_of(lock: Lock, probes: Mapping[str, Sequence[Probe]]) -> dict[str, Any]:
+    """Return what `inside/verify.py` compares an image with."""
+    files = [file.model_dump() for file in lock.files if is_laid_over(file.path)]
+    return {
+        "manifest-version": 1,
+        "version": version_of(lock),
+        "vllm": release_of(lock),
+        "mode": lock.image.mode if lock.image else "overlay",
+        "lock": digest_of_lock(lock),
+        "files": files,
+        "not-shipped": [file.path for file in lock.files if not is_shipped(file.path)],
+        "modules": [name for file in files if (name := module_of(file["path"]))],
+        "probes": {
+            patch: [asdict(probe) for probe in found if probe.module.partition(".")[0] == "vllm"]
+            for patch, found in probes.items()
+        },
+    }
+
+
+def labels_of(lock: Lock) -> dict[str, str]:
+    """Return an image's labels: they follow from the lock, and from nothing else.
+
+    The first ones are those of https://github.com/opencontainers/image-spec, annotations.md.
+    """
+    image = lock.image
+    labels = {
+        f"{_OCI}.title": "vLLM with vpatch",
+        f"{_OCI}.version": version_of(lock),
+        f"{_LABEL}.version": __version__,
+        f"{_LABEL}.source": f"{lock.source.tree} {release_of(lock)} {lock.source.digest}",
+        f"{_LABEL}.lock": digest_of_lock(lock),
+        f"{_LABEL}.patches": " ".join(f"{p.id}@{p.digest}" for p in lock.patches),
+    }
+    if image is not None:
+        labels |= {
+            f"{_OCI}.base.name": image.base,
+            f"{_OCI}.base.digest": image.pinned.rpartition("@")[2],
+            f"{_LABEL}.mode": image.mode,
+        }
+    return labels
+
+
+def notice_of(payload: Payload) -> str:
+    """Return the notice of modified files that Apache-2.0, section 4(b), asks for."""
+    lines = [
+        f"This image has vLLM {release_of(payload.lock)} with modified files.",
+        "vLLM is licensed under the Apache License, Version 2.0; so are the modifications.",
+        "",
+    ]
+    for file in payload.lock.files:
+        by = [p for p in payload.lock.patches if any(f.path == file.path for f in p.files)]
+        how = "added" if file.before is None else "modified"
+        lines.append(f"{file.path}: {how} by {', '.join(patch.id for patch in by)}")
+    lines += ["", "The patches, in the order in which they were applied:", ""]
+    for decision in payload.plan.taken:
+        lines.append(f"{decision.patch.id}: {decision.patch.declaration.title}")
+    return "\n".join(lines) + "\n"
+
+
+def write_context(payload: Payload, dockerfile: Path, folder: Path) -> None:
+    """Write the context into an empty folder; the same payload makes the same bytes."""
+    room = folder / "vpatch"
+    room.mkdir()
+    shutil.copyfile(dockerfile, folder / dockerfile.name)
+    (room / "lock").write_text(payload.lock.dump(), encoding="utf-8")
+    (room / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
+    manifest = json.dumps(manifest_of(payload.lock, probes_of(payload.plan)), indent=1) + "\n"
+    (room / "manifest.json").write_text(manifest, encoding="utf-8")
+    for script in SCRIPTS:
+        shutil.copyfile(INSIDE / script, room / script)
+    (room / "files").mkdir()
+    for path, change in laid_over(payload).items():
+        target = room / "files" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(change)
+
+
+def laid_over(payload: Payload) -> Mapping[str, bytes]:
+    """Return what takes the place of installed files, by paths below a folder of packages."""
+    changes = overall_changes(payload.plan)
+    return {path: change.after for path, change in changes.items() if is_laid_over(path)}

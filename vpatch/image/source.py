@@ -1,0 +1,64 @@
+"""vLLM's own Dockerfile: what it is built on, and what it is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from vpatch.docker import Build
+from vpatch.errors import VpatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.image.build import Settings
+    from vpatch.lock import LockedImage
+
+DOCKERFILE = Path("docker/Dockerfile")
+# The stage that is vLLM's image with the server.
+_TARGET = "vllm-openai"
+# What its stages begin with: that in which all is compiled, and that which is shipped.
+COMPILER, FINAL = "BUILD_BASE_IMAGE", "FINAL_BASE_IMAGE"
+_STAGE = re.compile(r"^FROM\s", re.MULTILINE)
+_ARGUMENT = re.compile(r"^ARG\s+(\w+)=[\"']?([^\"'\n]*?)[\"']?\s*$", re.MULTILINE)
+
+
+def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
+    """Return what a checkout's Dockerfile is built on, by the names of its arguments.
+
+    Raises:
+        VpatchError: it has none, or one that begins otherwise.
+    """
+    file = checkout / DOCKERFILE
+    if not file.is_file():
+        raise VpatchError(f"this vLLM has no {DOCKERFILE}", where=str(checkout))
+    text = file.read_text(encoding="utf-8")
+    stage = _STAGE.search(text)
+    known: dict[str, str] = {}
+    # Those before the first stage: their defaults may name earlier ones.
+    for name, value in _ARGUMENT.findall(text[: stage.start() if stage else None]):
+        known[name] = arguments.get(name, Template(value).safe_substitute(known))
+    missing = [name for name in (COMPILER, FINAL) if name not in known]
+    if missing:
+        raise VpatchError(
+            f"it has no argument {missing[0]}, and so its base cannot be pinned",
+            where=str(file),
+            todo="build it by hand, and take the image as --base for --mode overlay",
+        )
+    return {name: known[name] for name in (COMPILER, FINAL)}
+
+
+def source_build(context: Path, image: LockedImage, settings: Settings) -> Build:
+    """Return the build of a context that is a checkout of vLLM with its .git."""
+    pins = {FINAL: image.pinned} | ({COMPILER: image.compiler} if image.compiler else {})
+    return Build(
+        context,
+        context / DOCKERFILE,
+        {**settings.arguments, **pins},
+        network=settings.network,
+        platform=settings.platform,
+        secrets=settings.secrets,
+        target=_TARGET,
+    )

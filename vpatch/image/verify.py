@@ -1,0 +1,163 @@
+"""Whether an image is what a lock says, asked of the image itself, whoever made it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.docker import Room
+from vpatch.errors import UsageError, VpatchError
+from vpatch.image import INSIDE
+from vpatch.image.context import (
+    INSTALLED,
+    LOCK,
+    MANIFEST,
+    digest_of_lock,
+    labels_of,
+    manifest_of,
+)
+from vpatch.lock import parse_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from vpatch.docker import Container, Docker
+    from vpatch.lock import Lock
+    from vpatch.progress import Progress
+
+_FOLDER = "vpatch-verify"
+_SECONDS = 900.0
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in an image that is not as the lock says; `patches` are those that it concerns."""
+
+    where: str
+    what: str
+    patches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verified:
+    """`effects` has, for each patch, how many names were found to be the patched code.
+
+    `unknown` is what could not be asked, and why: that is neither good nor bad.
+    """
+
+    image: str
+    lock: Lock
+    package: str | None
+    problems: tuple[Problem, ...]
+    effects: Mapping[str, int]
+    unknown: tuple[str, ...]
+
+
+def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progress) -> Verified:
+    """Repeat in an image what its build ended with, with this vpatch's own script.
+
+    `lock` is what it must have; without one, the lock that lies in the image. An image that is not
+    here is pulled.
+
+    Raises:
+        UsageError: it has no lock, and none was given.
+        DockerError: it is not there, or cannot be run.
+    """
+    image = docker.image(name)
+    if image is None:
+        task = progress.start(f"Pulling {name}")
+        docker.pull(name, None, lambda _: None)
+        task.done()
+        image = docker.image(name)
+    if image is None:
+        raise VpatchError("it was pulled, and is not there", where=name)
+    with docker.container(
+        image.id,
+        ["python3", f"/{_FOLDER}/verify.py", f"/{_FOLDER}/manifest.json", f"/{_FOLDER}/result"],
+        Room(user="0"),
+    ) as container:
+        carried = container.read(LOCK)
+        if lock is None:
+            if carried is None:
+                raise UsageError(
+                    f"it has no {LOCK}, and so vpatch did not build it",
+                    where=name,
+                    todo="say what it is to have: --lock FILE",
+                )
+            lock = parse_lock(carried, f"{name}:{LOCK}")
+        found = list(_of_lock(lock, carried, image.labels))
+        manifest = json.loads(container.read(MANIFEST) or b"{}")
+        wanted = manifest_of(lock, {})
+        # Which names to ask for only a build knows; all else follows from the lock.
+        wanted["probes"] = manifest.get("probes", {})
+        if manifest and manifest != json.loads(json.dumps(wanted)):
+            found.append(Problem(MANIFEST, "it does not follow from the lock"))
+        installed = json.loads(container.read(INSTALLED) or b"{}")
+        answer = _ask(container, wanted, progress, name)
+    old = installed.get("not-importable", {})
+    found += _of_files(lock, answer, old)
+    unknown = [f"{module} is not importable here, nor was it in the base" for module in old]
+    unknown += [text for effect in answer["probes"].values() for text in effect["unknown"]]
+    held = {patch: effect["held"] for patch, effect in answer["probes"].items()}
+    return Verified(image.id, lock, answer["package"], tuple(found), held, tuple(unknown))
+
+
+def _ask(
+    container: Container, manifest: Mapping[str, Any], progress: Progress, name: str
+) -> dict[str, Any]:
+    """Run the script in the container, which has not been started yet."""
+    files = {"verify.py": _script(), "manifest.json": json.dumps(manifest).encode()}
+    container.put({f"{_FOLDER}/{file}": text for file, text in files.items()}, "/")
+    task = progress.start(f"Verifying {name}")
+    container.start()
+    code = container.wait(_SECONDS)
+    answer = container.read(f"/{_FOLDER}/result") if code == 0 else None
+    task.done()
+    if answer is None:
+        said = container.logs()
+        how = f"did not end in {_SECONDS:g} s" if code is None else f"ended with {code}"
+        lines = "\n".join(said.decode(errors="replace").splitlines()[-_SHOWN:])
+        raise VpatchError(
+            f"its Python {how}:\n{lines}", where=name, todo="see that python3 runs there"
+        )
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def _script() -> bytes:
+    path: Path = INSIDE / "verify.py"
+    return path.read_bytes()
+
+
+def _of_lock(lock: Lock, carried: bytes | None, labels: Mapping[str, str]) -> Iterator[Problem]:
+    """How what the image says of itself differs from the lock."""
+    if carried is None:
+        yield Problem(LOCK, "it is missing")
+    elif carried != lock.dump().encode():
+        yield Problem(LOCK, f"it is not the lock {digest_of_lock(lock)[:23]}")
+    wanted = labels_of(lock)
+    # Another vpatch may have built it.
+    names = [label for label in wanted if label != "vpatch.version"]
+    for label in names:
+        if labels.get(label) != wanted[label]:
+            yield Problem(f"label {label}", f"it is {labels.get(label)!r}, not {wanted[label]!r}")
+
+
+def _of_files(lock: Lock, answer: Mapping[str, Any], old: Mapping[str, str]) -> Iterator[Problem]:
+    for one in answer["problems"]:
+        patches = [
+            patch.id
+            for patch in lock.patches
+            if any(one["path"].endswith(f"/{file.path}") for file in patch.files)
+        ]
+        yield Problem(one["path"], one["what"], tuple(patches))
+    for module, why in answer["imports"].items():
+        if old.get(module) != why:
+            yield Problem(module, f"it cannot be imported: {why}")
+    for patch, effect in answer["probes"].items():
+        for text in effect["problems"]:
+            where, _, what = text.partition(" ")
+            yield Problem(where, what, (patch,))
