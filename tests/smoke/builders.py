@@ -13,6 +13,7 @@ from vpatch.smoke.machine import Gpu, Machine
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, Served
 from vpatch.smoke.models import Checkpoint
 from vpatch.smoke.predict import Counters, counters_of, last_token, tokens_after
+from vpatch.smoke.prove import EngineGround
 from vpatch.smoke.record import Ran, record_of
 from vpatch.smoke.run import CellResult, Visit
 
@@ -135,7 +136,7 @@ def record_of_run(log, results=None, **keys):
         "asked": ASKED,
         "subject": [SUBJECT],
         "plan": smoke_of(),
-        "engine": Engine(log, log, "cpu", "0.23.0"),
+        "ground": EngineGround(Engine(log, log, "cpu", "0.23.0"), (), ()),
         "machine": Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),)),
         "checkpoints": {"m": Checkpoint("m", log, "synthetic: all", "sha256:" + "d" * 64, "all")},
         "imports": {},

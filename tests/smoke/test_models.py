@@ -6,14 +6,14 @@ import pytest
 
 from tests.projects import write_tree
 from vpatch.declare.smoke import Model
-from vpatch.engine.environment import Engine
 from vpatch.errors import UsageError, VpatchError
 from vpatch.smoke.models import ModelError, given, locate, prepare
+from vpatch.smoke.site import OverlaySite
 
 FILES = {"config.json": b"{}", "model.safetensors": b"\0\1", "sub/tokenizer.json": b"[]"}
 COMMIT = "0123abc"
 PLACE = f"models--org--name/snapshots/{COMMIT}"
-ENGINE = Engine("/nonexistent/python", "/nonexistent", "cpu", "0.23.0")
+SITE = OverlaySite("/nonexistent/python", ())
 
 
 def model_of(checkpoint, revision=None):
@@ -123,7 +123,7 @@ def test_a_folder_without_a_model(tmp_path):
 
 
 def digest(folder):
-    return prepare("m", model_of(folder), ENGINE, folder.parent).digest
+    return prepare("m", model_of(folder), SITE, folder.parent).digest
 
 
 def test_digest_of_names_and_bytes(tmp_path):
@@ -153,16 +153,16 @@ def test_digest_of_links_is_that_of_what_they_lead_to(tmp_path):
 def test_a_checkpoint_is_described_by_its_commit(tmp_path, monkeypatch, revision):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     snapshot = hub(tmp_path, main=COMMIT, v1=COMMIT)
-    found = prepare("m", model_of("org/name", revision), ENGINE, tmp_path)
+    found = prepare("m", model_of("org/name", revision), SITE, tmp_path)
     assert (found.name, found.folder, found.described) == ("m", snapshot, f"org/name@{COMMIT}")
     assert found.acceptance is None
 
 
-def engine_that(tmp_path, script):
+def site_that(tmp_path, script):
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
-    return Engine(python, tmp_path, "cpu", "0.23.0")
+    return OverlaySite(python, ())
 
 
 @pytest.mark.parametrize(
@@ -174,19 +174,19 @@ def engine_that(tmp_path, script):
     ],
 )
 def test_a_synthetic_model_is_made_by_the_engine(tmp_path, kind, script, acceptance):
-    engine = engine_that(tmp_path, 'mkdir "$2"; echo "${1##*/} $3" >"$2/config.json"')
+    site = site_that(tmp_path, 'mkdir "$2"; echo "${1##*/} $3" >"$2/config.json"')
     room = tmp_path / "room"
     room.mkdir()
-    found = prepare("tiny", Model(synthetic=kind), engine, room)
+    found = prepare("tiny", Model(synthetic=kind), site, room)
     assert (found.folder, found.described) == (room / "tiny", f"synthetic: {kind}")
     assert found.acceptance == acceptance
     assert (room / "tiny/config.json").read_text() == f"{script} {kind}\n"
 
 
 def test_a_synthetic_model_that_cannot_be_made(tmp_path):
-    engine = engine_that(tmp_path, "echo No space left on device >&2; exit 1")
+    site = site_that(tmp_path, "echo No space left on device >&2; exit 1")
     with pytest.raises(ModelError) as caught:
-        prepare("tiny", Model(synthetic="all"), engine, tmp_path)
+        prepare("tiny", Model(synthetic="all"), site, tmp_path)
     assert caught.value.what.startswith("the synthetic checkpoint tiny cannot be made:\nNo space")
     assert caught.value.where == str(tmp_path / "tiny")
     assert caught.value.todo.startswith("free space")

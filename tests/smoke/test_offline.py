@@ -12,7 +12,7 @@ from tests.smoke.cells import cell_of
 from tests.smoke.fake_vllm import write_fake
 from vpatch.smoke.offline import run_offline
 from vpatch.smoke.predict import Counters
-from vpatch.smoke.site import Site
+from vpatch.smoke.site import OverlaySite
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def offline(tmp_path):
         cell = cell_of(environment={"FAKE_FAULT": fault}, **settings)
         room = tmp_path / "room"
         room.mkdir()
-        place = Site(sys.executable, (site,), {"vllm/layer.py": layer})
+        place = OverlaySite(sys.executable, (site,), {"vllm/layer.py": layer})
         return run_offline(cell, tmp_path / "model", place, room, tmp_path / "log")
 
     return run

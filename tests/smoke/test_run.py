@@ -20,7 +20,7 @@ from vpatch.declare.smoke import Sampling
 from vpatch.smoke.measured import Measured
 from vpatch.smoke.models import Checkpoint
 from vpatch.smoke.run import Place, run_phase
-from vpatch.smoke.site import Site
+from vpatch.smoke.site import OverlaySite
 
 OUT_OF_ORDER = Measured(fault=NO_START)
 
@@ -36,7 +36,7 @@ def phase(tmp_path, monkeypatch):
 
     def run(cells, answer=None, phase="after", port=None, acceptance="all"):
         seen = SimpleNamespace(events=[], told=[], rooms=[], logs=[], ports=[], judged=[])
-        site = Site("python", (overlay,), digests)
+        site = OverlaySite("python", (overlay,), digests)
         models = dict.fromkeys(
             (cell.model for cell in cells), Checkpoint("m", tmp_path / "model", "", "", acceptance)
         )

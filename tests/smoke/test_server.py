@@ -12,7 +12,7 @@ from tests.smoke.cells import cell_of
 from tests.smoke.fake_vllm import write_fake
 from vpatch.smoke.predict import Counters
 from vpatch.smoke.server import run_server
-from vpatch.smoke.site import Site
+from vpatch.smoke.site import OverlaySite
 
 QUICK = {"start": 20.0, "token": 1.0, "cell": 40.0, "stop": 2.0}
 
@@ -24,7 +24,7 @@ def server(tmp_path):
     def run(fault="", port=None, **settings):
         settings = {"k": 1, "timeouts": QUICK} | settings
         cell = cell_of(mode="server", environment={"FAKE_FAULT": fault}, **settings)
-        place = Site(sys.executable, (site,), {"vllm/layer.py": "sha256:0"})
+        place = OverlaySite(sys.executable, (site,), {"vllm/layer.py": "sha256:0"})
         return run_server(cell, tmp_path / "model", place, tmp_path, tmp_path / "log", port=port)
 
     return run

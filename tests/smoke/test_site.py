@@ -9,7 +9,7 @@ from vpatch.commits import digest_of
 from vpatch.engine.environment import Engine
 from vpatch.engine.overlay import OverlayError
 from vpatch.outcome import Change
-from vpatch.smoke.site import Site, lay_over
+from vpatch.smoke.site import OverlaySite, lay_over
 
 FILES = {
     "vllm/__init__.py": b"",
@@ -97,7 +97,7 @@ def test_a_file_that_hides_a_patched_one_is_found(engine, tmp_path):
     site = lay_over(engine, [EDIT], tmp_path / "room")
     hiding = write_tree(tmp_path / "hiding", FILES)
     with pytest.raises(OverlayError):
-        Site(site.python, (hiding, *site.path), site.digests).verify()
+        OverlaySite(site.python, (hiding, *site.path), site.digests).verify()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_file_that_hides_a_patched_one_is_found(engine, tmp_path):
 )
 def test_what_the_caller_has_set_decides_nothing(monkeypatch, tmp_path, name):
     monkeypatch.setenv(name, "callers")
-    site = Site("python", ())
+    site = OverlaySite("python", ())
     assert site.environment({}, tmp_path).get(name, "") != "callers"
     assert site.environment({name: "declared"}, tmp_path)[name] == "declared"
 
@@ -114,7 +114,7 @@ def test_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     for name in ("PYTHONDONTWRITEBYTECODE", "VLLM_NO_USAGE_STATS"):
         monkeypatch.delenv(name, raising=False)
-    site = Site("python", (tmp_path / "a", tmp_path / "b"))
+    site = OverlaySite("python", (tmp_path / "a", tmp_path / "b"))
     given = site.environment({"NEW": "1"}, tmp_path / "room")
     assert given["PYTHONPATH"] == f"{tmp_path / 'a'}{os.pathsep}{tmp_path / 'b'}"
     assert (given["VLLM_NO_USAGE_STATS"], given["PYTHONDONTWRITEBYTECODE"]) == ("1", "1")

@@ -161,9 +161,14 @@ def _verify(session: Session, evidence: Evidence) -> _Verified:
 def _differences(session: Session, evidence: Evidence) -> list[str]:
     """Plan anew what the record says that was asked for."""
     asked = evidence.record["asked"]
-    request = jobs.Request(
-        asked["vllm"], asked["recipe"], tuple(asked["tree"]), tuple(asked["patch"])
-    )
+    if asked.get("image"):
+        (tree,) = evidence.record["subject"]
+        ids = tuple(patch["id"] for patch in tree["patches"])
+        request = jobs.Request(tree["pin"]["version"], None, (), ids)
+    else:
+        request = jobs.Request(
+            asked["vllm"], asked["recipe"], tuple(asked["tree"]), tuple(asked["patch"])
+        )
     with ExitStack() as stack:
         try:
             plans = []

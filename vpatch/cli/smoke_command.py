@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,10 @@ from vpatch.smoke.cells import cells_of
 from vpatch.smoke.checks import verdict_of
 from vpatch.smoke.evidence import collected
 from vpatch.smoke.machine import missing, this_machine
-from vpatch.smoke.models import given, locate
-from vpatch.smoke.prove import Order, prove
+from vpatch.smoke.models import given, locate, seen_folder
+from vpatch.smoke.prove import EngineGround, ImageGround, Order, prove
 from vpatch.smoke.report import cures_of
+from vpatch.smoke.subject import subject_of, subject_of_lock
 from vpatch.source.urls import redact
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from vpatch.outcome import Plan
     from vpatch.smoke.checks import Check
     from vpatch.smoke.machine import Machine
+    from vpatch.smoke.prove import Ground
     from vpatch.source.entry import CachedTree
 
 EVIDENCE = Path("evidence")
@@ -53,6 +56,9 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
     "--engine",
     metavar="cpu|cuda|PYTHON",
     help="A vLLM that is made and cached, or one of yours  [default: cuda where there is a GPU]",
+)
+@click.option(
+    "--image", metavar="TAG", help="Run in containers of this image, from vpatch build-image."
 )
 @click.option("--plan", metavar="RECIPE", help="Take the smoke plan of another recipe.")
 @click.option("--model", metavar="PATH|ID", help="Run this checkpoint in every cell.")
@@ -81,6 +87,7 @@ def command(
     patches: tuple[Path, ...],
     recipes: tuple[Path, ...],
     engine: str | None,
+    image: str | None,
     plan: str | None,
     model: str | None,
     rounds: int | None,
@@ -101,13 +108,6 @@ def command(
     Ends with 1 where a check fails with the patches; what fails before is what they are for.
     """
     session = Session(patches, recipes, offline)
-    asked = jobs.resolve(request_from(vllm, recipe, trees, only), session.library)
-    smoke = smoke_plan_of(session, plan or asked[0].recipe)
-    machine = this_machine()
-    engine = engine or ("cuda" if machine.gpus else "cpu")
-    models = dict.fromkeys(smoke.models, given(model)) if model else smoke.models
-    kind = engine if engine in KINDS else session.own_engine(engine).kind
-    _refuse_missing(smoke, models, machine, kind)
     said: dict[str, Any] = {
         "vllm": vllm and redact(vllm),
         "recipe": recipe,
@@ -116,38 +116,118 @@ def command(
         "recipes": [str(folder) for folder in recipes],
         "patch": only,
         "engine": engine,
+        "image": image,
+        "plan": plan,
+        "model": model,
+        "rounds": rounds,
+        "before": before,
     }
-    said |= {"plan": plan, "model": model, "rounds": rounds, "before": before}
+    asked = _Asked(name, said, plan, model, rounds, port, before=before)
     with ExitStack() as stack:
-        trees_of = [stack.enter_context(session.tree(j.spec, j.expected_digest)) for j in asked]
-        pairs = zip(asked, trees_of, strict=True)
-        plans = [_planned(session, job, tree, asked_for=bool(only)) for job, tree in pairs]
-        version = plans[0].pin.version
-        if plans[0].pin.tree != "vllm" or version is None:
-            raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")
-        title = name or f"{asked[0].recipe or version}-{kind}-{_now()}"
-        order = Order(
-            name=title,
-            asked=said,
-            plans=plans,
-            files=[{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees_of],
-            smoke=smoke,
-            models=models,
-            cells=cells_of(smoke, rounds=rounds),
-            machine=machine,
-            patches=session.library.load_all(),
-            before=before,
-            port=port,
-        )
-        found = stack.enter_context(open_engine(session, engine, version))
-        room = stack.enter_context(collected(root, title))
+        if image is not None:
+            if vllm or recipe or trees or only or engine or before:
+                raise UsageError(
+                    "an image says itself what is in it",
+                    where=image,
+                    todo="leave out --before and what names a source, patches or an engine",
+                )
+            order, ground = _in_image(session, image, asked, stack)
+        else:
+            request = request_from(vllm, recipe, trees, only)
+            order, ground = _on_engine(session, request, engine, asked, stack)
+        room = stack.enter_context(collected(root, order.name))
         tell = _silent if as_json else _print
-        record = prove(order, found, room, session.progress, tell)
+        record = prove(order, ground, room, session.progress, tell)
     if as_json:
         render.print_json(record)
     else:
-        _print_end(record, root / title)
+        _print_end(record, root / order.name)
     return ExitCode.CLEAN if record["result"] == "passed" else ExitCode.FINDINGS
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the command line says of a run, whatever it runs on."""
+
+    name: str | None
+    said: dict[str, Any]
+    plan: str | None
+    model: str | None
+    rounds: int | None
+    port: int | None
+    before: bool
+
+    def models(self, smoke: Smoke) -> dict[str, Model]:
+        return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
+
+    def order(
+        self,
+        session: Session,
+        title: str,
+        smoke: Smoke,
+        machine: Machine,
+        subject: list[dict[str, Any]],
+    ) -> Order:
+        return Order(
+            name=self.name or f"{title}-{_now()}",
+            asked=self.said,
+            subject=subject,
+            smoke=smoke,
+            models=self.models(smoke),
+            cells=cells_of(smoke, rounds=self.rounds),
+            machine=machine,
+            patches=session.library.load_all(),
+            before=self.before,
+            port=self.port,
+        )
+
+
+def _on_engine(
+    session: Session, request: jobs.Request, engine: str | None, asked: _Asked, stack: ExitStack
+) -> tuple[Order, Ground]:
+    """A run of patched trees over an engine's packages."""
+    found = jobs.resolve(request, session.library)
+    smoke = smoke_plan_of(session, asked.plan or found[0].recipe)
+    machine = this_machine()
+    engine = engine or ("cuda" if machine.gpus else "cpu")
+    asked.said["engine"] = engine
+    kind = engine if engine in KINDS else session.own_engine(engine).kind
+    _refuse_missing(smoke, asked.models(smoke), machine, kind)
+    trees = [stack.enter_context(session.tree(j.spec, j.expected_digest)) for j in found]
+    pairs = zip(found, trees, strict=True)
+    plans = [_planned(session, job, tree, asked_for=bool(request.patches)) for job, tree in pairs]
+    version = plans[0].pin.version
+    if plans[0].pin.tree != "vllm" or version is None:
+        raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")
+    title = f"{found[0].recipe or version}-{kind}"
+    order = asked.order(session, title, smoke, machine, subject_of(plans))
+    files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
+    opened = stack.enter_context(open_engine(session, engine, version))
+    return order, EngineGround(opened, plans, files)
+
+
+def _in_image(session: Session, name: str, asked: _Asked, stack: ExitStack) -> tuple[Order, Ground]:
+    """A run in containers of an image, which says itself what is in it."""
+    # Only a run in an image needs it.
+    from vpatch.docker import Docker  # noqa: PLC0415
+    from vpatch.image.running import look_at  # noqa: PLC0415
+
+    machine = this_machine()
+    docker = stack.enter_context(closing(Docker()))
+    found = look_at(docker, name, gpus=bool(machine.gpus))
+    # The plan is a part of what evidence is for: named, so that it can be found again.
+    asked.said["plan"] = asked.plan or found.lock.recipe
+    smoke = smoke_plan_of(session, asked.said["plan"])
+    models = asked.models(smoke)
+    _refuse_missing(smoke, models, machine, found.kind)
+    folders = [folder for model in models.values() if (folder := locate(model)) is not None]
+    title = f"{found.lock.recipe or found.version}-{found.kind}-image"
+    order = asked.order(session, title, smoke, machine, subject_of_lock(found.lock))
+    about = {"name": name, "id": found.image.id, "digests": list(found.image.digests)}
+    seen = [seen_folder(folder) for folder in folders]
+    return order, ImageGround(
+        docker, about, found.kind, found.version, found.digests, seen, bool(machine.gpus)
+    )
 
 
 def smoke_plan_of(session: Session, recipe: str | None) -> Smoke:

@@ -9,7 +9,7 @@ import time
 import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import psutil
 
@@ -46,6 +46,29 @@ class Ended:
         return "\n".join(last_lines(self.log, _TAIL))
 
 
+class Running(Protocol):
+    """A command that was started, here or elsewhere, with all that it started itself."""
+
+    @property
+    def log(self) -> Path:
+        """The file that has what it prints."""
+
+    def poll(self) -> int | None:
+        """Return its exit status, negative for a signal; None while it runs."""
+
+    def wait(self, seconds: float) -> int | None:
+        """Return its exit status; None where it still runs after that time."""
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it, and not to what it started."""
+
+    def left(self) -> int:
+        """Return how many processes of it there are still."""
+
+    def memory(self) -> int:
+        """Return the bytes that all of them hold together."""
+
+
 @dataclass(frozen=True)
 class Child:
     """A process that runs, and what it started."""
@@ -53,6 +76,21 @@ class Child:
     process: subprocess.Popen[bytes]
     log: Path
     mark: str
+
+    def poll(self) -> int | None:
+        return self.process.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def left(self) -> int:
+        return len(self.members())
 
     def members(self) -> list[psutil.Process]:
         """Return the process and all that it started, as far as they live."""
@@ -148,10 +186,7 @@ def run(
 ) -> Ended:
     """Run a command for at most `timeout` seconds; see `started`."""
     with started(command, cwd=cwd, log=log, environment=environment) as child:
-        try:
-            return Ended(child.process.wait(timeout), log)
-        except subprocess.TimeoutExpired:
-            return Ended(None, log)
+        return Ended(child.wait(timeout), log)
 
 
 def _is_tracker(process: psutil.Process) -> bool:

@@ -187,6 +187,8 @@ def _statement(room: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         subjects += [
             {"name": file["path"], "digest": _digest(file["after"])} for file in tree["files"]
         ]
+    if "image" in record:
+        subjects.append({"name": record["image"]["name"], "digest": _digest(record["image"]["id"])})
     models = [
         {"name": f"model:{name}", "digest": _digest(model["digest"])}
         for name, model in record["models"].items()

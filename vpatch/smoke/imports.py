@@ -10,7 +10,6 @@ import json
 from typing import TYPE_CHECKING
 
 from vpatch.engine import INSIDE
-from vpatch.engine.process import run
 from vpatch.smoke.checks import Check
 from vpatch.smoke.faults import fault
 
@@ -34,10 +33,10 @@ def run_imports(
     job, result = room / "job.json", room / "result.json"
     job.write_text(imports.model_dump_json(), encoding="utf-8")
     command = [site.python, _SCRIPT, job, result]
-    given = site.environment(environment, room)
-    ended = run(command, cwd=room, log=log, timeout=_SECONDS, environment=given)
-    if ended.code != 0:
-        how = "did not end" if ended.code is None else f"ended with {ended.code}"
+    with site.started(command, room=room, log=log, further=environment) as child:
+        code = child.wait(_SECONDS)
+    if code != 0:
+        how = "did not end" if code is None else f"ended with {code}"
         return [Check("imports", "fail", reason=str(fault("crashed", f"the process {how}", log)))]
     return list(_checks(imports, json.loads(result.read_text(encoding="utf-8"))))
 

@@ -12,7 +12,7 @@ from vpatch.smoke.machine import gpu_memory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.engine.process import Child
+    from vpatch.engine.process import Running
 
 _SECONDS = 1.0
 
@@ -26,7 +26,7 @@ class Peak:
 
 
 @contextmanager
-def watched_memory(child: Child) -> Iterator[Peak]:
+def watched_memory(child: Running) -> Iterator[Peak]:
     """Look every second, as long as the block runs."""
     peak, ended = Peak(), threading.Event()
 

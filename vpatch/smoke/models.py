@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine import INSIDE
-from vpatch.engine.process import run
+from vpatch.engine.process import Ended
 from vpatch.errors import UsageError, VpatchError
 
 if TYPE_CHECKING:
     from vpatch.declare.smoke import Model
-    from vpatch.engine.environment import Engine
+    from vpatch.smoke.site import Site
 
 _SCRIPTS = {"deepseek-v4": "tiny_deepseek_v4.py"}
 # Of a shape that has no choice of it, all drafts are accepted.
@@ -56,7 +56,13 @@ def locate(model: Model) -> Path | None:
     return _with_config(_in_hub_cache(model.checkpoint, model.revision or "main"))
 
 
-def prepare(name: str, model: Model, engine: Engine, room: Path) -> Checkpoint:
+def seen_folder(folder: Path) -> Path:
+    """Return the folder that has all of a checkpoint's bytes: a snapshot of the hub has links."""
+    repository = folder.parent.parent
+    return repository if folder.parent.name == "snapshots" else folder
+
+
+def prepare(name: str, model: Model, site: Site, room: Path) -> Checkpoint:
     """Make a synthetic checkpoint in a room, or digest the one that is there.
 
     Raises:
@@ -72,8 +78,9 @@ def prepare(name: str, model: Model, engine: Engine, room: Path) -> Checkpoint:
     folder = room / name
     script = _SCRIPTS.get(kind, "tiny_mtp.py")
     log = room / f"{name}.log"
-    command: list[str | Path] = [engine.python, INSIDE / script, folder, kind]
-    ended = run(command, cwd=room, log=log, timeout=_MAKING_SECONDS)
+    command: list[str | Path] = [site.python, INSIDE / script, folder, kind]
+    with site.started(command, room=room, log=log, further={}) as child:
+        ended = Ended(child.wait(_MAKING_SECONDS), log)
     if ended.code != 0:
         raise ModelError(
             f"the synthetic checkpoint {name} cannot be made:\n{ended.ending}",

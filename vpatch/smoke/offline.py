@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from vpatch.engine import INSIDE
-from vpatch.engine.process import started
 from vpatch.smoke.faults import fault
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, counters_from
 from vpatch.smoke.memory import watched_memory
@@ -16,7 +15,7 @@ from vpatch.smoke.memory import watched_memory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vpatch.engine.process import Child
+    from vpatch.engine.process import Running
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.site import Site
 
@@ -62,15 +61,14 @@ def run_offline(cell: Cell, model: Path | str, site: Site, room: Path, log: Path
     job, events = room / "job.json", room / "events.jsonl"
     job.write_text(json.dumps(_job(cell, model, site)), encoding="utf-8")
     events.touch()
-    environment = site.environment(cell.environment, room)
     command = [site.python, _SCRIPT, job, events]
     seen = _Seen()
     with (
-        started(command, cwd=room, log=log, environment=environment) as child,
+        site.started(command, room=room, log=log, further=cell.environment) as child,
         watched_memory(child) as memory,
     ):
         measured = _watch(child, cell, events, seen)
-        left = outlived(child) if child.process.poll() is not None else 0
+        left = outlived(child) if child.poll() is not None else 0
         return replace(measured, memory=memory.host, gpu_memory=memory.gpus, left_behind=left)
 
 
@@ -89,14 +87,14 @@ def _job(cell: Cell, model: Path | str, site: Site) -> dict[str, Any]:
     }
 
 
-def _watch(child: Child, cell: Cell, events: Path, seen: _Seen) -> Measured:
+def _watch(child: Running, cell: Cell, events: Path, seen: _Seen) -> Measured:
     begun = alive = time.monotonic()
     found, ended = None, False
     with events.open(encoding="utf-8") as lines:
         rest = ""
         while not ended and found is None:
             # Asked first: what it wrote before its end is read below.
-            ended = child.process.poll() is not None
+            ended = child.poll() is not None
             rest += lines.read()
             *whole, rest = rest.split("\n")
             for line in whole:
@@ -107,7 +105,7 @@ def _watch(child: Child, cell: Cell, events: Path, seen: _Seen) -> Measured:
             if not ended:
                 found = _overdue(cell, seen, now - begun, now - alive, child.log)
                 time.sleep(_POLL_SECONDS)
-    code = child.process.poll()
+    code = child.poll()
     if found is None and (code != 0 or not seen.done):
         kind = "crashed" if seen.loaded else "does not start"
         found = fault(kind, f"the process ended with {code}", child.log)
@@ -125,9 +123,9 @@ def _overdue(cell: Cell, seen: _Seen, age: float, silent: float, log: Path) -> F
     return None
 
 
-def outlived(child: Child, seconds: float = 10.0) -> int:
+def outlived(child: Running, seconds: float = 10.0) -> int:
     """Return how many processes are there after the one that started them, and some grace."""
     deadline = time.monotonic() + seconds
-    while (count := len(child.members())) and time.monotonic() < deadline:
+    while (count := child.left()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     return count

@@ -7,25 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vpatch.commits import overall_changes
-from vpatch.engine.process import run
+from vpatch.engine import INSIDE
+from vpatch.engine.process import Ended
 from vpatch.errors import VpatchError
 from vpatch.outcome import Change
 from vpatch.smoke.checks import Check
+from vpatch.smoke.container import ContainerSite
 from vpatch.smoke.evidence import ENVIRONMENT, LOGS, write_evidence
 from vpatch.smoke.imports import run_imports
 from vpatch.smoke.models import prepare
 from vpatch.smoke.record import Ran, record_of
 from vpatch.smoke.run import Place, run_phase
 from vpatch.smoke.site import lay_over, own_changes
-from vpatch.smoke.subject import subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpatch.declare.smoke import Model, Smoke
+    from vpatch.docker import Docker
     from vpatch.engine.environment import Engine
     from vpatch.outcome import Plan
     from vpatch.patch import Patch
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.machine import Machine
     from vpatch.smoke.run import CellResult, Phase
+    from vpatch.smoke.site import Site
 
 # Is told of the phase, what was looked at, and the checks of it.
 Tell = Callable[[str, str, Sequence[Check]], None]
@@ -41,16 +44,14 @@ _ENVIRONMENT_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Order:
-    """A smoke run to make. `plans` are those of the trees, vLLM's first; `port` is for servers.
+    """A smoke run to make. `subject` is what it is about, in digests; `port` is for servers.
 
-    `files` are each tree's own Python files, where it is no release, and none where it is one.
     `patches` are those whose symptoms are looked for in the logs.
     """
 
     name: str
     asked: Mapping[str, Any]
-    plans: Sequence[Plan]
-    files: Sequence[Mapping[str, bytes]]
+    subject: Sequence[Mapping[str, Any]]
     smoke: Smoke
     models: Mapping[str, Model]
     cells: Sequence[Cell]
@@ -60,14 +61,83 @@ class Order:
     port: int | None
 
 
+class Ground(Protocol):
+    """What an order is run on: `kind` is cpu, cuda, or what a plugin calls its device.
+
+    `version` is vLLM's; `image` says which one it is where it is one.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def image(self) -> Mapping[str, Any] | None: ...
+
+    def site(self, phase: Phase, work: Path) -> Site:
+        """Make the site of a phase; all that it needs is written below `work`."""
+
+
+@dataclass(frozen=True)
+class EngineGround:
+    """An engine of this machine, over which the trees' plans are laid, vLLM's first.
+
+    `files` are each tree's own Python files, where it is no release, and none where it is one.
+    """
+
+    engine: Engine
+    plans: Sequence[Plan]
+    files: Sequence[Mapping[str, bytes]]
+    image: None = None
+
+    @property
+    def kind(self) -> str:
+        return self.engine.kind
+
+    @property
+    def version(self) -> str:
+        return self.engine.version
+
+    def site(self, phase: Phase, work: Path) -> Site:
+        packages = self.engine.package.parent
+        changes = [own_changes(files, packages) for files in self.files]
+        if phase == "after":
+            changes = [_on_top(own, p) for own, p in zip(changes, self.plans, strict=True)]
+        return lay_over(self.engine, changes, _folder(work, phase))
+
+
+@dataclass(frozen=True)
+class ImageGround:
+    """A patched image. `digests` are those of the files that were laid over it; see `Site`.
+
+    `folders` are further ones that its containers are to see, as checkpoints.
+    """
+
+    docker: Docker
+    image: Mapping[str, Any]
+    kind: str
+    version: str
+    digests: Mapping[str, str]
+    folders: Sequence[Path]
+    gpus: bool
+
+    def site(self, phase: Phase, work: Path) -> Site:  # noqa: ARG002 - there is one phase
+        seen = {str(folder): "ro" for folder in [*self.folders, INSIDE]}
+        return ContainerSite(
+            self.docker, self.image["id"], self.digests, {**seen, str(work): "rw"}, self.gpus
+        )
+
+
 def prove(
     order: Order,
-    engine: Engine,
+    ground: Ground,
     room: Path,
     progress: Progress,
     tell: Tell,
 ) -> dict[str, Any]:
-    """Run an order in an engine, and write evidence to `room`; `tell` gets what was found.
+    """Run an order on its ground, and write evidence to `room`; `tell` gets what was found.
 
     Raises:
         OverlayError: the engine's packages are not those of the trees.
@@ -77,7 +147,7 @@ def prove(
     phases: list[Phase] = ["before", "after"] if order.before else ["after"]
     try:
         with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-            ran = _run(order, engine, room, Path(name), progress, tell, phases, made)
+            ran = _run(order, ground, room, Path(name), progress, tell, phases, made)
         record = record_of(ran)
         write_evidence(room, record)
     except OSError as error:
@@ -91,7 +161,7 @@ def prove(
 
 def _run(
     order: Order,
-    engine: Engine,
+    ground: Ground,
     room: Path,
     work: Path,
     progress: Progress,
@@ -99,18 +169,12 @@ def _run(
     phases: Sequence[Phase],
     made: str,
 ) -> Ran:
-    packages = engine.package.parent
-    own = [own_changes(files, packages) for files in order.files]
-    patched = [_on_top(mine, plan) for mine, plan in zip(own, order.plans, strict=True)]
-    sites = {
-        phase: lay_over(engine, patched if phase == "after" else own, _folder(work, phase))
-        for phase in phases
-    }
+    sites = {phase: ground.site(phase, work) for phase in phases}
     task = progress.start(f"Preparing {', '.join(order.models)}")
     folder = _folder(work, "models")
     used = {cell.model for cell in order.cells}
     checkpoints = {
-        name: prepare(name, model, engine, folder)
+        name: prepare(name, model, sites["after"], folder)
         for name, model in order.models.items()
         if name in used
     }
@@ -137,13 +201,9 @@ def _run(
 
         results += run_phase(place, order.cells, begin, found)
     task = progress.start("Collecting the environment")
-    ended = run(
-        [engine.python, "-m", "vllm.collect_env"],
-        cwd=work,
-        log=room / ENVIRONMENT,
-        timeout=_ENVIRONMENT_SECONDS,
-        environment=sites["after"].environment({}, work),
-    )
+    command: list[str | Path] = [sites["after"].python, "-m", "vllm.collect_env"]
+    with sites["after"].started(command, room=work, log=room / ENVIRONMENT, further={}) as child:
+        ended = Ended(child.wait(_ENVIRONMENT_SECONDS), room / ENVIRONMENT)
     task.done()
     if ended.code != 0:
         progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
@@ -151,9 +211,9 @@ def _run(
         name=order.name,
         made=made,
         asked=order.asked,
-        subject=subject_of(order.plans),
+        subject=order.subject,
         plan=order.smoke,
-        engine=engine,
+        ground=ground,
         machine=order.machine,
         checkpoints=checkpoints,
         imports=imports,

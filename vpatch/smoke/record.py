@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.declare.smoke import Smoke
-    from vpatch.engine.environment import Engine
     from vpatch.patch import Patch
     from vpatch.smoke.checks import Check
     from vpatch.smoke.machine import Machine
     from vpatch.smoke.measured import Measured
     from vpatch.smoke.models import Checkpoint
+    from vpatch.smoke.prove import Ground
     from vpatch.smoke.run import CellResult, Phase, Visit
 
 
@@ -34,7 +34,7 @@ class Ran:
     asked: Mapping[str, Any]
     subject: Sequence[Mapping[str, Any]]
     plan: Smoke
-    engine: Engine
+    ground: Ground
     machine: Machine
     checkpoints: Mapping[str, Checkpoint]
     imports: Mapping[Phase, Sequence[Check]]
@@ -51,7 +51,7 @@ def record_of(ran: Ran) -> dict[str, Any]:
         "digest": digest_of_subject(ran.subject),
         "asked": dict(ran.asked),
         "subject": list(ran.subject),
-        "engine": {"kind": ran.engine.kind, "vllm": ran.engine.version},
+        "engine": {"kind": ran.ground.kind, "vllm": ran.ground.version},
         "machine": asdict(ran.machine),
         "models": {
             name: {"model": one.described, "digest": one.digest}
@@ -60,9 +60,12 @@ def record_of(ran: Ran) -> dict[str, Any]:
         "plan": ran.plan.model_dump(mode="json", exclude_none=True),
         "imports": {phase: [asdict(c) for c in checks] for phase, checks in ran.imports.items()},
         "cells": [_cell(result) for result in ran.results],
-        "inherited": inherited(),
+        # A container is given none of it.
+        "inherited": {} if ran.ground.image else inherited(),
         "symptoms": _symptoms(ran),
     }
+    if ran.ground.image:
+        record["image"] = dict(ran.ground.image)
     return record | {"result": result_of(record)}
 
 

@@ -42,6 +42,8 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"- {pin['tree']} {version} ({short_digest(pin['digest'])})"
         yield f"  with {patches}; {len(tree['files'])} files are changed"
     yield f"- engine: vLLM {engine['vllm']} ({engine['kind']})"
+    if "image" in record:
+        yield f"- image: {record['image']['name']} ({short_digest(record['image']['id'])})"
     gpus = "".join(f"; {gpu['name']}" for gpu in machine["gpus"])
     size = f"{machine['cores']} cores, {machine['memory']} GiB"
     yield f"- machine: {machine['processor']}, {size}{gpus}"

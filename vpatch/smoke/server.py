@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import requests
 
 from vpatch.engine import INSIDE
-from vpatch.engine.process import run, started
 from vpatch.smoke.client import MODEL, AnswerError, Client, TooLongError
 from vpatch.smoke.faults import fault
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, Served
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from vpatch.engine.process import Child
+    from vpatch.engine.process import Running
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.site import Site
 
@@ -51,10 +49,9 @@ def run_server(
         return Measured(fault=Fault("does not start", f"port {port} is in use on this machine"))
     digests = _digests(site, cell, room)
     command: list[str | Path] = [site.python, "-m", _MODULE, *_arguments(cell, model, taken)]
-    environment = site.environment(cell.environment, room)
     begun = time.monotonic()
     with (
-        started(command, cwd=room, log=log, environment=environment) as child,
+        site.started(command, room=room, log=log, further=cell.environment) as child,
         watched_memory(child) as memory,
     ):
         deadline = begun + cell.timeouts.cell
@@ -63,7 +60,7 @@ def run_server(
         return replace(measured, memory=memory.host, gpu_memory=memory.gpus, digests=digests)
 
 
-def _measured(child: Child, cell: Cell, client: Client, begun: float) -> Measured:
+def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measured:
     """Await a server that was started at `begun`, ask it everything, and stop it."""
     found = _await_health(child, cell, client)
     if found is not None:
@@ -88,12 +85,11 @@ def _digests(site: Site, cell: Cell, room: Path) -> dict[str, str | None]:
     """What a process of the server's environment would import; none where it could not be asked."""
     files, result = room / "files.json", room / "digests.json"
     files.write_text(json.dumps(sorted(site.digests)), encoding="utf-8")
-    environment = site.environment(cell.environment, room)
     command = [site.python, _DIGESTS, files, result]
     log = room / "digests.log"
-    ended = run(command, cwd=room, log=log, timeout=cell.timeouts.start, environment=environment)
-    if ended.code != 0:
-        return {}
+    with site.started(command, room=room, log=log, further=cell.environment) as child:
+        if child.wait(cell.timeouts.start) != 0:
+            return {}
     found: dict[str, str | None] = json.loads(result.read_text(encoding="utf-8"))
     return found
 
@@ -127,12 +123,12 @@ def _arguments(cell: Cell, model: Path | str, port: int) -> list[str]:
     return words
 
 
-def _await_health(child: Child, cell: Cell, client: Client) -> Fault | None:
+def _await_health(child: Running, cell: Cell, client: Client) -> Fault | None:
     limit = min(cell.timeouts.start, cell.timeouts.cell)
     deadline = time.monotonic() + limit
     asking = replace(client, patience=min(10.0, client.patience))
     while time.monotonic() < deadline:
-        code = child.process.poll()
+        code = child.poll()
         if code is not None:
             return fault("does not start", f"the server ended with {code}", child.log)
         try:
@@ -144,7 +140,7 @@ def _await_health(child: Child, cell: Cell, client: Client) -> Fault | None:
     return fault("does not start", f"not healthy after {limit:g} s", child.log)
 
 
-def _guarded(child: Child, cell: Cell, ask: Callable[[], None]) -> Fault | None:
+def _guarded(child: Running, cell: Cell, ask: Callable[[], None]) -> Fault | None:
     """Ask, and say what became of the server where it does not answer any more."""
     try:
         ask()
@@ -154,9 +150,8 @@ def _guarded(child: Child, cell: Cell, ask: Callable[[], None]) -> Fault | None:
     except requests.Timeout as error:
         return fault("hangs", f"no token in time: {error}", child.log)
     except (requests.RequestException, AnswerError) as error:
-        try:
-            code = child.process.wait(_DEATH_SECONDS)
-        except subprocess.TimeoutExpired:
+        code = child.wait(_DEATH_SECONDS)
+        if code is None:
             return fault("wrong answer", str(error), child.log)
         return fault("crashed", f"the server ended with {code}", child.log)
     return None
@@ -262,12 +257,11 @@ class _Session:
         return min(self.patience, left)
 
 
-def _stop(child: Child, cell: Cell, served: Served) -> tuple[Served, Fault | None]:
+def _stop(child: Running, cell: Cell, served: Served) -> tuple[Served, Fault | None]:
     begun = time.monotonic()
-    child.process.send_signal(signal.SIGTERM)
-    try:
-        code = child.process.wait(cell.timeouts.stop)
-    except subprocess.TimeoutExpired:
+    child.signal(signal.SIGTERM)
+    code = child.wait(cell.timeouts.stop)
+    if code is None:
         what = f"asked to end, it was there {cell.timeouts.stop:g} s later"
         return served, fault("hangs", what, child.log)
     return replace(served, stop_seconds=time.monotonic() - begun, stop_code=code), None

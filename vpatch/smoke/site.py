@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from vpatch.commits import digest_of, short_digest
 from vpatch.engine.overlay import OverlayError, make_overlay
+from vpatch.engine.process import started
 from vpatch.outcome import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from vpatch.engine.environment import Engine
+    from vpatch.engine.process import Running
 
 _GENERATED = "/_version.py"
 # Of the caller's own, what would change what is measured.
@@ -35,36 +38,67 @@ def inherited() -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class Site:
-    """A Python, the folders that come first on its path, and the digests of what is patched there.
+class Site(Protocol):
+    """Where an engine's processes run.
 
-    `digests` are keyed by paths below a folder of packages, as `vllm/config/speculative.py`.
+    `digests` are of what is patched there, keyed by paths below a folder of packages, as
+    `vllm/config/speculative.py`.
     """
+
+    @property
+    def python(self) -> Path: ...
+
+    @property
+    def digests(self) -> Mapping[str, str]: ...
+
+    def started(
+        self, command: Sequence[str | Path], *, room: Path, log: Path, further: Mapping[str, str]
+    ) -> AbstractContextManager[Running]:
+        """Start a command in a room, with further variables; it ends with the block at latest."""
+
+    def verify(self) -> None:
+        """Compare what is patched with the digests once more.
+
+        Raises:
+            OverlayError: a patched file is not what it was.
+        """
+
+
+def own_variables(room: Path) -> dict[str, str]:
+    """Return what each process of an engine is given, wherever it runs.
+
+    What it writes as temporary goes to the room, and with it.
+    """
+    return {
+        "TMPDIR": str(room),
+        # Sockets beside the process: the path of one may have 107 bytes, and a room's may be long.
+        "VLLM_RPC_BASE_PATH": ".",
+        # Nobody is told what was tried, and bytecode does not gather in the installed package.
+        "VLLM_NO_USAGE_STATS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+@dataclass(frozen=True)
+class OverlaySite:
+    """A Python of this machine, and the folders that come first on its path: see `Site`."""
 
     python: Path
     path: tuple[Path, ...]
     digests: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, further: Mapping[str, str], room: Path) -> dict[str, str]:
-        """Return the environment of a cell: nothing in it decides what was not declared.
-
-        What its processes write as temporary goes to the `room`, and with it.
-        """
+        """Return the environment of a cell: nothing in it decides what was not declared."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith(_CALLERS)}
-        ours |= {"PYTHONPATH": os.pathsep.join(map(str, self.path)), "TMPDIR": str(room)}
-        # Sockets beside the process: the path of one may have 107 bytes, and a room's may be long.
-        ours |= {"VLLM_RPC_BASE_PATH": "."}
-        # Nobody is told what was tried, and bytecode does not gather in the installed package.
-        ours |= {"VLLM_NO_USAGE_STATS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        ours |= {"PYTHONPATH": os.pathsep.join(map(str, self.path)), **own_variables(room)}
         return ours | dict(further)
 
-    def verify(self) -> None:
-        """Compare what is laid over with the digests once more.
+    def started(
+        self, command: Sequence[str | Path], *, room: Path, log: Path, further: Mapping[str, str]
+    ) -> AbstractContextManager[Running]:
+        return started(command, cwd=room, log=log, environment=self.environment(further, room))
 
-        Raises:
-            OverlayError: a patched file is not what it was when it was laid there.
-        """
+    def verify(self) -> None:
         for path, digest in self.digests.items():
             places = [root / path for root in self.path if (root / path).is_file()]
             found = digest_of(places[0].read_bytes()) if places else "absent"
@@ -90,7 +124,7 @@ def own_changes(files: Mapping[str, bytes], packages: Path) -> dict[str, Change]
     return found
 
 
-def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], room: Path) -> Site:
+def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], room: Path) -> OverlaySite:
     """Make a site of an engine, with the changes of some trees over its packages.
 
     Raises:
@@ -114,4 +148,4 @@ def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], room: Path
                     "only Python files can be laid over an installed vLLM",
                 )
             path.append(make_overlay(packages / name, inside, room / f"{number}-{name}"))
-    return Site(engine.python, tuple(path), digests)
+    return OverlaySite(engine.python, tuple(path), digests)

@@ -12,6 +12,7 @@ from vpatch.commits import locked_files, overall_changes, short_digest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from vpatch.lock import Lock
     from vpatch.outcome import Plan
 
 
@@ -28,6 +29,13 @@ def subject_of(plans: Sequence[Plan]) -> list[dict[str, Any]]:
         }
         for plan in plans
     ]
+
+
+def subject_of_lock(lock: Lock) -> list[dict[str, Any]]:
+    """Return the same of a lock, as of the plan that it was made from."""
+    patches = [{"id": p.id, "digest": p.digest, "variant": p.variant} for p in lock.patches]
+    files = [file.model_dump() for file in lock.files]
+    return [{"pin": asdict(lock.source.pin()), "patches": patches, "files": files}]
 
 
 def digest_of_subject(subject: Sequence[Mapping[str, Any]]) -> str:

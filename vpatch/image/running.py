@@ -1,0 +1,75 @@
+"""An image as what a smoke run runs in: what it is, and what of it is patched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.docker import Room
+from vpatch.engine.environment import PROBE, probed
+from vpatch.errors import UsageError, VpatchError
+from vpatch.image.context import LOCK, release_of
+from vpatch.image.mode import is_laid_over
+from vpatch.lock import parse_lock
+
+if TYPE_CHECKING:
+    from vpatch.docker import Docker, Image
+    from vpatch.lock import Lock
+
+_SECONDS = 300.0
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class PatchedImage:
+    """An image that vpatch built. `kind` is cpu, cuda, or what a plugin calls its device."""
+
+    name: str
+    image: Image
+    lock: Lock
+    kind: str
+
+    @property
+    def version(self) -> str:
+        return release_of(self.lock)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Those of the files that an import must find, by their paths in the tree."""
+        return {file.path: file.after for file in self.lock.files if is_laid_over(file.path)}
+
+
+def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
+    """Ask an image for its lock, and its vLLM for what it runs on.
+
+    Raises:
+        UsageError: vpatch did not build it, or the engine is on another machine.
+        VpatchError: its vLLM does not start.
+    """
+    if not docker.is_local:
+        raise UsageError(
+            "a smoke run shares folders with its containers, and the engine is elsewhere",
+            where=docker.where,
+            todo="run it on the machine of the engine",
+        )
+    image = docker.image(name)
+    if image is None:
+        raise UsageError(
+            "there is no such image here", where=name, todo="see docker images, or docker pull it"
+        )
+    with docker.container(image.id, ["python3", "-c", PROBE], Room(gpus=gpus)) as container:
+        carried = container.read(LOCK)
+        if carried is None:
+            raise UsageError(
+                f"it has no {LOCK}, and so vpatch did not build it",
+                where=name,
+                todo="build one with vpatch build-image",
+            )
+        container.start()
+        container.wait(_SECONDS)
+        text = container.logs().decode(errors="replace")
+    found = probed(text)
+    if found is None or not found["package"]:
+        lines = "\n".join(text.splitlines()[-_SHOWN:])
+        raise VpatchError(f"its vLLM does not start:\n{lines}", where=name)
+    return PatchedImage(name, image, parse_lock(carried, f"{name}:{LOCK}"), found["kind"])

@@ -1,0 +1,109 @@
+"""Cells in a container: a patched image runs as it is, and nothing is laid over it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from vpatch.docker import Room
+from vpatch.smoke.site import own_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.docker import Container, Docker
+
+# What tensor parallel workers and a server's processes hand each other lies there; docker's own
+# limit, 64 MB, ends them. It is a limit, and nothing that is taken.
+_SHARED_MEMORY = 16 * 2**30
+_SIGNALLED = 128
+_LOG_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class ContainerSite:
+    """The Python of an image; see `Site`. Its containers are on this machine's network.
+
+    `folders` are those that they see, each at the same path: `rw` or `ro`.
+    """
+
+    docker: Docker
+    image: str
+    digests: Mapping[str, str]
+    folders: Mapping[str, str]
+    gpus: bool = False
+    python: Path = field(default=Path("python3"))
+
+    @contextmanager
+    def started(
+        self, command: Sequence[str | Path], *, room: Path, log: Path, further: Mapping[str, str]
+    ) -> Iterator[Contained]:
+        given = Room(
+            # Whoever has no entry among the image's users still has a name and a home.
+            environment=own_variables(room) | {"HOME": str(room), "USER": "vpatch", **further},
+            folders={**self.folders, str(room): "rw"},
+            folder=str(room),
+            network="host",
+            user=f"{os.getuid()}:{os.getgid()}",
+            gpus=self.gpus,
+            shared_memory=_SHARED_MEMORY,
+            mark="smoke",
+        )
+        words = [str(word) for word in command]
+        with (
+            self.docker.container(self.image, words, given) as container,
+            log.open("wb") as output,
+        ):
+            container.start()
+            thread = threading.Thread(target=_copy, args=(container, output), daemon=True)
+            thread.start()
+            try:
+                yield Contained(container, log, thread)
+            finally:
+                container.end()
+                thread.join(_LOG_SECONDS)
+
+    def verify(self) -> None:
+        """Nothing outside of a container can write to its files, and the next one is a new one."""
+
+
+@dataclass(frozen=True)
+class Contained:
+    """A command in a container, which ends with it and takes all else in there along."""
+
+    container: Container
+    log: Path
+    thread: threading.Thread
+
+    def poll(self) -> int | None:
+        return self._ended(self.container.state())
+
+    def wait(self, seconds: float) -> int | None:
+        return self._ended(self.container.wait(seconds))
+
+    def signal(self, number: int) -> None:
+        self.container.signal(number)
+
+    def left(self) -> int:
+        """Return 0 once it ended: the kernel ends every process of a container with its first."""
+        return 0 if self.container.state() is not None else 1
+
+    def memory(self) -> int:
+        return self.container.memory()
+
+    def _ended(self, code: int | None) -> int | None:
+        """An exit status as a process of this machine has it, once its log is whole."""
+        if code is None:
+            return None
+        self.thread.join(_LOG_SECONDS)
+        return _SIGNALLED - code if code > _SIGNALLED else code
+
+
+def _copy(container: Container, output: BinaryIO) -> None:
+    for piece in container.output():
+        output.write(piece)
+        output.flush()
