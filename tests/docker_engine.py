@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tarfile
+import uuid
 from contextlib import closing, contextmanager, suppress
 
 import pytest
@@ -32,17 +33,25 @@ def tar(files):
 
 
 class Engine:
-    """The engine, asked past vpatch."""
+    """The engine, asked past vpatch; `base` is this session's own, as others run beside it."""
 
     def __init__(self, where, base):
         self.where = where
-        self.base = base
         self.api = APIClient(base_url=where)
+        self.base = f"vpatch-test-base:{uuid.uuid4().hex[:8]}"
+        self.build(self.base, f"FROM {base}\nCOPY . /\n", {"session": self.base.encode()})
 
-    def build(self, tag, dockerfile, files=()):
+    def build(self, tag, dockerfile, files=(), network="none"):
         """Build an image; `files` are written beside its Dockerfile."""
         context = tar({"Dockerfile": dockerfile.encode(), **dict(files)})
-        events = self.api.build(fileobj=context, custom_context=True, tag=tag, rm=True, decode=True)
+        events = self.api.build(
+            fileobj=context,
+            custom_context=True,
+            tag=tag,
+            rm=True,
+            decode=True,
+            network_mode=network,
+        )
         errors = [event["error"] for event in events if "error" in event]
         assert not errors, errors
         return self.id(tag)
@@ -80,7 +89,21 @@ class Engine:
         self.api.load_image(tar({name: config, "manifest.json": manifest}))
 
     def containers(self):
-        return {found["Id"] for found in self.api.containers(all=True)}
+        """All containers of images that stand on this session's base."""
+        found = self.api.containers(all=True, filters={"ancestor": self.base})
+        return {one["Id"] for one in found}
+
+    def run(self, image, *command):
+        """Run a command in an image, and return what it prints."""
+        container = self.api.create_container(
+            image, list(command[1:]), entrypoint=[command[0]], user="0", network_disabled=True
+        )["Id"]
+        try:
+            self.api.start(container)
+            assert self.api.wait(container)["StatusCode"] == 0
+            return self.api.logs(container).decode()
+        finally:
+            self.api.remove_container(container, force=True)
 
     def files(self, image, folder):
         """The files of an image below a folder, by their paths in it."""
@@ -106,4 +129,5 @@ def engine_for_tests():
     engine = Engine(where, os.environ[BASE])
     with closing(engine.api):
         yield engine
+        engine.forget(engine.base)
         engine.api.prune_images(filters={"dangling": True})

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tarfile
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # A step of a build may be silent for long: compiling vLLM is one.
 _ANSWER_SECONDS = 60
 _NO_SPACE = "no space left on device"
+_ID = "sha256:"
+_LOCAL = "vpatch-base"
 # Of whatever vpatch starts: by it what was left can be found.
 LABEL = "vpatch.run"
 
@@ -212,13 +214,16 @@ class Docker:
                 todo="install docker and its buildx plugin",
             )
         result = build.context.parent / f"{build.context.name}.iid"
-        with subprocess.Popen(
-            buildkit_command(build, result),
-            env=os.environ | {"DOCKER_BUILDKIT": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        ) as process:
+        with (
+            self._named(build) as named,
+            subprocess.Popen(
+                buildkit_command(named, result),
+                env=os.environ | {"DOCKER_BUILDKIT": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            ) as process,
+        ):
             try:
                 for line in process.stdout or ():
                     log.write(line)
@@ -233,6 +238,27 @@ class Docker:
         found = result.read_text(encoding="ascii").strip()
         result.unlink()
         return found
+
+    @contextmanager
+    def _named(self, build: Build) -> Iterator[Build]:
+        """Give images that are named by their ids a tag meanwhile: BuildKit knows no ids."""
+        arguments = dict(build.arguments)
+        for key, value in build.arguments.items():
+            if value.startswith(_ID):
+                arguments[key] = f"{_LOCAL}:{value.removeprefix(_ID)[:12]}"
+                self.tag(value, arguments[key])
+        try:
+            yield replace(build, arguments=arguments)
+        finally:
+            for key, value in arguments.items():
+                if value != build.arguments[key]:
+                    self._untag(value)
+
+    def _untag(self, name: str) -> None:
+        """Take a tag away, unless it is the image's last: without it the image would go."""
+        with self.asking(name):
+            if len(self.api.inspect_image(name)["RepoTags"]) > 1:  # type: ignore[no-untyped-call]
+                self.api.remove_image(name, noprune=True)
 
     def failed(self, what: str, log: BinaryIO) -> DockerError:
         """Return an error for a build of which a log was kept."""
@@ -254,11 +280,6 @@ class Docker:
         repository, tag = parse_repository_tag(name)
         with self.asking(name):
             self.api.tag(image, repository, tag or "latest")
-
-    def untag(self, name: str) -> None:
-        """Remove a name, or an image of which it was the last one; what it is built on stays."""
-        with self.asking(name):
-            self.api.remove_image(name, noprune=True)
 
     def push(self, name: str, tell: Callable[[str], None]) -> str:
         """Push a tag, and return NAME@sha256:HEX as the registry has it.

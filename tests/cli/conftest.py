@@ -16,6 +16,7 @@ import pytest
 
 from tests.index_server import Index, serve
 from tests.projects import LARGE, NAME_PROJ, SLOW_MODE, VERSION, archive, snapshot, write_patch
+from tests.smoke.fake_vllm import FAKE, write_fake
 from vpatch import library
 from vpatch.cli import main
 
@@ -168,4 +169,44 @@ def project(empty):
 def applied(project):
     """The same, applied."""
     project.apply(in_process=True)
+    return project
+
+
+EDITS = """
+- find: STRENGTH = 1
+  rewrite: STRENGTH = 2
+"""
+RECIPE = """
+vllm: 0.50.0
+patches: [strength]
+smoke:
+  models: {given: {checkpoint: MODEL}}
+  prompts: {words: [four, fives]}
+  imports: {modules: [json, vllm.layer]}
+  defaults:
+    prompts: words
+    max-tokens: 8
+    flags: {max-model-len: 64}
+    timeouts: {start: 20, token: 2, cell: 30, stop: 5}
+  cells:
+    - {model: given, k: [0, 2]}
+"""
+
+
+@pytest.fixture
+def smoked(project, monkeypatch):
+    """A project with a recipe, a patch for the small vLLM, and this Python as its engine."""
+    project.index.add(VERSION, archive(files={p: t.encode() for p, t in FAKE.items()}))
+    write_patch(project.patches, "strength", EDITS, concerns="text: STRENGTH")
+    checkpoint = project.folder / "model"
+    checkpoint.mkdir()
+    (checkpoint / "config.json").write_text("{}")
+    project.recipe = project.folder / "recipes" / "vllm-0.50.yaml"
+    project.recipe.parent.mkdir(exist_ok=True)
+    project.recipe.write_text(RECIPE.replace("MODEL", str(checkpoint)))
+    site = write_fake(project.folder.parent / "engine")
+    project.site = site
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ["PYTHONPATH"]]))
+    # torch is what imports.py looks for operators in.
+    (site / "torch.py").write_text("")
     return project

