@@ -1,9 +1,11 @@
 # vLLM's CPU build from the package index, in an environment of its own on a Debian with Python.
 ARG BASE
-# hadolint ignore=DL3006 -- the base is named by digest
+# The base is named by digest.
+# hadolint ignore=DL3006
 FROM ${BASE}
 # libnuma is linked by vLLM's CPU kernels; torch compiles others, against Python's headers.
-# hadolint ignore=DL3008 -- the base's own release decides
+# The base's own release decides.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates g++ libnuma1 \
     && headers="$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')" \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -14,6 +15,7 @@ from vpatch.lock import read_lock
 
 PACKAGES = "/opt/vllm/lib/python3.11/site-packages"
 MTP = "vllm/models/deepseek_v4/nvidia/mtp.py"
+ROOT = Path(__file__).parents[2]
 _SECONDS = 1500
 
 
@@ -71,6 +73,14 @@ def test_what_was_applied_is_in_the_image(built):
         "o-proj-bf16-fallback": 2,
         "deepgemm-next-n-3": 20,
     }
+
+
+def test_it_is_said_as_the_readme_shows(built):
+    out = vpatch(built.folder, "verify-image", built.tag).stdout
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("<!-- shown: verify-image -->\n```text\n")[2].partition("```")[0]
+    lock = re.compile(r"vpatch\.[0-9a-f]{12}")
+    assert lock.sub("", out.replace(built.tag, "vllm-vpatch:cpu")) == lock.sub("", shown)
 
 
 def test_and_nothing_else(built):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -8,12 +9,13 @@ from tests.image.locks import lock_of_files
 from tests.projects import write_tree
 from vpatch.cli.session import Session
 from vpatch.errors import VpatchError
-from vpatch.image.base import pinned_bases
+from vpatch.image.base import Choice, pin
 from vpatch.image.build import Settings, prepared
 from vpatch.image.context import Payload
 from vpatch.image.source import bases, source_build
 from vpatch.lock import LockedImage
 from vpatch.outcome import Plan
+from vpatch.progress import Silent
 from vpatch.source.pip_settings import PipSettings
 from vpatch.source.spec import parse_vllm
 
@@ -79,11 +81,12 @@ LOCKED = LockedImage(
 
 def test_both_bases_are_pinned_and_stay_so():
     registry = Registry()
-    assert pinned_bases(registry, NAMED) == LOCKED
-    assert pinned_bases(registry, NAMED, LOCKED) == LOCKED
+    choice = Choice("source", "a/final:1", NAMED)
+    assert pin(registry, choice, None, Silent()) == LOCKED
+    assert pin(registry, replace(choice, known=LOCKED), None, Silent()) == LOCKED
     assert registry.asked == ["a/final:1", "a/build:1"]
-    other = NAMED | {"BUILD_BASE_IMAGE": "a/build@sha256:f"}
-    assert pinned_bases(registry, other).compiler == "a/build@sha256:f"
+    other = replace(choice, bases=NAMED | {"BUILD_BASE_IMAGE": "a/build@sha256:f"})
+    assert pin(registry, other, None, Silent()).compiler == "a/build@sha256:f"
 
 
 def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch import jobs
-from vpatch.apply import apply
-from vpatch.check import drift
 from vpatch.cli import render
-from vpatch.cli.apply_command import order_for
-from vpatch.cli.checkout import planned_again
+from vpatch.cli.locked import Locked, applied, from_lock
 from vpatch.cli.session import (
     CHECKOUTS,
     Session,
@@ -26,47 +21,20 @@ from vpatch.cli.session import (
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.docker import Docker
-from vpatch.errors import ExitCode, UsageError, VpatchError, together
-from vpatch.image.base import default_base, pinned_base, pinned_bases
+from vpatch.errors import ExitCode, UsageError
+from vpatch.image.base import Choice, choose, pin
 from vpatch.image.build import Settings, build_image, prepared
-from vpatch.image.context import Payload, labels_of, release_of, version_of
-from vpatch.image.mode import choose_mode, to_build
-from vpatch.image.source import COMPILER, FINAL, bases
-from vpatch.lock import Lock, LockedImage, read_lock
+from vpatch.image.context import Payload, labels_of, version_of
+from vpatch.image.mode import to_build
 from vpatch.smoke.machine import this_machine
-from vpatch.source.manifest import replace_file
-from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from vpatch.lock import ImageMode
-    from vpatch.outcome import Plan
+    from vpatch.lock import ImageMode, Lock
     from vpatch.progress import Progress, Task
 
 _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu": "cpu"}
 _REPOSITORY = "vllm-vpatch"
-
-
-@dataclass(frozen=True)
-class _Locked:
-    """A lock, where it lies, the plan that it is of, and its checkout if there is one."""
-
-    path: Path
-    lock: Lock
-    plan: Plan
-    checkout: Path | None
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """A mode and its base; `bases` are those of vLLM's Dockerfile, `known` what was locked."""
-
-    mode: ImageMode
-    base: str
-    bases: dict[str, str]
-    known: LockedImage | None
 
 
 @click.command("build-image")
@@ -167,10 +135,10 @@ def command(
         if lock_file is not None:
             if vllm or recipe or trees or only:
                 raise UsageError("--lock says all of it", todo="leave out the other, or --lock")
-            locked = _from_lock(session, lock_file, stack)
+            locked = from_lock(session, lock_file, stack)
         else:
             request = request_from(vllm, recipe, trees, only)
-            locked = _applied(session, request, target, stack, force=force)
+            locked = applied(session, request, target, stack, force=force)
         settings = Settings(
             session.pip_settings,
             network,
@@ -181,7 +149,15 @@ def command(
         )
         named = base or _base_of(session, locked.lock.recipe)
         asked = _MODES[mode] if mode else None
-        choice = _chosen(locked, named, asked, settings.arguments, repin=repin)
+        choice = choose(
+            locked.lock,
+            locked.checkout,
+            mode=asked,
+            base=named,
+            arguments=settings.arguments,
+            repin=repin,
+            has_gpu=bool(this_machine().gpus),
+        )
         if choice.mode == "source" and certificates:
             raise UsageError(
                 "vLLM's Dockerfile has no place for certificates",
@@ -191,8 +167,9 @@ def command(
             _show(_dry(locked, choice, settings), as_json=as_json)
             return ExitCode.CLEAN
         docker = stack.enter_context(closing(Docker()))
-        payload = _pinned(docker, locked, choice, platform, session.progress)
-        lock = payload.lock
+        image = pin(docker, choice, platform, session.progress)
+        lock = locked.with_image(image)
+        payload = Payload(lock, image, locked.plan)
         log_path = _log_path(payload)
         steps = _Steps(session.progress)
         with log_path.open("wb") as log:
@@ -221,59 +198,10 @@ def command(
     return ExitCode.CLEAN
 
 
-def _chosen(
-    locked: _Locked,
-    named: str | None,
-    asked: ImageMode | None,
-    arguments: Mapping[str, str],
-    *,
-    repin: bool,
-) -> _Choice:
-    """Which mode, and on what: as it was asked for, as it was locked, or else the default."""
-    known = locked.lock.image
-    if asked is None and named is None and known is not None and not repin:
-        asked = known.mode
-    mode = choose_mode(
-        locked.lock,
-        asked=asked,
-        has_base=named is not None,
-        has_gpu=bool(this_machine().gpus),
-    )
-    if repin or (known and known.mode != mode):
-        known = None
-    if mode != "source":
-        base = named or (known.base if known else default_base(mode, release_of(locked.lock)))
-        return _Choice(mode, base, {}, known)
-    if locked.checkout is None:
-        raise UsageError(
-            "the mode source needs the checkout of the lock, and not the lock alone",
-            todo="give --vllm or --recipe",
-        )
-    found = bases(locked.checkout, {**arguments, **({FINAL: named} if named else {})})
-    return _Choice(mode, found[FINAL], found, known)
-
-
-def _pinned(
-    docker: Docker, locked: _Locked, choice: _Choice, platform: str | None, progress: Progress
-) -> Payload:
-    """What is to be built; the lock has its base now, in its place as well."""
-    if choice.mode == "source":
-        image = pinned_bases(docker, choice.bases, choice.known)
-    else:
-        image = pinned_base(docker, choice.base, choice.mode, platform, progress, choice.known)
-    lock = locked.lock.model_copy(update={"image": image})
-    if lock != locked.lock:
-        with writing(locked.path):
-            replace_file(locked.path, lock.dump())
-    return Payload(lock, image, locked.plan)
-
-
-def _dry(locked: _Locked, choice: _Choice, settings: Settings) -> dict[str, Any]:
+def _dry(locked: Locked, choice: Choice, settings: Settings) -> dict[str, Any]:
     """What would be built, as far as it can be told without asking an engine or a registry."""
-    known = choice.known if choice.known and choice.known.base == choice.base else None
-    image = known or LockedImage(
-        mode=choice.mode, base=choice.base, pinned=choice.base, compiler=choice.bases.get(COMPILER)
-    )
+    known = choice.known
+    image = known or choice.unpinned
     lock = locked.lock.model_copy(update={"image": image})
     with prepared(Payload(lock, image, locked.plan), settings, locked.checkout) as builds:
         arguments = {
@@ -288,54 +216,6 @@ def _dry(locked: _Locked, choice: _Choice, settings: Settings) -> dict[str, Any]
         "to compile": to_build(lock),
         "build arguments": arguments,
     }
-
-
-def _from_lock(session: Session, path: Path, stack: ExitStack) -> _Locked:
-    """A lock that is kept somewhere, whose patches must still make what it says."""
-    lock = read_lock(path)
-    _, made = stack.enter_context(planned_again(session, lock))
-    differences = list(drift(lock, made))
-    if differences:
-        lines = "".join(f"\n    {line}" for line in differences)
-        raise VpatchError(
-            f"the patches do not make any more what the lock says:{lines}",
-            where=str(path),
-            todo="build without --lock, and keep the lock of that",
-        )
-    return _Locked(path, lock, made, None)
-
-
-def _applied(
-    session: Session,
-    request: jobs.Request,
-    target: Path | None,
-    stack: ExitStack,
-    *,
-    force: bool,
-) -> _Locked:
-    """What `vpatch apply` leaves, made where it is not there yet."""
-    asked = jobs.resolve(request, session.library)
-    if len(asked) > 1:
-        names = ", ".join(job.spec.tree for job in asked)
-        raise UsageError(
-            f"an image is of one tree, and there are several: {names}",
-            todo="name a recipe of vLLM alone",
-        )
-    order = order_for(asked[0], target, session, stack)
-    stopping = order.plan.stopping(asked_for=bool(asked[0].recipe or request.patches))
-    if stopping:
-        raise together(
-            [
-                VpatchError(
-                    f"{d.patch.id} is {d.state}: {d.reason}",
-                    where=order.plan.pin.label,
-                    todo=f"see vpatch status --why {d.patch.id}",
-                )
-                for d in stopping
-            ]
-        )
-    (done,) = apply([order], force=force, progress=session.progress)
-    return _Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target)
 
 
 def _base_of(session: Session, recipe: str | None) -> str | None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vpatch.cli.session import CHECKOUTS
-from vpatch.errors import UsageError
+from vpatch.errors import UsageError, VpatchError, together
 from vpatch.lock import Lock, read_lock
 from vpatch.plan import plan
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
@@ -57,6 +57,26 @@ def planned_again(session: Session, lock: Lock) -> Iterator[tuple[CachedTree, Pl
     patches = session.library.load([patch.id for patch in lock.patches])
     with session.tree(_spec(lock), lock.source.digest) as tree:
         yield tree, plan(patches, tree)
+
+
+def refuse_stopping(plan: Plan, *, asked_for: bool) -> None:
+    """Refuse a plan of which something must be settled first; see `Plan.stopping`.
+
+    Raises:
+        VpatchError: there is such a thing; all of them are said.
+    """
+    stopping = plan.stopping(asked_for=asked_for)
+    if stopping:
+        raise together(
+            [
+                VpatchError(
+                    f"{d.patch.id} is {d.state}: {d.reason}",
+                    where=plan.pin.label,
+                    todo=f"see vpatch status --why {d.patch.id}",
+                )
+                for d in stopping
+            ]
+        )
 
 
 def _spec(lock: Lock) -> TreeSpec:

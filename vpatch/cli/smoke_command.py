@@ -12,6 +12,7 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
+from vpatch.cli.checkout import refuse_stopping
 from vpatch.cli.session import (
     Session,
     json_option,
@@ -265,18 +266,7 @@ def _refuse_missing(smoke: Smoke, models: dict[str, Model], machine: Machine, ki
 
 def _planned(session: Session, job: jobs.Job, tree: CachedTree, *, asked_for: bool) -> Plan:
     made = remembered_plan(session.plans, job.patches, tree, to_write=True)
-    stopping = made.stopping(asked_for=asked_for or job.recipe is not None)
-    if stopping:
-        raise together(
-            [
-                VpatchError(
-                    f"{d.patch.id} is {d.state}: {d.reason}",
-                    where=made.pin.label,
-                    todo=f"see vpatch status --why {d.patch.id}",
-                )
-                for d in stopping
-            ]
-        )
+    refuse_stopping(made, asked_for=asked_for or job.recipe is not None)
     return made
 
 

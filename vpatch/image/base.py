@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.docker import NoSuchImageError, repository_of
-from vpatch.errors import VpatchError
-from vpatch.image.source import COMPILER, FINAL
+from vpatch.errors import UsageError, VpatchError
+from vpatch.image.context import release_of
+from vpatch.image.mode import choose_mode, to_build
+from vpatch.image.source import COMPILER, FINAL, bases
 from vpatch.lock import LockedImage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from vpatch.docker import Docker, Image
-    from vpatch.lock import ImageMode
+    from vpatch.lock import ImageMode, Lock
     from vpatch.progress import Progress
 
 # Debian's, as vLLM's CPU wheels are for glibc, and a compiler comes from its packages.
@@ -24,52 +28,94 @@ class BaseError(VpatchError):
     """A base that cannot be built on."""
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A mode and its base, as it was named; `known` is what was locked of it.
+
+    `bases` are those of vLLM's own Dockerfile, for the mode source.
+    """
+
+    mode: ImageMode
+    base: str
+    bases: Mapping[str, str] = field(default_factory=dict)
+    known: LockedImage | None = None
+
+    @property
+    def unpinned(self) -> LockedImage:
+        """What can be said of it before a digest was asked for."""
+        return LockedImage(
+            mode=self.mode, base=self.base, pinned=self.base, compiler=self.bases.get(COMPILER)
+        )
+
+
+def choose(
+    lock: Lock,
+    checkout: Path | None,
+    *,
+    mode: ImageMode | None,
+    base: str | None,
+    arguments: Mapping[str, str],
+    repin: bool,
+    has_gpu: bool,
+) -> Choice:
+    """Choose mode and base: as it was asked for, as it was locked, or else the default.
+
+    `arguments` are those for vLLM's own Dockerfile, which may name its bases.
+
+    Raises:
+        ModeError: the mode that was asked for cannot carry the lock's patches.
+        UsageError: the mode source, and there is no checkout.
+    """
+    known = None if repin else lock.image
+    if mode is None and base is None and known and (known.mode == "source" or not to_build(lock)):
+        mode = known.mode
+    mode = choose_mode(lock, asked=mode, has_base=base is not None, has_gpu=has_gpu)
+    if known and (known.mode != mode or base not in (None, known.base) or COMPILER in arguments):
+        known = None
+    if mode != "source":
+        default = known.base if known else default_base(mode, release_of(lock))
+        return Choice(mode, base or default, known=known)
+    if checkout is None:
+        raise UsageError(
+            "the mode source needs the checkout of the lock, and not the lock alone",
+            todo="give --vllm or --recipe",
+        )
+    found = bases(checkout, {**arguments, **({FINAL: base} if base else {})})
+    if known and known.base != found[FINAL]:
+        known = None
+    return Choice(mode, found[FINAL], found, known)
+
+
 def default_base(mode: ImageMode, version: str) -> str:
     """Return what an image is laid over where nobody says: `version` is vLLM's."""
     return _PYTHON if mode == "cpu" else f"vllm/vllm-openai:v{version}"
 
 
-def pinned_base(
-    docker: Docker,
-    base: str,
-    mode: ImageMode,
-    platform: str | None,
-    progress: Progress,
-    known: LockedImage | None = None,
-) -> LockedImage:
+def pin(docker: Docker, choice: Choice, platform: str | None, progress: Progress) -> LockedImage:
     """Find a base, pulled where it is not here, and the digest that its name means now.
 
-    What is `known` of the same base and mode is not asked again: a tag may have moved since.
+    What is known of it is not asked again: a tag may have moved since. Of vLLM's own Dockerfile,
+    registries are asked for the digests, and the build pulls.
 
     Raises:
         NoSuchImageError: it is not there.
         BaseError: it is for another platform.
     """
-    if known is not None and (known.base, known.mode) == (base, mode):
-        _there(docker, known.pinned, platform, progress)
+    known, base = choice.known, choice.base
+    if choice.mode == "source":
+        if known is not None:
+            return known
+        pins = {
+            name: named if "@" in named else docker.registry_digest(named)
+            for name, named in choice.bases.items()
+        }
+        return LockedImage(mode="source", base=base, pinned=pins[FINAL], compiler=pins[COMPILER])
+    image = _there(docker, known.pinned if known else base, platform, progress)
+    if known is not None:
         return known
-    image = _there(docker, base, platform, progress)
     names = [name for name in image.digests if repository_of(name) == repository_of(base)]
     pinned = base if "@" in base else next(iter(names or image.digests), image.id)
-    return LockedImage(mode=mode, base=base, pinned=pinned)
-
-
-def pinned_bases(
-    docker: Docker, named: Mapping[str, str], known: LockedImage | None = None
-) -> LockedImage:
-    """Ask the registries what the bases of vLLM's own Dockerfile mean now; nothing is pulled.
-
-    Raises:
-        NoSuchImageError: one is not there.
-    """
-    if known is not None and (known.base, known.mode) == (named[FINAL], "source"):
-        return known
-    pins = {
-        name: base if "@" in base else docker.registry_digest(base) for name, base in named.items()
-    }
-    return LockedImage(
-        mode="source", base=named[FINAL], pinned=pins[FINAL], compiler=pins[COMPILER]
-    )
+    return LockedImage(mode=choice.mode, base=base, pinned=pinned)
 
 
 def _there(docker: Docker, name: str, platform: str | None, progress: Progress) -> Image:

@@ -70,7 +70,7 @@ def build_image(
             below = docker.build(build, log, tell)
         base = docker.image(below)
         # Whoever the base runs as, the image shall.
-        user = base.user if base and base.user else "root"
+        user = base.user if base and base.user else "0"
         arguments = {"BASE": below, "BASE_USER": user}
         return docker.build(replace(last, arguments=arguments), log, tell)
 

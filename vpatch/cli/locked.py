@@ -1,0 +1,79 @@
+"""A lock to build from: of a checkout, applied where it is not there yet, or kept elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch import jobs
+from vpatch.apply import apply
+from vpatch.check import drift
+from vpatch.cli.apply_command import order_for
+from vpatch.cli.checkout import planned_again, refuse_stopping
+from vpatch.errors import UsageError, VpatchError
+from vpatch.lock import Lock, LockedImage, read_lock
+from vpatch.source.manifest import replace_file
+from vpatch.source.tree import LOCK_FILE
+from vpatch.workplace import writing
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from vpatch.cli.session import Session
+    from vpatch.outcome import Plan
+
+
+@dataclass(frozen=True)
+class Locked:
+    """A lock, where it lies, the plan that it is of, and its checkout if there is one."""
+
+    path: Path
+    lock: Lock
+    plan: Plan
+    checkout: Path | None
+
+    def with_image(self, image: LockedImage) -> Lock:
+        """Return the lock with a base, written to its place where that is new."""
+        lock = self.lock.model_copy(update={"image": image})
+        if lock != self.lock:
+            with writing(self.path):
+                replace_file(self.path, lock.dump())
+        return lock
+
+
+def from_lock(session: Session, path: Path, stack: ExitStack) -> Locked:
+    """A lock that is kept somewhere, whose patches must still make what it says."""
+    lock = read_lock(path)
+    _, made = stack.enter_context(planned_again(session, lock))
+    differences = list(drift(lock, made))
+    if differences:
+        lines = "".join(f"\n    {line}" for line in differences)
+        raise VpatchError(
+            f"the patches do not make any more what the lock says:{lines}",
+            where=str(path),
+            todo="build without --lock, and keep the lock of that",
+        )
+    return Locked(path, lock, made, None)
+
+
+def applied(
+    session: Session,
+    request: jobs.Request,
+    target: Path | None,
+    stack: ExitStack,
+    *,
+    force: bool,
+) -> Locked:
+    """What `vpatch apply` leaves, made where it is not there yet."""
+    asked = jobs.resolve(request, session.library)
+    if len(asked) > 1:
+        names = ", ".join(job.spec.tree for job in asked)
+        raise UsageError(
+            f"an image is of one tree, and there are several: {names}",
+            todo="name a recipe of vLLM alone",
+        )
+    order = order_for(asked[0], target, session, stack)
+    refuse_stopping(order.plan, asked_for=bool(asked[0].recipe or request.patches))
+    (done,) = apply([order], force=force, progress=session.progress)
+    return Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target)
