@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu": "cpu"}
 _REPOSITORY = "vllm-vpatch"
+_STEP_WIDTH = 88
 
 
 @click.command("build-image")
@@ -259,7 +261,8 @@ class _Steps:
 
     def tell(self, step: str) -> None:
         self.end()
-        self._task = self._progress.start(step)
+        # A step may be a whole script; the log has it.
+        self._task = self._progress.start(shorten(step, _STEP_WIDTH, placeholder=" ..."))
 
     def end(self) -> None:
         if self._task is not None:
