@@ -11,9 +11,8 @@ import uuid
 from contextlib import closing, contextmanager, suppress
 
 import pytest
-from docker.errors import ImageNotFound
-
 from docker import APIClient
+from docker.errors import ImageNotFound
 
 WHERE = "VPATCH_TEST_DOCKER"
 BASE = "VPATCH_TEST_BASE"
@@ -130,4 +129,3 @@ def engine_for_tests():
     with closing(engine.api):
         yield engine
         engine.forget(engine.base)
-        engine.api.prune_images(filters={"dangling": True})

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
+import time
+import uuid
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import requests
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
-from docker.types import DeviceRequest
-from docker.utils import kwargs_from_env, parse_repository_tag
-
+import urllib3
 from docker import APIClient
+from docker.credentials.errors import StoreError
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound, StreamParseError
+from docker.types import DeviceRequest
+from docker.utils import exclude_paths, kwargs_from_env, parse_repository_tag
+
+from vpatch import __version__
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.urls import redact
 from vpatch.vllm_log import without_colours
@@ -32,10 +38,27 @@ if TYPE_CHECKING:
 # A step of a build may be silent for long: compiling vLLM is one.
 _ANSWER_SECONDS = 60
 _NO_SPACE = "no space left on device"
+# Streams are read past requests, and credentials come from helpers.
+_ERRORS = (
+    DockerException,
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    StreamParseError,
+    StoreError,
+)
+# A reference as https://github.com/distribution/reference has it, without a digest.
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_TAG = re.compile(
+    rf"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?/)?{_PART}(?:/{_PART})*"
+    r"(?::\w[\w.-]{0,127})?"
+)
+_LARGEST = 2**24
+_CREATION_SECONDS = 10.0
 _ID = "sha256:"
+_CLIENTS_OWN = {"DOCKER_CONTEXT", "BUILDX_BUILDER"}
 _LOCAL = "vpatch-base"
-# Of whatever vpatch starts: by it what was left can be found.
-LABEL = "vpatch.run"
+# Of every container, for those who find one: docker ps --filter label=vpatch
+LABEL = "vpatch"
 
 
 class DockerError(VpatchError):
@@ -83,7 +106,7 @@ class Build:
 class Room:
     """What a container is given. `folders` are this machine's, `ro` or `rw`, at the same path.
 
-    `folder` is the one to work in; `shared_memory` is in bytes. By `mark` the container is found.
+    `folder` is the one to work in; `shared_memory` is in bytes.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +116,6 @@ class Room:
     user: str | None = None
     gpus: bool = False
     shared_memory: int | None = None
-    mark: str = ""
 
 
 _ALL_GPUS = DeviceRequest(count=-1, capabilities=[["gpu"]])
@@ -112,12 +134,12 @@ class Docker:
             settings = kwargs_from_env()
             self.api = APIClient(version="auto", timeout=_ANSWER_SECONDS, **settings)
             self.platform = _normal(*(self.api.version()[key] for key in ("Os", "Arch")))
-        except (DockerException, requests.RequestException) as error:
+        except (*_ERRORS, ValueError) as error:
             raise DockerError(
                 f"no Docker Engine answers: {_gist(error)}",
                 where=self.where,
                 todo="start it, or name another with DOCKER_HOST; you may have to be in the "
-                "group docker",
+                "group docker, and ~/.docker/config.json may be wrong",
             ) from error
 
     @property
@@ -145,22 +167,24 @@ class Docker:
             settings.get("Labels") or {},
         )
 
-    def pull(self, name: str, platform: str | None, tell: Callable[[str], None]) -> None:
+    def pull(self, name: str, platform: str | None) -> None:
         """Fetch an image from its registry.
 
         Raises:
             NoSuchImageError: it is not there, or the registry cannot be asked.
+            DockerError: it cannot be kept here.
         """
         repository, tag = parse_repository_tag(name)
-        try:
-            for event in self.api.pull(
-                repository, tag or "latest", platform=platform, stream=True, decode=True
-            ):
+        with closing(self._dialogue()) as api, self.asking(name):
+            try:
+                events = api.pull(
+                    repository, tag or "latest", platform=platform, stream=True, decode=True
+                )
+            except APIError as error:
+                raise _no_image(name, _gist(error)) from error
+            for event in events:
                 if "error" in event:
                     raise _no_image(name, event["error"])
-                tell(" ".join(str(event[key]) for key in ("id", "status") if event.get(key)))
-        except (DockerException, requests.RequestException) as error:
-            raise _no_image(name, _gist(error)) from error
 
     def registry_digest(self, name: str) -> str:
         """Ask a registry what a name means now, and return NAME@sha256:HEX.
@@ -170,7 +194,7 @@ class Docker:
         """
         try:
             answer = self.api.inspect_distribution(name)  # type: ignore[no-untyped-call]
-        except (DockerException, requests.RequestException) as error:
+        except _ERRORS as error:
             raise _no_image(name, _gist(error)) from error
         return f"{repository_of(name)}@{answer['Descriptor']['digest']}"
 
@@ -214,11 +238,13 @@ class Docker:
                 todo="install docker and its buildx plugin",
             )
         result = build.context.parent / f"{build.context.name}.iid"
+        # On this engine, whatever the command line would choose by its own settings.
+        inherited = {k: v for k, v in os.environ.items() if k not in _CLIENTS_OWN}
         with (
             self._named(build) as named,
             subprocess.Popen(
                 buildkit_command(named, result),
-                env=os.environ | {"DOCKER_BUILDKIT": "1"},
+                env=inherited | {"DOCKER_BUILDKIT": "1", "DOCKER_HOST": self.where},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -245,7 +271,8 @@ class Docker:
         arguments = dict(build.arguments)
         for key, value in build.arguments.items():
             if value.startswith(_ID):
-                arguments[key] = f"{_LOCAL}:{value.removeprefix(_ID)[:12]}"
+                # Of this build alone: another one may stand on the same image.
+                arguments[key] = f"{_LOCAL}:{uuid.uuid4().hex}"
                 self.tag(value, arguments[key])
         try:
             yield replace(build, arguments=arguments)
@@ -281,7 +308,7 @@ class Docker:
         with self.asking(name):
             self.api.tag(image, repository, tag or "latest")
 
-    def push(self, name: str, tell: Callable[[str], None]) -> str:
+    def push(self, name: str) -> str:
         """Push a tag, and return NAME@sha256:HEX as the registry has it.
 
         Raises:
@@ -289,8 +316,8 @@ class Docker:
         """
         repository, tag = parse_repository_tag(name)
         digest = None
-        with self.asking(name):
-            for event in self.api.push(repository, tag or "latest", stream=True, decode=True):
+        with closing(self._dialogue()) as api, self.asking(name):
+            for event in api.push(repository, tag or "latest", stream=True, decode=True):
                 if "error" in event:
                     raise DockerError(
                         f"it cannot be pushed: {event['error']}",
@@ -298,7 +325,6 @@ class Docker:
                         todo="see that the registry is there, and log in with docker login",
                     )
                 digest = event.get("aux", {}).get("Digest") or digest
-                tell(" ".join(str(event[key]) for key in ("id", "status") if event.get(key)))
         if digest is None:
             raise DockerError("the registry named no digest", where=name)
         return f"{repository}@{digest}"
@@ -312,6 +338,17 @@ class Docker:
         Ctrl-C and SIGTERM reach the command through an init process.
         """
         room = room or Room()
+        found = Container(self, f"vpatch-{uuid.uuid4().hex}")
+        try:
+            self._create(found.id, image, command, room)
+            yield found
+        except KeyboardInterrupt:
+            found.await_creation()
+            raise
+        finally:
+            found.remove()
+
+    def _create(self, name: str, image: str, command: Sequence[str], room: Room) -> None:
         with self.asking(image):
             binds = [f"{path}:{path}:{mode}" for path, mode in room.folders.items()]
             settings = self.api.create_host_config(
@@ -321,25 +358,25 @@ class Docker:
                 shm_size=room.shared_memory,
                 init=True,
             )
-            made = self.api.create_container(
+            self.api.create_container(
                 image,
                 list(command[1:]),
+                name=name,
                 entrypoint=[command[0]],
                 environment=dict(room.environment),
                 working_dir=room.folder,
                 user=room.user,
-                labels={LABEL: room.mark},
+                labels={LABEL: __version__},
                 host_config=settings,
             )
-        found = Container(self, made["Id"])
-        try:
-            yield found
-        finally:
-            found.remove()
 
     def _dialogue(self) -> APIClient:
-        """A connection of its own: to close it is to cancel what it was told to do."""
-        return APIClient(version=self.api.api_version, **kwargs_from_env())
+        """A connection of its own: to close it is to cancel what it was told to do.
+
+        It waits as long as it takes: a registry may be silent for minutes.
+        """
+        forever: Any = None
+        return APIClient(version=self.api.api_version, timeout=forever, **kwargs_from_env())
 
     def _data(self) -> str:
         with self.asking("info"):
@@ -350,23 +387,36 @@ class Docker:
         """Turn what the engine answers into one clear error."""
         try:
             yield
-        except (DockerException, requests.RequestException) as error:
-            gist = _gist(error)
-            todo = "see the message of the engine"
+        except _ERRORS as error:
+            gist = _gist(error) or type(error).__name__
+            todo = "see the message of the engine, and whether it still runs"
             if _NO_SPACE in gist:
-                todo = "free space where the engine keeps its data: docker system df"
+                todo = _FREE
             raise DockerError(gist, where=what, todo=todo) from error
 
 
 _SHOWN = 15
+_FREE = "free space where the engine keeps its data: docker system df"
 
 
 @dataclass(frozen=True)
 class Container:
-    """A container that was created, and which somebody has to remove."""
+    """A container that was created, by its name, and which somebody has to remove."""
 
     docker: Docker
     id: str
+
+    def await_creation(self) -> None:
+        """Wait until it is there: an engine that was told to create it does so all the same."""
+        deadline = time.monotonic() + _CREATION_SECONDS
+        while time.monotonic() < deadline:
+            with self.docker.asking(self.id):
+                try:
+                    self.docker.api.inspect_container(self.id)
+                except NotFound:
+                    time.sleep(0.2)
+                else:
+                    return
 
     def put(self, files: Mapping[str, bytes], folder: str) -> None:
         """Write files into a folder of it, which is there."""
@@ -380,44 +430,53 @@ class Container:
             self.docker.api.put_archive(self.id, folder, content.getvalue())
 
     def read(self, path: str) -> bytes | None:
-        """Return a file of it, also where it was not started; None for none."""
+        """Return a file of it, also where it was not started; None where there is no such file."""
         with self.docker.asking(path):
             try:
                 chunks, _ = self.docker.api.get_archive(self.id, path)
             except NotFound:
                 return None
-            with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
-                content = archive.extractfile(archive.getmembers()[0])
+            whole = b""
+            for chunk in chunks:
+                whole += chunk
+                if len(whole) > _LARGEST:
+                    raise DockerError("the file is too large to be vpatch's", where=path)
+            with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
+                entry = archive.getmembers()[0]
+                content = archive.extractfile(entry) if entry.isfile() else None
                 return content.read() if content else None
 
     def start(self) -> None:
-        with self.docker.asking(self.id[:12]):
+        with self.docker.asking(self.id):
             self.docker.api.start(self.id)
 
     def state(self) -> int | None:
         """Return its exit status; None while it runs."""
-        with self.docker.asking(self.id[:12]):
+        with self.docker.asking(self.id):
             found = self.docker.api.inspect_container(self.id)["State"]
         return None if found["Running"] else int(found["ExitCode"])
 
     def wait(self, seconds: float) -> int | None:
         """Return its exit status; None where it still runs after that time."""
-        try:
-            return int(self.docker.api.wait(self.id, timeout=max(1, round(seconds)))["StatusCode"])
-        except (requests.ReadTimeout, requests.ConnectionError):
-            return self.state()
+        with self.docker.asking(self.id):
+            try:
+                answer = self.docker.api.wait(self.id, timeout=max(1, round(seconds)))
+            except (requests.ReadTimeout, requests.ConnectionError):
+                return self.state()
+            return int(answer["StatusCode"])
 
     def output(self) -> Iterator[bytes]:
         """Follow what it says, to its end."""
-        yield from self.docker.api.logs(self.id, stream=True, follow=True)
+        with self.docker.asking(self.id):
+            yield from self.docker.api.logs(self.id, stream=True, follow=True)
 
     def logs(self) -> bytes:
         """Return all that it said so far."""
-        with self.docker.asking(self.id[:12]):
+        with self.docker.asking(self.id):
             return bytes(self.docker.api.logs(self.id))
 
     def signal(self, number: int) -> None:
-        with self.docker.asking(self.id[:12]):
+        with self.docker.asking(self.id):
             self.docker.api.kill(self.id, number)
 
     def end(self) -> None:
@@ -428,7 +487,7 @@ class Container:
 
     def memory(self) -> int:
         """Return the bytes that its processes hold, without files that may be dropped again."""
-        with suppress(DockerException, requests.RequestException):
+        with suppress(*_ERRORS):
             found = self.docker.api.stats(self.id, stream=False, one_shot=True)["memory_stats"]
             caches = found.get("stats", {})
             cached = caches.get("inactive_file", caches.get("total_inactive_file", 0))
@@ -437,14 +496,27 @@ class Container:
 
     def remove(self) -> None:
         """Kill it if it runs, and remove it with its volumes."""
-        with self.docker.asking(self.id[:12]), suppress(NotFound):
+        with self.docker.asking(self.id), suppress(NotFound):
             self.docker.api.remove_container(self.id, v=True, force=True)
 
 
 def repository_of(name: str) -> str:
-    """Return an image's name without its tag or digest."""
+    """Return an image's name without its tag or digest, as an engine has it."""
     found: str = parse_repository_tag(name)[0]
-    return found
+    return found.removeprefix("docker.io/").removeprefix("library/")
+
+
+def is_tag(name: str) -> bool:
+    """Whether an image can be called this."""
+    return _TAG.fullmatch(name) is not None
+
+
+def sent_files(context: Path) -> set[str]:
+    """Return the files of a context that its .dockerignore lets an engine have."""
+    file = context / ".dockerignore"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    patterns = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return set(exclude_paths(str(context), patterns))
 
 
 def buildkit_command(build: Build, result: Path) -> list[str]:
@@ -471,7 +543,9 @@ def _normal(system: str, architecture: str) -> str:
     return f"{system}/{known.get(architecture, architecture)}"
 
 
-def _no_image(name: str, why: str) -> NoSuchImageError:
+def _no_image(name: str, why: str) -> DockerError:
+    if _NO_SPACE in why:
+        return DockerError(f"it cannot be pulled: {why.strip()}", where=name, todo=_FREE)
     return NoSuchImageError(
         f"there is no such image here, and it cannot be pulled: {why.strip()}",
         where=name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vpatch.git import BASE_BRANCH, EXACT_BYTES, run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 PATCHED_BRANCH = "vpatch"
@@ -151,3 +151,15 @@ def clone(checkout: Path, folder: Path, *, tag: str) -> None:
     """
     run(None, "clone", "--quiet", "--template=", "--no-hardlinks", "--", str(checkout), str(folder))
     run(folder, "tag", "--annotate", "--message", tag, tag)
+
+
+def tracked_files(repo: Path) -> set[str]:
+    """Files that git knows."""
+    listed = run(repo, "ls-files", "-z").split(b"\0")[:-1]
+    return {os.fsdecode(path) for path in listed}
+
+
+def overlook(repo: Path, paths: Iterable[str]) -> None:
+    """Make git not look at files that it knows: to change or remove one is no change then."""
+    names = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
+    run(repo, "update-index", "--skip-worktree", "-z", "--stdin", stdin=names)

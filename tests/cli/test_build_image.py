@@ -16,8 +16,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-
 from docker import APIClient
+
 from tests.docker_engine import PACKAGES, tar
 from tests.engine.wheels import engine_wheels
 from tests.projects import ENGINE, FILES, LLAMA
@@ -93,6 +93,7 @@ def test_an_overlay(project, docker, small, tag):
         "vpatch.mode": "overlay",
         "vpatch.source": f"vllm 0.50.0 {lock.source.digest}",
         "vpatch.lock": digest,
+        "vpatch.manifest": digest_of(docker.files(tag, "/opt/vpatch")["manifest.json"]),
         "vpatch.patches": " ".join(f"{patch.id}@{patch.digest}" for patch in lock.patches),
     }
     files = docker.files(tag, "/opt/vpatch")
@@ -260,6 +261,13 @@ def changed(docker, tag, command):
             "sed -i s/0.50.0/0.50.1/ /opt/vpatch/manifest.json",
             ["/opt/vpatch/manifest.json: it does not follow from the lock"],
         ),
+        (
+            "sed -i s/__init__/__call__/ /opt/vpatch/manifest.json",
+            ["label vpatch.manifest: it is "],
+        ),
+        ("echo '[]' > /opt/vpatch/manifest.json", ["/opt/vpatch/manifest.json: it does not"]),
+        ("rm /opt/vpatch/manifest.json", ["/opt/vpatch/manifest.json: it is missing"]),
+        ("echo '[]' > /opt/vpatch/installed.json", ["/opt/vpatch/installed.json: it is missing"]),
     ],
 )
 def test_an_image_that_was_changed_afterwards(project, docker, small, tag, command, lines):
@@ -448,8 +456,18 @@ def test_an_image_is_pushed_and_what_is_pulled_is_verified(project, docker, smal
         pinned = read_lock(lock).image.pinned
         assert pinned.startswith(f"{registry}/team/base@sha256:")
         assert "as locked" in project.run("verify-image", names[0]).out
+        # The tag moves in the registry, and not here: only --repin asks there.
+        docker.build(f"{small}-moved", f"FROM {small}\nENV A=1")
+        docker.api.tag(f"{small}-moved", f"{registry}/team/base", "1")
+        list(docker.api.push(f"{registry}/team/base", "1", stream=True))
+        docker.api.tag(small, f"{registry}/team/base", "1")
+        build(project, other, names[0])
+        assert read_lock(lock).image.pinned == pinned
+        build(project, other, names[0], "--repin")
+        assert read_lock(lock).image.pinned != pinned
+        assert "A=1" in docker.settings(names[0])["Env"]
     finally:
-        docker.forget(pushed, names[0], f"{registry}/team/base:1")
+        docker.forget(pushed, names[0], f"{registry}/team/base:1", f"{small}-moved")
 
 
 def test_a_push_that_is_refused(project, docker, small):
@@ -460,6 +478,55 @@ def test_a_push_that_is_refused(project, docker, small):
         assert "log in with docker login" in run.errors
     finally:
         docker.forget(name)
+
+
+@pytest.mark.parametrize("tag", ["UPPER:1", "a:b:c", "a b", "-a", "a/:1"])
+def test_a_name_that_no_image_can_have(project, tag):
+    run = project.run("build-image", "--vllm", "0.50", "--tag", tag, code=2)
+    assert run.errors.startswith(f"error: {tag} is no name of an image\n")
+
+
+def test_a_file_for_the_id_that_cannot_be(project):
+    words = ["build-image", "--vllm", "0.50", "--iidfile", "nowhere/id"]
+    run = project.run(*words, code=2)
+    assert run.errors == "error: nowhere: there is no such folder to write to\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--network", "host"], "--network"),
+        (["--secret", "id=a,src=b"], "--secret"),
+        (["--build-arg", "A=1"], "--build-arg"),
+        (["--certificate", "patches/name-proj/patch.yaml"], "--certificate"),
+    ],
+)
+@pytest.mark.usefixtures("docker")
+def test_what_has_no_effect_on_an_overlay_is_refused(project, small, words, option):
+    run = project.run("build-image", "--vllm", "0.50", "--base", small, *words, code=2)
+    assert f"{option} would have no effect" in run.errors
+
+
+@pytest.mark.parametrize("name", ["BASE", "VLLM"])
+def test_what_the_lock_says_is_not_said_otherwise(project, docker, name):
+    words = ["--mode", "cpu", "--base", docker.base, "--build-arg", f"{name}=1"]
+    run = project.run("build-image", "--vllm", "0.50", *words, code=2)
+    assert f"the lock says {name}, and --build-arg may not say another" in run.errors
+
+
+def test_a_build_that_fails_leaves_the_lock(project, docker):
+    project.run("build-image", "--vllm", "0.50", "--base", docker.base, code=1)
+    assert read_lock(project.target / "vpatch.lock").image is None
+
+
+@pytest.mark.usefixtures("docker")
+def test_a_log_that_cannot_be_written(project, small, tag):
+    build(project, small, tag)
+    (log,) = project.folder.glob(".vpatch/*.log")
+    log.unlink()
+    log.mkdir()
+    run = build(project, small, tag, code=1)
+    assert "the log cannot be written: Is a directory" in run.errors
 
 
 def test_a_push_needs_a_name(project):

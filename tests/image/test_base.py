@@ -49,7 +49,8 @@ def test_what_was_locked_is_taken_again():
     ],
 )
 def test_what_was_locked_gives_way(asked, mode, base):
-    assert chosen(image=LOCKED, **asked) == Choice(mode, base)
+    repin = asked.get("repin", False)
+    assert chosen(image=LOCKED, **asked) == Choice(mode, base, repin=repin)
 
 
 @pytest.fixture

@@ -58,10 +58,11 @@ class Image:
             },
         }
 
-    def run(self, script, *words):
+    def run(self, script, *words, cwd=None):
         ours = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
         return subprocess.run(
             [sys.executable, INSIDE / script, *words],
+            cwd=cwd,
             env=ours | {"PYTHONPATH": str(self.packages)},
             capture_output=True,
             text=True,
@@ -73,10 +74,11 @@ class Image:
         (self.context / "manifest.json").write_text(text)
         return self.run("install.py", self.context)
 
-    def verify(self):
+    def verify(self, cwd=None):
         text = json.dumps(self.manifest)
         (self.context / "manifest.json").write_text(text)
-        run = self.run("verify.py", self.context / "manifest.json", self.context / "result")
+        words = self.context / "manifest.json", self.context / "result"
+        run = self.run("verify.py", *words, cwd=cwd)
         assert run.returncode == 0, run.stderr
         return json.loads((self.context / "result").read_text())
 
@@ -255,6 +257,18 @@ def refused_after(image):
     return run.stderr.splitlines()
 
 
+def test_a_module_that_ends_the_process_in_the_base_as_well(image):
+    """What comes after it is imported all the same."""
+    old, new = b"import os\nos._exit(7)\n", b"import os\nos._exit(7)\nA = 1\n"
+    broken_base(image, old, new)
+    text = b"import nowhere_to_be_had\n"
+    write_tree(image.context / "files", {ADDED: text})
+    image.manifest["files"][1] = entry(ADDED, None, text)
+    assert refused_after(image)[1:] == [
+        "vllm.added does not import: ModuleNotFoundError: No module named 'nowhere_to_be_had'",
+    ]
+
+
 def broken_base(image, old, new):
     image.layer.write_bytes(old)
     write_tree(image.context / "files", {LAYER: new})
@@ -313,13 +327,130 @@ def test_a_function_that_somebody_replaces(patched):
     assert text.endswith("vllm/__init__.py")
 
 
-def test_a_function_that_a_decorator_wraps_is_found_below_it(patched):
-    plugin(
-        patched,
-        b"import functools\nimport vllm.layer\n"
-        b"vllm.layer.Layer.forward = functools.cache(vllm.layer.Layer.forward)\n",
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        # As those do who mean to be polite.
+        (
+            (
+                b"import functools\nold = vllm.layer.Layer.forward\n"
+                b"@functools.wraps(old)\ndef new(self):\n    return 0\n"
+                b"vllm.layer.Layer.forward = new\n"
+            ),
+            "is not what its source says: it comes from ",
+        ),
+        (
+            (
+                b"import functools\n"
+                b"vllm.layer.Layer.forward = functools.cache(vllm.layer.Layer.forward)\n"
+            ),
+            "is a _lru_cache_wrapper, and a function in its source",
+        ),
+        (b"vllm.layer.Layer.forward = len\n", "is a builtin_function_or_method, and a function"),
+        (b"vllm.layer.Layer.forward = None\n", "is a NoneType, and a function in its source"),
+        (b"del vllm.layer.Layer.forward\n", "is not there"),
+    ],
+)
+def test_a_function_that_somebody_wraps(patched, text, said):
+    plugin(patched, b"import vllm.layer\n" + text)
+    (problem,) = patched.verify()["probes"]["one"]["problems"]
+    assert problem.startswith(f"vllm.layer:Layer.forward {said}")
+
+
+def decorated(image, source, name="Layer.forward"):
+    """The patched file with decorators of its own."""
+    write_tree(image.context / "files", {LAYER: source})
+    image.manifest["files"][0] = entry(LAYER, OLD, source)
+    image.manifest["probes"] = {"one": [{"module": "vllm.layer", "name": name, "kind": "function"}]}
+    run = image.install()
+    assert run.returncode == 0, run.stderr
+    return image.verify()["probes"]["one"]
+
+
+WRAPPER = (
+    b"import functools\n\n\ndef deco(f):\n    @functools.wraps(f)\n    def around(*a):\n"
+    b"        return f(*a)\n    return around\n\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    "decorators",
+    [
+        b"    @staticmethod\n",
+        b"    @classmethod\n",
+        b"    @property\n",
+        b"    @functools.cached_property\n",
+        b"    @functools.cache\n",
+        b"    @deco\n",
+        b"    @deco\n    @deco\n",
+    ],
+)
+def test_a_decorator_of_its_own_is_looked_below(image, decorators):
+    source = (
+        WRAPPER + b"class Layer:\n" + decorators + b"    def forward(self):\n        return 2\n"
     )
-    assert patched.verify()["probes"]["one"] == {"held": 3, "problems": [], "unknown": []}
+    assert decorated(image, source) == {"held": 1, "problems": [], "unknown": []}
+
+
+def test_around_a_decorator_of_its_own_nobody_wraps(image):
+    source = WRAPPER + b"class Layer:\n    @deco\n    def forward(self):\n        return 2\n"
+    decorated(image, source)
+    plugin(
+        image,
+        b"import vllm.layer\nold = vllm.layer.Layer.forward\nimport functools\n"
+        b"@functools.wraps(old)\ndef new(self):\n    return 0\nvllm.layer.Layer.forward = new\n",
+    )
+    (problem,) = image.verify()["probes"]["one"]["problems"]
+    # Below the one layer that is its own there is the decorator's function, and not the patch.
+    assert problem.startswith("vllm.layer:Layer.forward is not what its source says")
+
+
+def test_what_a_decorator_of_the_class_replaces_is_not_known(image):
+    source = (
+        b"def compiled(cls):\n    cls.forward = len\n    return cls\n\n\n"
+        b"@compiled\nclass Layer:\n    def forward(self):\n        return 2\n"
+    )
+    assert decorated(image, source)["unknown"] == [
+        "vllm.layer:Layer.forward: a decorator of its class puts something else in its place"
+    ]
+
+
+def test_an_import_that_somebody_replaces(patched):
+    plugin(patched, b"import vllm.layer\nvllm.layer.json = None\n")
+    assert patched.verify()["probes"]["one"]["problems"] == [
+        "vllm.layer:json is something else than what is imported"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            (
+                b"class Odd:\n    def __eq__(self, other):\n        raise RuntimeError('no')\n"
+                b"vllm.layer.LIMIT = Odd()\n"
+            ),
+            "vllm.layer:LIMIT cannot be looked at: RuntimeError: no",
+        ),
+        (
+            (
+                b"import os\nclass Odd:\n    def __eq__(self, other):\n        os._exit(9)\n"
+                b"vllm.layer.LIMIT = Odd()\n"
+            ),
+            "cannot be asked for: the process ended with 9",
+        ),
+    ],
+)
+def test_what_cannot_be_looked_at_does_not_hold(patched, text, said):
+    plugin(patched, b"import vllm.layer\n" + text)
+    assert patched.verify()["probes"]["one"]["problems"] == [said]
+
+
+def test_a_package_that_hides_vllm_where_the_image_works(patched):
+    hiding = patched.context / "work"
+    write_tree(hiding, {"vllm/__init__.py": b""})
+    (what, *_) = [p["what"] for p in patched.verify(cwd=hiding)["problems"]]
+    assert what == "the image has vLLM None, and the lock is of 0.50.0"
 
 
 def test_a_constant_that_somebody_sets(patched):
@@ -327,12 +458,3 @@ def test_a_constant_that_somebody_sets(patched):
     assert patched.verify()["probes"]["one"]["problems"] == [
         "vllm.layer:LIMIT is 128, and its source says 2"
     ]
-
-
-def test_what_has_no_code_of_its_own_is_not_said_to_hold(patched):
-    plugin(patched, b"import vllm.layer\nvllm.layer.Layer.forward = 'a string'\n")
-    assert patched.verify()["probes"]["one"] == {
-        "held": 2,
-        "problems": [],
-        "unknown": ["vllm.layer:Layer.forward: it is a str, with no code of its own to compare"],
-    }

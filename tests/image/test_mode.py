@@ -20,6 +20,8 @@ PYTHON = "vllm/layer.py"
         ("requirements/common.txt", True, False),
         ("tests/v1/test_mtp.py", False, False),
         ("docs/index.md", False, False),
+        ("examples/tool_chat_template.jinja", True, False),
+        ("benchmarks/serve.py", True, False),
         ("README.md", False, False),
         (".github/workflows/ci.yml", False, False),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 
@@ -8,7 +9,9 @@ import pytest
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
 from vpatch.cli.session import Session
+from vpatch.docker import sent_files
 from vpatch.errors import VpatchError
+from vpatch.git_checkout import check_out, create_checkout, tracked_files
 from vpatch.image.base import Choice, pin
 from vpatch.image.build import Settings, prepared
 from vpatch.image.context import Payload
@@ -90,7 +93,14 @@ def test_both_bases_are_pinned_and_stay_so():
 
 
 def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
-    checkout = write_tree(tmp_path / "checkout", {"docker/Dockerfile": DOCKERFILE, "a.py": b"1\n"})
+    files = {
+        "docker/Dockerfile": DOCKERFILE,
+        "a.py": b"1\n",
+        ".dockerignore": b"# what is not sent\nleft\n",
+        "left/PKG-INFO": b"",
+        "vllm/_version.py": b"",
+    }
+    checkout = write_tree(tmp_path / "checkout", files)
 
     def git(*words, folder=checkout):
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
@@ -111,7 +121,7 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
         assert git("rev-parse", "HEAD", folder=context) == git("rev-parse", "HEAD")
         assert git("describe", "--tags", "--dirty", folder=context).startswith("v0.50.0+vpatch.")
         names = {path.name for path in context.iterdir()}
-        assert names == {".git", "docker", "a.py"}
+        assert names == {".git", ".dockerignore", "docker", "a.py", "left", "vllm"}
         assert first == source_build(context, LOCKED, settings)
         assert first.dockerfile == context / "docker" / "Dockerfile"
         assert (first.target, first.network, first.secrets) == ("vllm-openai", "host", ("id=a",))
@@ -121,6 +131,33 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
             "BUILD_BASE_IMAGE": "a/build@sha256:2",
         }
         assert last.arguments == {"BASE": "what the build before made"}
+        # What .dockerignore leaves behind, and what a build writes, makes no other version of it.
+        (context / "left" / "PKG-INFO").unlink()
+        (context / "vllm" / "_version.py").write_text("another")
+        assert "dirty" not in git("describe", "--tags", "--dirty", folder=context)
+        assert git("status", "--porcelain", "--untracked-files=no", folder=context) == ""
+        (context / "a.py").write_text("mine")
+        assert git("describe", "--tags", "--dirty", folder=context).endswith("-dirty")
         assert last.labels["vpatch.mode"] == "source"
         assert last.labels["org.opencontainers.image.base.digest"] == "sha256:1"
     assert not context.exists()
+
+
+def test_a_build_of_the_real_tree_is_of_its_release(tmp_path):
+    """With what vLLM's .dockerignore leaves behind, and after its version was written once."""
+    with Session().tree(parse_vllm("0.23.0")) as tree:
+        base, commit = tree.base_repository(Silent())
+        create_checkout(tmp_path / "checkout", base, commit, ["vpatch.lock"])
+        check_out(tmp_path / "checkout", "base")
+    lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
+    payload = Payload(lock, LOCKED, Plan(None, ()))
+    with prepared(payload, Settings(PipSettings()), tmp_path / "checkout") as (first, _):
+        sent = sent_files(first.context)
+        assert {"setup.py", "vllm/__init__.py", "docker/Dockerfile"} <= sent
+        for path in tracked_files(first.context) - sent:
+            (first.context / path).unlink()
+        (first.context / "vllm" / "_version.py").write_text("")
+        described = ["git", "-C", first.context, "describe", "--tags", "--dirty", "--long"]
+        found = subprocess.run(described, capture_output=True, text=True, check=True).stdout
+        assert re.fullmatch(r"v0\.50\.0\+vpatch\.[0-9a-f]{12}-0-g[0-9a-f]+\n", found)
+        assert tracked_files(first.context) - sent

@@ -101,7 +101,7 @@ def _tell_of_patches_left(session: Session, asked: list[jobs.Job]) -> None:
 def order_for(job: jobs.Job, target: Path | None, session: Session, stack: ExitStack) -> Order:
     tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
     if target is None:
-        _hide_from_git(CHECKOUTS)
+        hide_from_git(CHECKOUTS)
     where = _real(target or CHECKOUTS / tree.pin.label)
     if tree.pin.kind != "pypi" and Path(tree.pin.origin).resolve() == where.resolve():
         raise UsageError(
@@ -119,7 +119,7 @@ def _real(target: Path) -> Path:
     return target.resolve() if target.is_symlink() or target.name in {"", ".."} else target
 
 
-def _hide_from_git(checkouts: Path) -> None:
+def hide_from_git(checkouts: Path) -> None:
     """Keep checkouts out of the repository that they may lie in, as virtual environments do."""
     with writing(checkouts):
         try:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+import os
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from vpatch.cli import render
+from vpatch.cli.apply_command import hide_from_git
 from vpatch.cli.locked import Locked, applied, from_lock
 from vpatch.cli.session import (
     CHECKOUTS,
@@ -21,16 +24,17 @@ from vpatch.cli.session import (
 )
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
-from vpatch.docker import Docker
-from vpatch.errors import ExitCode, UsageError
+from vpatch.docker import Docker, is_tag
+from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.image.base import Choice, choose, pin
 from vpatch.image.build import Settings, build_image, prepared
-from vpatch.image.context import Payload, labels_of, version_of
+from vpatch.image.context import Payload, labels_of, manifest_text, version_of
 from vpatch.image.mode import to_build
 from vpatch.smoke.machine import this_machine
-from vpatch.workplace import writing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from vpatch.lock import ImageMode, Lock
     from vpatch.progress import Progress, Task
 
@@ -131,8 +135,7 @@ def command(
     of those that they replace, bytecode, imports, and the effect of each patch.
     """
     session = Session(patches, recipes, offline)
-    if push and not tags:
-        raise UsageError("--push needs a name to push", todo="give --tag REGISTRY/NAME:TAG")
+    _refuse_names(tags, iidfile, push=push)
     with ExitStack() as stack:
         if lock_file is not None:
             if vllm or recipe or trees or only:
@@ -146,7 +149,7 @@ def command(
             network,
             platform,
             secrets,
-            _trusted(session, certificates),
+            certificates,
             _split(arguments),
         )
         named = base or _base_of(session, locked.lock.recipe)
@@ -160,29 +163,27 @@ def command(
             repin=repin,
             has_gpu=bool(this_machine().gpus),
         )
-        if choice.mode == "source" and certificates:
-            raise UsageError(
-                "vLLM's Dockerfile has no place for certificates",
-                todo="name bases that have them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
-            )
+        if choice.mode == "cpu":
+            settings = replace(settings, certificates=_trusted(session, certificates))
         if dry_run:
             _show(_dry(locked, choice, settings), as_json=as_json)
             return ExitCode.CLEAN
         docker = stack.enter_context(closing(Docker()))
         image = pin(docker, choice, platform, session.progress)
-        lock = locked.with_image(image)
+        lock = locked.lock.model_copy(update={"image": image})
         payload = Payload(lock, image, locked.plan)
         log_path = _log_path(payload)
         steps = _Steps(session.progress)
-        with log_path.open("wb") as log:
+        with _log(log_path) as log:
             identity = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
         steps.end()
+        locked.keep(lock)
         names = tags or (_default_tag(lock),)
         for name in names:
             docker.tag(identity, name)
-        digests = [_push(docker, name, session.progress) for name in names] if push else []
         if iidfile is not None:
             iidfile.write_text(identity, encoding="ascii")
+        digests = [_push(docker, name, session.progress) for name in names] if push else []
     document: dict[str, Any] = {
         "image": identity,
         "version": version_of(lock),
@@ -195,7 +196,7 @@ def command(
         "log": str(log_path),
     }
     if as_json:
-        document["labels"] = labels_of(lock)
+        document["labels"] = labels_of(lock, manifest_text(payload))
     _show(document, as_json=as_json)
     return ExitCode.CLEAN
 
@@ -234,6 +235,20 @@ def _trusted(session: Session, asked: tuple[Path, ...]) -> tuple[Path, ...]:
     return asked or ((Path(cert),) if cert else ())
 
 
+def _refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool) -> None:
+    """Say what is wrong with the names of what is to come, before it takes an hour to come."""
+    for tag in tags:
+        if not is_tag(tag):
+            raise UsageError(
+                f"{tag} is no name of an image",
+                todo="give --tag NAME:TAG in small letters, such as registry.example/team/vllm:1",
+            )
+    if iidfile is not None and not os.access(iidfile.absolute().parent, os.W_OK):
+        raise UsageError("there is no such folder to write to", where=str(iidfile.parent))
+    if push and not tags:
+        raise UsageError("--push needs a name to push", todo="give --tag REGISTRY/NAME:TAG")
+
+
 def _split(arguments: tuple[str, ...]) -> dict[str, str]:
     wrong = [text for text in arguments if not text.partition("=")[1]]
     if wrong:
@@ -242,9 +257,22 @@ def _split(arguments: tuple[str, ...]) -> dict[str, str]:
 
 
 def _log_path(payload: Payload) -> Path:
-    with writing(CHECKOUTS):
-        CHECKOUTS.mkdir(exist_ok=True)
+    hide_from_git(CHECKOUTS)
     return CHECKOUTS / f"build-image-{version_of(payload.lock)}-{payload.image.mode}.log"
+
+
+@contextmanager
+def _log(path: Path) -> Iterator[BinaryIO]:
+    try:
+        log = path.open("wb")
+    except OSError as error:
+        raise VpatchError(
+            f"the log cannot be written: {error.strerror}",
+            where=str(path),
+            todo="free space or correct the permissions",
+        ) from error
+    with log:
+        yield log
 
 
 def _default_tag(lock: Lock) -> str:
@@ -272,7 +300,7 @@ class _Steps:
 
 def _push(docker: Docker, name: str, progress: Progress) -> str:
     task = progress.start(f"Pushing {name}")
-    digest = docker.push(name, lambda _: None)
+    digest = docker.push(name)
     task.done()
     return digest
 

@@ -11,7 +11,7 @@ from vpatch.check import drift
 from vpatch.cli.apply_command import order_for
 from vpatch.cli.checkout import planned_again, refuse_stopping
 from vpatch.errors import UsageError, VpatchError
-from vpatch.lock import Lock, LockedImage, read_lock
+from vpatch.lock import Lock, read_lock
 from vpatch.source.manifest import replace_file
 from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import writing
@@ -33,13 +33,11 @@ class Locked:
     plan: Plan
     checkout: Path | None
 
-    def with_image(self, image: LockedImage) -> Lock:
-        """Return the lock with a base, written to its place where that is new."""
-        lock = self.lock.model_copy(update={"image": image})
-        if lock != self.lock:
+    def keep(self, lock: Lock) -> None:
+        """Write the lock with its base to its checkout; one that is kept elsewhere stays."""
+        if self.checkout is not None and lock != self.lock:
             with writing(self.path):
                 replace_file(self.path, lock.dump())
-        return lock
 
 
 def from_lock(session: Session, path: Path, stack: ExitStack) -> Locked:

@@ -14,6 +14,7 @@ from vpatch.cli.session import Session, json_option
 from vpatch.docker import Docker
 from vpatch.errors import ExitCode
 from vpatch.image.context import digest_of_lock, version_of
+from vpatch.image.mode import is_laid_over
 from vpatch.image.verify import verify_image
 from vpatch.lock import read_lock
 
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 def command(image: str, lock_file: Path | None, *, as_json: bool) -> ExitCode:
     """Verify an image from inside, with what its build ended with, and say what differs.
 
-    IMAGE is a tag, an id or NAME@sha256:DIGEST, pulled where it is not here. A lock of yours also
-    finds an image that was made to agree with itself. Ends with 1 where anything differs.
+    IMAGE is a tag, an id or NAME@sha256:DIGEST, pulled where it is not here. A lock of yours says
+    what its files must be, whatever the image says of itself; which names are asked for, and which
+    modules its base could not import, is what its build wrote there. Ends with 1 where anything
+    differs.
     """
     lock = read_lock(lock_file) if lock_file else None
     with closing(Docker()) as docker:
@@ -56,7 +59,8 @@ def _print(image: str, found: Verified) -> None:
         count = render.counted(len(found.problems), "difference")
         click.echo(f"{image} is not what the lock says: {count}")
         return
-    files = render.counted(len(found.lock.files), "file")
+    laid_over = [file for file in found.lock.files if is_laid_over(file.path)]
+    files = render.counted(len(laid_over), "file")
     patches = render.counted(len(found.lock.patches), "patch")
     names = render.counted(sum(found.effects.values()), "name")
     click.echo(f"{image} is vLLM {version_of(found.lock)}, with {patches} and {files} as locked")

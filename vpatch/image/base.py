@@ -32,13 +32,15 @@ class BaseError(VpatchError):
 class Choice:
     """A mode and its base, as it was named; `known` is what was locked of it.
 
-    `bases` are those of vLLM's own Dockerfile, for the mode source.
+    `bases` are those of vLLM's own Dockerfile, for the mode source; with `repin` a registry is
+    asked even for what is here.
     """
 
     mode: ImageMode
     base: str
     bases: Mapping[str, str] = field(default_factory=dict)
     known: LockedImage | None = None
+    repin: bool = False
 
     @property
     def unpinned(self) -> LockedImage:
@@ -74,7 +76,7 @@ def choose(
         known = None
     if mode != "source":
         default = known.base if known else default_base(mode, release_of(lock))
-        return Choice(mode, base or default, known=known)
+        return Choice(mode, base or default, known=known, repin=repin)
     if checkout is None:
         raise UsageError(
             "the mode source needs the checkout of the lock, and not the lock alone",
@@ -83,7 +85,7 @@ def choose(
     found = bases(checkout, {**arguments, **({FINAL: base} if base else {})})
     if known and known.base != found[FINAL]:
         known = None
-    return Choice(mode, found[FINAL], found, known)
+    return Choice(mode, found[FINAL], found, known, repin)
 
 
 def default_base(mode: ImageMode, version: str) -> str:
@@ -110,19 +112,22 @@ def pin(docker: Docker, choice: Choice, platform: str | None, progress: Progress
             for name, named in choice.bases.items()
         }
         return LockedImage(mode="source", base=base, pinned=pins[FINAL], compiler=pins[COMPILER])
+    here = docker.image(base) if choice.repin else None
+    if here is not None and here.digests:
+        _pull(docker, base, platform, progress)
     image = _there(docker, known.pinned if known else base, platform, progress)
     if known is not None:
         return known
     names = [name for name in image.digests if repository_of(name) == repository_of(base)]
-    pinned = base if "@" in base else next(iter(names or image.digests), image.id)
+    pinned = base if "@" in base else next(iter(names), image.id)
     return LockedImage(mode=choice.mode, base=base, pinned=pinned)
 
 
 def _there(docker: Docker, name: str, platform: str | None, progress: Progress) -> Image:
     image = docker.image(name)
     wanted = _two_parts(platform or docker.platform)
-    if image is not None and image.platform != wanted and "sha256:" not in name:
-        image = None  # a tag has one platform at a time here
+    if image is not None and image.platform != wanted and not name.startswith("sha256:"):
+        image = None  # a name has one platform at a time here
     if image is None:
         if name.startswith("sha256:"):
             raise NoSuchImageError(
@@ -130,9 +135,7 @@ def _there(docker: Docker, name: str, platform: str | None, progress: Progress) 
                 where=name,
                 todo="make or load it again, or name another --base",
             )
-        task = progress.start(f"Pulling {name}")
-        docker.pull(name, platform, lambda _: None)
-        task.done()
+        _pull(docker, name, platform, progress)
         image = docker.image(name)
     if image is None:
         raise NoSuchImageError("it was pulled, and is not there", where=name)
@@ -143,6 +146,12 @@ def _there(docker: Docker, name: str, platform: str | None, progress: Progress) 
             todo="name a base of that platform, or give --platform on an engine that can run it",
         )
     return image
+
+
+def _pull(docker: Docker, name: str, platform: str | None, progress: Progress) -> None:
+    task = progress.start(f"Pulling {name}")
+    docker.pull(name, platform)
+    task.done()
 
 
 def _two_parts(platform: str) -> str:

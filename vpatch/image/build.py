@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch import git_checkout as git
-from vpatch.docker import Build
+from vpatch.docker import Build, sent_files
 from vpatch.engine import INSIDE
 from vpatch.errors import UsageError, VpatchError
-from vpatch.image.context import labels_of, release_of, version_of, write_context
+from vpatch.image.context import (
+    labels_of,
+    manifest_text,
+    release_of,
+    version_of,
+    write_context,
+)
 from vpatch.image.source import source_build
 from vpatch.library import installed
 from vpatch.source.urls import split_credentials
@@ -23,17 +29,20 @@ if TYPE_CHECKING:
 
     from vpatch.docker import Docker
     from vpatch.image.context import Payload
+    from vpatch.lock import ImageMode
     from vpatch.source.pip_settings import PipSettings
 
 _MOUNT = "--mount=type=secret"
+_VERSION_FILE = "vllm/_version.py"
 _OVERLAY, _CPU = "overlay.Dockerfile", "cpu.Dockerfile"
 # What the base of the last build is called as long as it is not built.
+_FIXED = {"BASE", "VLLM"}
 _EARLIER = "what the build before made"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to build. `certificates` are PEM files that pip is to trust.
+    """How to build. `certificates` are PEM files that pip is to trust in a cpu build.
 
     `network` is as `docker build --network` takes it; the overlay itself needs none. `arguments`
     are for vLLM's own Dockerfile, or for the one with its CPU build.
@@ -69,42 +78,84 @@ def build_image(
         for build in earlier:
             below = docker.build(build, log, tell)
         base = docker.image(below)
+        if base is None:
+            raise VpatchError(
+                "the image that was built, or pulled, is not in this engine",
+                where=below,
+                todo="see that nothing removes images meanwhile",
+            )
         # Whoever the base runs as, the image shall.
-        user = base.user if base and base.user else "0"
-        arguments = {"BASE": below, "BASE_USER": user}
+        arguments = {"BASE": below, "BASE_USER": base.user or "0"}
         return docker.build(replace(last, arguments=arguments), log, tell)
 
 
 @contextmanager
 def prepared(payload: Payload, settings: Settings, checkout: Path | None) -> Iterator[list[Build]]:
-    """Write the context of each build, and remove them afterwards."""
+    """Write the context of each build, and remove them afterwards.
+
+    Raises:
+        UsageError: a setting has no use in this mode.
+    """
+    _refuse_idle(payload.image.mode, settings)
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        try:
+            builds = _builds(payload, settings, checkout, Path(name))
+        except OSError as error:
+            raise VpatchError(
+                f"the build could not be prepared: {error}",
+                todo="free space in the folder for temporary files, or name another with TMPDIR",
+            ) from error
+        yield builds
+
+
+def _builds(payload: Payload, settings: Settings, checkout: Path | None, room: Path) -> list[Build]:
     image = payload.image
-    try:
-        with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-            room = Path(name)
-            builds = []
-            if image.mode == "cpu":
-                builds.append(_cpu_build(payload, settings, _folder(room, "cpu")))
-            if image.mode == "source":
-                context = _clone(payload, checkout, room / "source")
-                builds.append(source_build(context, image, settings))
-            below = _EARLIER if builds else image.pinned
-            context = _folder(room, "overlay")
-            write_context(payload, installed("docker") / _OVERLAY, context)
-            last = Build(
-                context,
-                context / _OVERLAY,
-                {"BASE": below},
-                labels_of(payload.lock),
-                network="none",
-                platform=settings.platform,
+    builds = []
+    if image.mode == "cpu":
+        builds.append(_cpu_build(payload, settings, _folder(room, "cpu")))
+    if image.mode == "source":
+        context = _clone(payload, checkout, room / "source")
+        builds.append(source_build(context, image, settings))
+    context = _folder(room, "overlay")
+    write_context(payload, installed("docker") / _OVERLAY, context)
+    last = Build(
+        context,
+        context / _OVERLAY,
+        {"BASE": _EARLIER if builds else image.pinned},
+        labels_of(payload.lock, manifest_text(payload)),
+        network="none",
+        platform=settings.platform,
+    )
+    return [*builds, last]
+
+
+def _refuse_idle(mode: ImageMode, settings: Settings) -> None:
+    """Refuse what would be without effect: somebody relies on it."""
+    if mode == "overlay":
+        given = {
+            "--network": settings.network,
+            "--secret": settings.secrets,
+            "--certificate": settings.certificates,
+            "--build-arg": settings.arguments,
+        }
+        idle = [option for option, value in given.items() if value]
+        if idle:
+            raise UsageError(
+                f"an overlay fetches nothing and takes no arguments: {', '.join(idle)} would have "
+                "no effect",
+                todo="leave it out, or choose another --mode",
             )
-            yield [*builds, last]
-    except OSError as error:
-        raise VpatchError(
-            f"the build could not be prepared: {error}",
-            todo="free space in the folder for temporary files, or name another with TMPDIR",
-        ) from error
+    fixed = sorted(settings.arguments.keys() & _FIXED) if mode == "cpu" else []
+    if fixed:
+        raise UsageError(
+            f"the lock says {fixed[0]}, and --build-arg may not say another",
+            todo="name the base with --base, and the release with --vllm",
+        )
+    if mode == "source" and settings.certificates:
+        raise UsageError(
+            "vLLM's Dockerfile has no place for certificates",
+            todo="name bases that have them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
+        )
 
 
 def _cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
@@ -116,8 +167,9 @@ def _cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
     bundle = b"\n".join(file.read_bytes() for file in settings.certificates)
     (room / "certificates.pem").write_bytes(bundle)
     arguments = {"BASE": payload.image.pinned, "VLLM": release_of(payload.lock)}
-    # With a secret, pip's settings are in that.
-    arguments |= {} if settings.secrets else indexes(settings.pip)
+    # A pip.conf of its own says which indexes there are.
+    has_settings = any("id=pip.conf" in secret.split(",") for secret in settings.secrets)
+    arguments |= {} if has_settings else indexes(settings.pip)
     return Build(
         context,
         context / _CPU,
@@ -129,13 +181,19 @@ def _cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
 
 
 def _clone(payload: Payload, checkout: Path | None, context: Path) -> Path:
-    """The patched checkout with its .git, which vLLM's Dockerfile asks for the version: a tag."""
+    """The patched checkout with its .git, which vLLM's Dockerfile asks for the version: a tag.
+
+    The tree is that of the source archive, which has what .dockerignore keeps out of a build, and
+    the file that a build writes its version to: neither may make it a changed one.
+    """
     if checkout is None:
         raise UsageError(
             "the mode source needs the checkout of the lock, and not the lock alone",
             todo="give --vllm or --recipe",
         )
     git.clone(checkout, context, tag=f"v{version_of(payload.lock)}")
+    tracked = git.tracked_files(context)
+    git.overlook(context, (tracked & {_VERSION_FILE}) | (tracked - sent_files(context)))
     return context
 
 

@@ -92,8 +92,12 @@ def manifest_of(lock: Lock, probes: Mapping[str, Sequence[Probe]]) -> dict[str, 
     }
 
 
-def labels_of(lock: Lock) -> dict[str, str]:
-    """Return an image's labels: they follow from the lock, and from nothing else.
+def manifest_text(payload: Payload) -> str:
+    return json.dumps(manifest_of(payload.lock, probes_of(payload.plan)), indent=1) + "\n"
+
+
+def labels_of(lock: Lock, manifest: str) -> dict[str, str]:
+    """Return an image's labels: they follow from the lock and its patches, and nothing else.
 
     The first ones are those of https://github.com/opencontainers/image-spec, annotations.md.
     """
@@ -104,6 +108,7 @@ def labels_of(lock: Lock) -> dict[str, str]:
         f"{_LABEL}.version": __version__,
         f"{_LABEL}.source": f"{lock.source.tree} {release_of(lock)} {lock.source.digest}",
         f"{_LABEL}.lock": digest_of_lock(lock),
+        f"{_LABEL}.manifest": digest_of(manifest.encode()),
         f"{_LABEL}.patches": " ".join(f"{p.id}@{p.digest}" for p in lock.patches),
     }
     if image is not None:
@@ -139,8 +144,7 @@ def write_context(payload: Payload, dockerfile: Path, folder: Path) -> None:
     shutil.copyfile(dockerfile, folder / dockerfile.name)
     (room / "lock").write_text(payload.lock.dump(), encoding="utf-8")
     (room / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
-    manifest = json.dumps(manifest_of(payload.lock, probes_of(payload.plan)), indent=1) + "\n"
-    (room / "manifest.json").write_text(manifest, encoding="utf-8")
+    (room / "manifest.json").write_text(manifest_text(payload), encoding="utf-8")
     for script in SCRIPTS:
         shutil.copyfile(INSIDE / script, room / script)
     (room / "files").mkdir()

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from vpatch.lock import ImageMode, Lock
 
 _PACKAGE = "vllm"
-# Of a source tree, what no image of it has.
-_NOT_SHIPPED = {".buildkite", ".github", "benchmarks", "docs", "examples", "tests"}
+# Of a source tree, what no image of it has; vLLM's own has examples and benchmarks.
+_NOT_SHIPPED = {".buildkite", ".github", "docs", "tests"}
 _SHOWN = 10
 
 

@@ -17,6 +17,7 @@ from vpatch.image.context import (
     labels_of,
     manifest_of,
 )
+from vpatch.image.mode import is_laid_over
 from vpatch.lock import parse_lock
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
     image = docker.image(name)
     if image is None:
         task = progress.start(f"Pulling {name}")
-        docker.pull(name, None, lambda _: None)
+        docker.pull(name, None)
         task.done()
         image = docker.image(name)
     if image is None:
@@ -88,21 +89,49 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
                     todo="say what it is to have: --lock FILE",
                 )
             lock = parse_lock(carried, f"{name}:{LOCK}")
-        found = list(_of_lock(lock, carried, image.labels))
-        manifest = json.loads(container.read(MANIFEST) or b"{}")
-        wanted = manifest_of(lock, {})
-        # Which names to ask for only a build knows; all else follows from the lock.
-        wanted["probes"] = manifest.get("probes", {})
-        if manifest and manifest != json.loads(json.dumps(wanted)):
-            found.append(Problem(MANIFEST, "it does not follow from the lock"))
-        installed = json.loads(container.read(INSTALLED) or b"{}")
+        text = container.read(MANIFEST)
+        found = list(_of_lock(lock, carried, image.labels, text))
+        # Which names to ask for a build knows; all else follows from the lock.
+        wanted = manifest_of(lock, {}) | {"probes": _probes(lock, text, found)}
+        old = _not_importable(container.read(INSTALLED), found)
         answer = _ask(container, wanted, progress, name)
-    old = installed.get("not-importable", {})
     found += _of_files(lock, answer, old)
     unknown = [f"{module} is not importable here, nor was it in the base" for module in old]
-    unknown += [text for effect in answer["probes"].values() for text in effect["unknown"]]
+    for effect in answer["probes"].values():
+        unknown += effect["unknown"]
+    unknown += [
+        f"{p}: it changes nothing that has a name" for p, a in wanted["probes"].items() if not a
+    ]
+    unknown += [f"{f.path} is not in the package" for f in lock.files if not is_laid_over(f.path)]
     held = {patch: effect["held"] for patch, effect in answer["probes"].items()}
     return Verified(image.id, lock, answer["package"], tuple(found), held, tuple(unknown))
+
+
+def _probes(lock: Lock, text: bytes | None, found: list[Problem]) -> dict[str, Any]:
+    """What an image's manifest says that it is to be asked; what is wrong with it is `found`."""
+    if text is None:
+        found.append(Problem(MANIFEST, "it is missing, and with it the names to ask for"))
+        return {}
+    try:
+        manifest = json.loads(text)
+        probes = {patch.id: list(manifest["probes"][patch.id]) for patch in lock.patches}
+        whole = manifest == json.loads(json.dumps(manifest_of(lock, {}) | {"probes": probes}))
+    except (ValueError, LookupError, TypeError):
+        whole, probes = False, {}
+    if not whole:
+        found.append(Problem(MANIFEST, "it does not follow from the lock"))
+        return {}
+    return probes
+
+
+def _not_importable(text: bytes | None, found: list[Problem]) -> dict[str, str]:
+    """What the build found that the base could not import either."""
+    try:
+        modules = json.loads(text or b"")["not-importable"]
+        return {str(module): str(why) for module, why in modules.items()}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        found.append(Problem(INSTALLED, "it is missing, or is not what a build leaves"))
+        return {}
 
 
 def _ask(
@@ -123,8 +152,13 @@ def _ask(
         raise VpatchError(
             f"its Python {how}:\n{lines}", where=name, todo="see that python3 runs there"
         )
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    try:
+        found: dict[str, Any] = json.loads(answer)
+        if {"package", "problems", "imports", "probes"} <= found.keys():
+            return found
+    except (ValueError, AttributeError):
+        pass  # said below: whatever it is, its Python did not write what the script writes
+    raise VpatchError("its Python did not answer as it was asked", where=name)
 
 
 def _script() -> bytes:
@@ -132,13 +166,15 @@ def _script() -> bytes:
     return path.read_bytes()
 
 
-def _of_lock(lock: Lock, carried: bytes | None, labels: Mapping[str, str]) -> Iterator[Problem]:
+def _of_lock(
+    lock: Lock, carried: bytes | None, labels: Mapping[str, str], manifest: bytes | None
+) -> Iterator[Problem]:
     """How what the image says of itself differs from the lock."""
     if carried is None:
         yield Problem(LOCK, "it is missing")
     elif carried != lock.dump().encode():
         yield Problem(LOCK, f"it is not the lock {digest_of_lock(lock)[:23]}")
-    wanted = labels_of(lock)
+    wanted = labels_of(lock, (manifest or b"").decode(errors="replace"))
     # Another vpatch may have built it.
     names = [label for label in wanted if label != "vpatch.version"]
     for label in names:

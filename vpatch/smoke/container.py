@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch.docker import Room
+from vpatch.errors import VpatchError
 from vpatch.smoke.site import own_variables
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ class ContainerSite:
             user=f"{os.getuid()}:{os.getgid()}",
             gpus=self.gpus,
             shared_memory=_SHARED_MEMORY,
-            mark="smoke",
         )
         words = [str(word) for word in command]
         with (
@@ -59,13 +59,13 @@ class ContainerSite:
             log.open("wb") as output,
         ):
             container.start()
-            thread = threading.Thread(target=_copy, args=(container, output), daemon=True)
-            thread.start()
+            copy = _Copy(container, output)
+            copy.start()
             try:
-                yield Contained(container, log, thread)
+                yield Contained(container, log, copy)
             finally:
                 container.end()
-                thread.join(_LOG_SECONDS)
+                copy.join(_LOG_SECONDS)
 
     def verify(self) -> None:
         """Nothing outside of a container can write to its files, and the next one is a new one."""
@@ -77,7 +77,7 @@ class Contained:
 
     container: Container
     log: Path
-    thread: threading.Thread
+    copy: _Copy
 
     def poll(self) -> int | None:
         return self._ended(self.container.state())
@@ -99,11 +99,25 @@ class Contained:
         """An exit status as a process of this machine has it, once its log is whole."""
         if code is None:
             return None
-        self.thread.join(_LOG_SECONDS)
+        self.copy.join(_LOG_SECONDS)
+        if self.copy.error is not None:
+            raise self.copy.error  # without its log, nothing can be said of a cell
         return _SIGNALLED - code if code > _SIGNALLED else code
 
 
-def _copy(container: Container, output: BinaryIO) -> None:
-    for piece in container.output():
-        output.write(piece)
-        output.flush()
+class _Copy(threading.Thread):
+    """Copies what a container says to a file, as it comes."""
+
+    def __init__(self, container: Container, output: BinaryIO) -> None:
+        super().__init__(daemon=True)
+        self.container = container
+        self.output = output
+        self.error: VpatchError | None = None
+
+    def run(self) -> None:
+        try:
+            for piece in self.container.output():
+                self.output.write(piece)
+                self.output.flush()
+        except VpatchError as error:
+            self.error = error

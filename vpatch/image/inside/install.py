@@ -120,4 +120,5 @@ def report(manifest: dict[str, Any], found: dict[str, Any], old: dict[str, str])
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path.cwd()))  # as in verify.main
     main(Path(sys.argv[1]))

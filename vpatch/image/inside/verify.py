@@ -111,7 +111,27 @@ def _compiled(file: Path) -> CodeType:
 
 
 def ask_live(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Import in a process of its own: a library that dies takes its process with it."""
+    """Import in a process apart: a library that dies takes its process with it, and no more."""
+    modules: list[str] = list(manifest["modules"])
+    imports: dict[str, str] = {}
+    while True:
+        answers, end = _live_process({**manifest, "modules": modules})
+        imports |= {a["module"]: a["error"] for a in answers if a.get("error")}
+        probes = next((a["probes"] for a in answers if "probes" in a), None)
+        answered = [answer["module"] for answer in answers if "module" in answer]
+        fatal = next((module for module in modules if module not in answered), None)
+        if fatal is None:
+            break
+        imports[fatal] = f"the process that imports it {end}"
+        modules.remove(fatal)
+    if probes is None:
+        gone = {"held": 0, "problems": [f"cannot be asked for: the process {end}"], "unknown": []}
+        probes = {patch: gone for patch, asked in manifest["probes"].items() if asked}
+    return {"imports": imports, "probes": probes}
+
+
+def _live_process(manifest: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    """Run `live` once; return its answers as far as they came, and how it ended."""
     with tempfile.TemporaryDirectory() as name:
         job, result = Path(name, "job.json"), Path(name, "result.json")
         job.write_text(json.dumps(manifest), encoding="utf-8")
@@ -120,26 +140,11 @@ def ask_live(manifest: dict[str, Any]) -> dict[str, Any]:
         environment = os.environ | {"HOME": name, "TMPDIR": name, "XDG_CACHE_HOME": name}
         try:
             run = subprocess.run(command, timeout=_IMPORT_SECONDS, env=environment, check=False)
-            status = run.returncode
-            end = f"ended with {status}"
+            end = f"ended with {run.returncode}"
         except subprocess.TimeoutExpired:
             end = f"did not end in {_IMPORT_SECONDS} s"
-        answers = (
-            [json.loads(line) for line in result.read_text(encoding="utf-8").splitlines()]
-            if result.exists()
-            else []
-        )
-    imports = {a["module"]: a["error"] for a in answers if a.get("error")}
-    asked = [answer["module"] for answer in answers if "module" in answer]
-    for module in manifest["modules"]:
-        if module not in asked:
-            imports[module] = f"the process that imports it {end}"
-            break
-    probes = next((a["probes"] for a in answers if "probes" in a), None)
-    if probes is None:
-        unknown = {"held": 0, "problems": [], "unknown": ["the process ended before"]}
-        probes = dict.fromkeys(manifest["probes"], unknown)
-    return {"imports": imports, "probes": probes}
+        lines = result.read_text(encoding="utf-8").splitlines() if result.exists() else []
+        return [json.loads(line) for line in lines], end
 
 
 def live(manifest: dict[str, Any], result: Path) -> None:
@@ -163,7 +168,7 @@ def _effect(probes: list[dict[str, str]], broken: dict[str, str]) -> dict[str, A
     effect: dict[str, Any] = {"held": 0, "problems": [], "unknown": []}
     for probe in probes:
         where = f"{probe['module']}:{probe['name']}"
-        if probe["module"] in broken:
+        if probe["module"] not in sys.modules or probe["module"] in broken:
             effect["unknown"].append(f"{where}: its module cannot be imported here")
             continue
         try:
@@ -171,6 +176,8 @@ def _effect(probes: list[dict[str, str]], broken: dict[str, str]) -> dict[str, A
         except LookupError as reason:
             effect["unknown"].append(f"{where}: {reason.args[0]}")
             continue
+        except Exception as error:  # noqa: BLE001 - whatever stands there now, it is not the patch
+            problem = f"cannot be looked at: {type(error).__name__}: {error}"
         if problem:
             effect["problems"].append(f"{where} {problem}")
         else:
@@ -184,7 +191,7 @@ def _probe(module: ModuleType, name: str, kind: str) -> str:
     Raises:
         LookupError: it cannot be compared.
     """
-    found = module
+    found: Any = module
     for part in name.split("."):
         mangled = part.startswith("__") and not part.endswith("__") and isinstance(found, type)
         attribute = f"_{found.__name__.lstrip('_')}{part}" if mangled else part
@@ -192,53 +199,89 @@ def _probe(module: ModuleType, name: str, kind: str) -> str:
             found = inspect.getattr_static(found, attribute)
         except AttributeError:
             return "is not there"
-    if kind == "import":
-        return ""
     file = Path(inspect.getfile(module))
-    if kind == "constant":
-        wanted = _constant(file, name)
-        return "" if found == wanted else f"is {found!r}, and its source says {wanted!r}"
-    code = _code_of(found)
-    if code in _codes(_compiled(file)):
+    path = _path_to(ast.parse(file.read_bytes()), name.split("."))
+    if kind == "function":
+        return _function_problem(found, path, _codes_of(_compiled(file), name))
+    last = path[-1]
+    if isinstance(last, (ast.Import, ast.ImportFrom)):
+        same = found is _imported(last, name, module)
+        return "" if same else "is something else than what is imported"
+    if not isinstance(last, (ast.Assign, ast.AnnAssign)) or last.value is None:
+        raise LookupError("its source does not assign it")
+    wanted = ast.literal_eval(last.value)
+    return "" if found == wanted else f"is {found!r}, and its source says {wanted!r}"
+
+
+def _path_to(scope: ast.AST, names: list[str]) -> list[ast.stmt]:
+    """Return the statements that bind a dotted name, from the outermost; of several, the last."""
+    for node in reversed(getattr(scope, "body", [])):
+        if names[0] in _bound(node):
+            return [node, *(_path_to(node, names[1:]) if len(names) > 1 else ())]
+    raise LookupError("its source does not bind it")
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {node.name}
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _function_problem(found: Any, path: list[ast.stmt], sources: list[CodeType]) -> str:
+    """Compare a function's code with its source; only its own decorators may be around it."""
+    layers = len(getattr(path[-1], "decorator_list", ()))
+    code = _code_of(found, layers)
+    if code is not None and code in sources:
         return ""
+    if any(getattr(scope, "decorator_list", ()) for scope in path[:-1]):
+        raise LookupError("a decorator of its class puts something else in its place")
+    if code is None and layers:
+        raise LookupError(f"its decorator makes a {type(found).__name__} of it, without its code")
+    if code is None:
+        return f"is a {type(found).__name__}, and a function in its source"
     return f"is not what its source says: it comes from {code.co_filename}"
 
 
-def _code_of(found: object) -> CodeType:
-    """Return the code below what decorators put around a function."""
-    for _ in range(20):
-        if isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
-            return found.__code__
+def _code_of(found: Any, layers: int) -> CodeType | None:
+    """Return the code below at most so many decorators; None where there is none."""
+    for _ in range(layers):
         # functools.wraps; class and static methods; properties; cached properties; triton's kernels
-        for name in ("__wrapped__", "__func__", "fget", "func", "fn"):
-            inner = getattr(found, name, None)
-            if callable(inner) or isinstance(inner, (classmethod, staticmethod)):
-                found = inner
-                break
-        else:
+        inner = (getattr(found, n, None) for n in ("__wrapped__", "__func__", "fget", "func", "fn"))
+        below = next((one for one in inner if one is not None), None)
+        if below is None:
             break
-    raise LookupError(f"it is a {type(found).__name__}, with no code of its own to compare")
+        found = below
+    return found.__code__ if isinstance(found, FunctionType) else None
 
 
-def _codes(code: CodeType) -> list[CodeType]:
-    found = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return found + [inner for one in found for inner in _codes(one)]
+def _codes_of(module: CodeType, name: str) -> list[CodeType]:
+    """Return what a module's source has under a dotted name; several, where it says it twice."""
+    scopes = [module]
+    for part in name.split("."):
+        inner = [constant for code in scopes for constant in code.co_consts]
+        scopes = [code for code in inner if isinstance(code, CodeType) and code.co_name == part]
+    return scopes
 
 
-def _constant(file: Path, name: str) -> object:
-    for node in ast.parse(file.read_bytes()).body:
-        if isinstance(node, ast.Assign):
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names = [node.target.id]
-        else:
-            continue
-        if names == [name] and node.value is not None:
-            return ast.literal_eval(node.value)
-    raise LookupError("its source does not assign it")
+def _imported(node: ast.Import | ast.ImportFrom, name: str, module: ModuleType) -> object:
+    """What an import statement binds to a name."""
+    alias = next(a for a in node.names if name == (a.asname or a.name.partition(".")[0]))
+    if isinstance(node, ast.ImportFrom):
+        place = "." * node.level + (node.module or "")
+        source = importlib.import_module(place, module.__package__)
+        if hasattr(source, alias.name):
+            return getattr(source, alias.name)
+        return importlib.import_module(f"{source.__name__}.{alias.name}")
+    whole = importlib.import_module(alias.name)
+    return whole if alias.asname else sys.modules[name]
 
 
 def main() -> None:
+    # As `python -m` has it: what lies in the image's folder to work in may hide a package.
+    sys.path.insert(0, str(Path.cwd()))
     if sys.argv[1] == "--live":
         live(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")), Path(sys.argv[3]))
         return
