@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.image.locks import lock_of_files
-from vpatch.docker import Build, buildkit_command
+from vpatch.docker.buildkit import buildkit_command
+from vpatch.docker.engine import Build
 from vpatch.errors import UsageError
 from vpatch.image.build import Settings, indexes, prepared
 from vpatch.image.context import Payload

@@ -9,7 +9,7 @@ import pytest
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
 from vpatch.cli.session import Session
-from vpatch.docker import sent_files
+from vpatch.docker.buildkit import sent_files
 from vpatch.errors import VpatchError
 from vpatch.git_checkout import check_out, create_checkout, tracked_files
 from vpatch.image.base import Choice, pin

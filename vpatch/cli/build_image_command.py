@@ -24,7 +24,8 @@ from vpatch.cli.session import (
 )
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
-from vpatch.docker import Docker, is_tag
+from vpatch.docker.engine import Docker
+from vpatch.docker.names import is_tag
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.image.base import Choice, choose, pin
 from vpatch.image.build import Settings, build_image, prepared

@@ -210,7 +210,7 @@ def _on_engine(
 def _in_image(session: Session, name: str, asked: _Asked, stack: ExitStack) -> tuple[Order, Ground]:
     """A run in containers of an image, which says itself what is in it."""
     # Only a run in an image needs it.
-    from vpatch.docker import Docker  # noqa: PLC0415
+    from vpatch.docker.engine import Docker  # noqa: PLC0415
     from vpatch.image.running import look_at  # noqa: PLC0415
 
     machine = this_machine()

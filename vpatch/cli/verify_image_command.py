@@ -11,7 +11,7 @@ import click
 
 from vpatch.cli import render
 from vpatch.cli.session import Session, json_option
-from vpatch.docker import Docker
+from vpatch.docker.engine import Docker
 from vpatch.errors import ExitCode
 from vpatch.image.context import digest_of_lock, version_of
 from vpatch.image.mode import is_laid_over

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vpatch.docker import NoSuchImageError, repository_of
+from vpatch.docker.errors import NoSuchImageError
+from vpatch.docker.names import repository_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import release_of
 from vpatch.image.mode import choose_mode, to_build
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from vpatch.docker import Docker, Image
+    from vpatch.docker.engine import Docker, Image
     from vpatch.lock import ImageMode, Lock
     from vpatch.progress import Progress
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch import git_checkout as git
-from vpatch.docker import Build, sent_files
+from vpatch.docker.buildkit import sent_files
+from vpatch.docker.engine import Build
 from vpatch.engine import INSIDE
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import (
@@ -27,7 +28,7 @@ from vpatch.source.urls import split_credentials
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from vpatch.docker import Docker
+    from vpatch.docker.engine import Docker
     from vpatch.image.context import Payload
     from vpatch.lock import ImageMode
     from vpatch.source.pip_settings import PipSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.docker import Room
+from vpatch.docker.container import Room
 from vpatch.engine.environment import PROBE, probed
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import LOCK, release_of
@@ -13,7 +13,7 @@ from vpatch.image.mode import is_laid_over
 from vpatch.lock import parse_lock
 
 if TYPE_CHECKING:
-    from vpatch.docker import Docker, Image
+    from vpatch.docker.engine import Docker, Image
     from vpatch.lock import Lock
 
 _SECONDS = 300.0

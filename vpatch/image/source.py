@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from vpatch.docker import Build
+from vpatch.docker.engine import Build
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:

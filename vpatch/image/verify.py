@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vpatch.docker import Room
+from vpatch.docker.container import Room
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image import INSIDE
 from vpatch.image.context import (
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from vpatch.docker import Container, Docker
+    from vpatch.docker.container import Container
+    from vpatch.docker.engine import Docker
     from vpatch.lock import Lock
     from vpatch.progress import Progress
 

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from vpatch.docker import Room
+from vpatch.docker.container import Room
 from vpatch.errors import VpatchError
 from vpatch.smoke.site import own_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from vpatch.docker import Container, Docker
+    from vpatch.docker.container import Container
+    from vpatch.docker.engine import Docker
 
 # What tensor parallel workers and a server's processes hand each other lies there; docker's own
 # limit, 64 MB, ends them. It is a limit, and nothing that is taken.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpatch.declare.smoke import Model, Smoke
-    from vpatch.docker import Docker
+    from vpatch.docker.engine import Docker
     from vpatch.engine.environment import Engine
     from vpatch.outcome import Plan
     from vpatch.patch import Patch

@@ -1,0 +1,169 @@
+"""A container that runs a command instead of its image's own."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import requests
+from docker.errors import APIError, NotFound
+from docker.types import DeviceRequest
+
+from vpatch import __version__
+from vpatch.docker.errors import ERRORS, DockerError, asking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from docker import APIClient
+
+_ALL_GPUS = DeviceRequest(count=-1, capabilities=[["gpu"]])
+_LARGEST = 2**24
+_CREATION_SECONDS = 10.0
+# For those who find a container: docker ps --filter label=vpatch
+_LABEL = "vpatch"
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a container is given. `folders` are this machine's, `ro` or `rw`, at the same path.
+
+    `folder` is the one to work in; `shared_memory` is in bytes.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folders: Mapping[str, str] = field(default_factory=dict)
+    folder: str | None = None
+    network: str = "none"
+    user: str | None = None
+    gpus: bool = False
+    shared_memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container that was created, by its name, and which somebody has to remove."""
+
+    api: APIClient
+    id: str
+
+    def create(self, image: str, command: Sequence[str], room: Room) -> None:
+        """Create it. Ctrl-C and SIGTERM reach the command through an init process."""
+        with asking(image):
+            binds = [f"{path}:{path}:{mode}" for path, mode in room.folders.items()]
+            settings = self.api.create_host_config(
+                binds=binds,
+                network_mode=room.network,
+                device_requests=[_ALL_GPUS] if room.gpus else None,
+                shm_size=room.shared_memory,
+                init=True,
+            )
+            self.api.create_container(
+                image,
+                list(command[1:]),
+                name=self.id,
+                entrypoint=[command[0]],
+                environment=dict(room.environment),
+                working_dir=room.folder,
+                user=room.user,
+                labels={_LABEL: __version__},
+                host_config=settings,
+            )
+
+    def await_creation(self) -> None:
+        """Wait until it is there: an engine that was told to create it does so all the same."""
+        deadline = time.monotonic() + _CREATION_SECONDS
+        while time.monotonic() < deadline:
+            with asking(self.id):
+                try:
+                    self.api.inspect_container(self.id)
+                except NotFound:
+                    time.sleep(0.2)
+                else:
+                    return
+
+    def put(self, files: Mapping[str, bytes], folder: str) -> None:
+        """Write files into a folder of it, which is there."""
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w") as archive:
+            for name, text in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode = len(text), 0o644
+                archive.addfile(entry, io.BytesIO(text))
+        with asking(folder):
+            self.api.put_archive(self.id, folder, content.getvalue())
+
+    def read(self, path: str) -> bytes | None:
+        """Return a file of it, also where it was not started; None where there is no such file."""
+        with asking(path):
+            try:
+                chunks, _ = self.api.get_archive(self.id, path)
+            except NotFound:
+                return None
+            whole = b""
+            for chunk in chunks:
+                whole += chunk
+                if len(whole) > _LARGEST:
+                    raise DockerError("the file is too large to be vpatch's", where=path)
+            with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
+                entry = archive.getmembers()[0]
+                content = archive.extractfile(entry) if entry.isfile() else None
+                return content.read() if content else None
+
+    def start(self) -> None:
+        with asking(self.id):
+            self.api.start(self.id)
+
+    def state(self) -> int | None:
+        """Return its exit status; None while it runs."""
+        with asking(self.id):
+            found = self.api.inspect_container(self.id)["State"]
+        return None if found["Running"] else int(found["ExitCode"])
+
+    def wait(self, seconds: float) -> int | None:
+        """Return its exit status; None where it still runs after that time."""
+        with asking(self.id):
+            try:
+                answer = self.api.wait(self.id, timeout=max(1, round(seconds)))
+            except (requests.ReadTimeout, requests.ConnectionError):
+                return self.state()
+            return int(answer["StatusCode"])
+
+    def output(self) -> Iterator[bytes]:
+        """Follow what it says, to its end."""
+        # However long it is silent: docker takes the limit away from streams of this kind.
+        with asking(self.id):
+            yield from self.api.logs(self.id, stream=True, follow=True)
+
+    def logs(self) -> bytes:
+        """Return all that it said so far."""
+        with asking(self.id):
+            return bytes(self.api.logs(self.id))
+
+    def signal(self, number: int) -> None:
+        with asking(self.id):
+            self.api.kill(self.id, number)
+
+    def end(self) -> None:
+        """Kill it, if it still runs."""
+        if self.state() is None:
+            with suppress(APIError):  # it ended meanwhile
+                self.api.kill(self.id)
+
+    def memory(self) -> int:
+        """Return the bytes that its processes hold, without files that may be dropped again."""
+        with suppress(*ERRORS):
+            found = self.api.stats(self.id, stream=False, one_shot=True)["memory_stats"]
+            caches = found.get("stats", {})
+            cached = caches.get("inactive_file", caches.get("total_inactive_file", 0))
+            return max(0, int(found.get("usage", 0)) - int(cached))
+        return 0
+
+    def remove(self) -> None:
+        """Kill it if it runs, and remove it with its volumes."""
+        with asking(self.id), suppress(NotFound):
+            self.api.remove_container(self.id, v=True, force=True)

@@ -1,0 +1,277 @@
+"""A Docker Engine, by its API (https://docs.docker.com/reference/api/engine/)."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from docker import APIClient
+from docker.errors import APIError, ImageNotFound
+from docker.utils import kwargs_from_env, parse_repository_tag
+
+from vpatch.docker.buildkit import started
+from vpatch.docker.container import Container, Room
+from vpatch.docker.errors import ERRORS, NO_SPACE, DockerError, asking, gist_of, no_image
+from vpatch.docker.names import platform_of, repository_of
+from vpatch.vllm_log import without_colours
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_ANSWER_SECONDS = 60
+_ID = "sha256:"
+_LOCAL = "vpatch-base"
+_SHOWN = 15
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image of this engine. `digests` are NAME@sha256:HEX of the registries that have it."""
+
+    id: str
+    digests: tuple[str, ...]
+    system: str
+    architecture: str
+    user: str
+    labels: Mapping[str, str]
+
+    @property
+    def platform(self) -> str:
+        return f"{self.system}/{self.architecture}"
+
+
+@dataclass(frozen=True)
+class Build:
+    """What to build. `network` is as `docker build --network` takes it; None is the engine's own.
+
+    `secrets` are as `docker build --secret` takes them, and need BuildKit.
+    """
+
+    context: Path
+    dockerfile: Path
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    network: str | None = None
+    platform: str | None = None
+    secrets: Sequence[str] = ()
+    target: str | None = None
+
+
+class Docker:
+    """A connection to an engine, the one that DOCKER_HOST names, or else that of the machine.
+
+    Raises:
+        DockerError: none answers there.
+    """
+
+    def __init__(self) -> None:
+        self.where = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+        try:
+            settings = kwargs_from_env()
+            self.api = APIClient(version="auto", timeout=_ANSWER_SECONDS, **settings)
+            self.platform = platform_of(*(self.api.version()[key] for key in ("Os", "Arch")))
+        except (*ERRORS, ValueError) as error:
+            raise DockerError(
+                f"no Docker Engine answers: {gist_of(error)}",
+                where=self.where,
+                todo="start it, or name another with DOCKER_HOST; you may have to be in the "
+                "group docker, and ~/.docker/config.json may be wrong",
+            ) from error
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the engine sees this machine's files."""
+        return self.where.startswith("unix://")
+
+    def close(self) -> None:
+        self.api.close()
+
+    def image(self, name: str) -> Image | None:
+        """Look at an image of this engine; None where it has none of that name or id."""
+        with asking(name):
+            try:
+                found = self.api.inspect_image(name)  # type: ignore[no-untyped-call]
+            except ImageNotFound:
+                return None
+        settings = found.get("Config") or {}
+        return Image(
+            found["Id"],
+            tuple(found.get("RepoDigests") or ()),
+            found["Os"],
+            platform_of(found["Os"], found["Architecture"]).partition("/")[2],
+            settings.get("User") or "",
+            settings.get("Labels") or {},
+        )
+
+    def pull(self, name: str, platform: str | None) -> None:
+        """Fetch an image from its registry.
+
+        Raises:
+            NoSuchImageError: it is not there, or the registry cannot be asked.
+            DockerError: it cannot be kept here.
+        """
+        repository, tag = parse_repository_tag(name)
+        with closing(self._dialogue()) as api, asking(name):
+            try:
+                events = api.pull(
+                    repository, tag or "latest", platform=platform, stream=True, decode=True
+                )
+            except APIError as error:
+                raise no_image(name, gist_of(error)) from error
+            for event in events:
+                if "error" in event:
+                    raise no_image(name, event["error"])
+
+    def registry_digest(self, name: str) -> str:
+        """Ask a registry what a name means now, and return NAME@sha256:HEX.
+
+        Raises:
+            NoSuchImageError: it is not there, or the registry cannot be asked.
+        """
+        try:
+            answer = self.api.inspect_distribution(name)  # type: ignore[no-untyped-call]
+        except ERRORS as error:
+            raise no_image(name, gist_of(error)) from error
+        return f"{repository_of(name)}@{answer['Descriptor']['digest']}"
+
+    def build(self, build: Build, log: BinaryIO, tell: Callable[[str], None]) -> str:
+        """Build an image, and return its id; `log` gets all that is said, `tell` each step.
+
+        Raises:
+            DockerError: a step failed, or the engine did. No container is left.
+        """
+        if build.secrets or build.target:
+            return self._build_with_buildkit(build, log, tell)
+        with closing(self._dialogue()) as api, asking(build.dockerfile.name):
+            found = None
+            for event in api.build(
+                path=str(build.context),
+                dockerfile=str(build.dockerfile),
+                buildargs=dict(build.arguments),
+                labels=dict(build.labels),
+                network_mode=build.network,
+                platform=build.platform,
+                rm=True,
+                forcerm=True,
+                decode=True,
+                timeout=None,
+            ):
+                line = event.get("stream") or event.get("status") or event.get("error") or ""
+                log.write(line.encode() if line.endswith("\n") else f"{line}\n".encode())
+                if "error" in event:
+                    raise self.failed(event["error"], log)
+                if line.startswith("Step "):
+                    tell(line.strip())
+                found = event.get("aux", {}).get("ID") or found
+        if found is None:
+            raise self.failed("the engine named no image at the end", log)
+        return str(found)
+
+    def _build_with_buildkit(self, build: Build, log: BinaryIO, tell: Callable[[str], None]) -> str:
+        result = build.context.parent / f"{build.context.name}.iid"
+        with self._named(build) as named, started(named, result, self.where) as process:
+            for line in process.stdout or ():
+                log.write(line)
+                step = line.decode(errors="replace").strip().partition(" ")[2]
+                if step.startswith("["):
+                    tell(step)
+        if process.returncode != 0:
+            raise self.failed(f"docker build ended with {process.returncode}", log)
+        found = result.read_text(encoding="ascii").strip()
+        result.unlink()
+        return found
+
+    @contextmanager
+    def _named(self, build: Build) -> Iterator[Build]:
+        """Give images that are named by their ids a tag meanwhile: BuildKit knows no ids."""
+        arguments = dict(build.arguments)
+        for key, value in build.arguments.items():
+            if value.startswith(_ID):
+                # Of this build alone: another one may stand on the same image.
+                arguments[key] = f"{_LOCAL}:{uuid.uuid4().hex}"
+                self.tag(value, arguments[key])
+        try:
+            yield replace(build, arguments=arguments)
+        finally:
+            for key, value in arguments.items():
+                if value != build.arguments[key]:
+                    self._untag(value)
+
+    def _untag(self, name: str) -> None:
+        """Take a tag away, unless it is the image's last: without it the image would go."""
+        with asking(name):
+            if len(self.api.inspect_image(name)["RepoTags"]) > 1:  # type: ignore[no-untyped-call]
+                self.api.remove_image(name, noprune=True)
+
+    def failed(self, what: str, log: BinaryIO) -> DockerError:
+        """Return an error for a build of which a log was kept."""
+        log.flush()
+        text = Path(log.name).read_bytes().decode(errors="replace")
+        ending = [line for line in without_colours(text).splitlines() if line.strip()]
+        shown = "".join(f"\n    {line}" for line in ending[-_SHOWN:])
+        if NO_SPACE in what or any(NO_SPACE in line for line in ending[-_SHOWN:]):
+            todo = f"free space where the engine keeps its data ({self._data()}): docker system df"
+        elif any("exec format error" in line for line in [what, *ending[-_SHOWN:]]):
+            todo = f"the base is for another architecture than {self.platform}; name another --base"
+        elif any("buildx" in line or "BuildKit" in line for line in ending[-_SHOWN:]):
+            todo = "install BuildKit: Docker's buildx plugin"
+        else:
+            todo = f"see the whole log, {log.name}"
+        return DockerError(f"the build failed: {what.strip()}{shown}", where=log.name, todo=todo)
+
+    def tag(self, image: str, name: str) -> None:
+        repository, tag = parse_repository_tag(name)
+        with asking(name):
+            self.api.tag(image, repository, tag or "latest")
+
+    def push(self, name: str) -> str:
+        """Push a tag, and return NAME@sha256:HEX as the registry has it.
+
+        Raises:
+            DockerError: the registry refuses it, or cannot be asked.
+        """
+        repository, tag = parse_repository_tag(name)
+        digest = None
+        with closing(self._dialogue()) as api, asking(name):
+            for event in api.push(repository, tag or "latest", stream=True, decode=True):
+                if "error" in event:
+                    raise DockerError(
+                        f"it cannot be pushed: {event['error']}",
+                        where=name,
+                        todo="see that the registry is there, and log in with docker login",
+                    )
+                digest = event.get("aux", {}).get("Digest") or digest
+        if digest is None:
+            raise DockerError("the registry named no digest", where=name)
+        return f"{repository}@{digest}"
+
+    @contextmanager
+    def container(
+        self, image: str, command: Sequence[str], room: Room | None = None
+    ) -> Iterator[Container]:
+        """Create a container that runs a command, not the image's own, and remove it after."""
+        found = Container(self.api, f"vpatch-{uuid.uuid4().hex}")
+        try:
+            found.create(image, command, room or Room())
+            yield found
+        except KeyboardInterrupt:
+            found.await_creation()
+            raise
+        finally:
+            found.remove()
+
+    def _dialogue(self) -> APIClient:
+        """A connection of its own: to close it is to cancel what it was told to do.
+
+        It waits as long as it takes: a registry may be silent for minutes.
+        """
+        forever: Any = None
+        return APIClient(version=self.api.api_version, timeout=forever, **kwargs_from_env())
+
+    def _data(self) -> str:
+        with asking("info"):
+            return str(self.api.info().get("DockerRootDir", "its data folder"))
