@@ -73,14 +73,17 @@ def test_an_overlay(project, docker, small, tag):
     version = f"0.50.0+vpatch.{digest[7:19]}"
     log = f".vpatch/build-image-{version}-overlay.log"
     assert run.out.splitlines() == [
-        f"image    {docker.id(tag)}",
-        f"version  {version}",
-        "mode     overlay",
-        f"base     {small}",
-        f"pinned   {identity}",
-        f"tags     {tag}",
-        "lock     .vpatch/vllm-0.50.0/vpatch.lock",
-        f"log      {log}",
+        f"image     {docker.id(tag)}",
+        f"version   {version}",
+        "mode      overlay",
+        f"base      {small}",
+        f"pinned    {identity}",
+        f"tags      {tag}",
+        "lock      .vpatch/vllm-0.50.0/vpatch.lock",
+        f"log       {log}",
+        f"verified  2 files as locked, in {PACKAGES}/vllm",
+        "          name-proj: 1 name found to be the patched code",
+        "          slow-mode: 1 name found to be the patched code",
     ]
     assert "Step 5/" in run.err
     assert "2 files as locked" in (project.folder / log).read_text()
@@ -216,6 +219,8 @@ def test_a_base_that_is_not_the_one_that_was_locked(project, docker, small, tag,
     try:
         run = build(project, base, tag, code=1)
         assert run.errors.startswith("error: .vpatch/build-image-0.50.0+vpatch.")
+        assert ": the build failed: a step of it failed\n" in run.errors
+        assert "Step " not in run.errors
         assert f"the vLLM in {PACKAGES}/vllm is not the one that was locked:" in run.errors
         assert said in run.errors
         assert "  next: see the whole log, .vpatch/build-image-" in run.errors
@@ -362,7 +367,7 @@ def test_a_base_that_is_nowhere(project):
     assert run.errors.startswith(
         f"error: {name}: there is no such image here, and it cannot be pulled: "
     )
-    assert "log in to its registry with docker login, or name another --base" in run.errors
+    assert "log in to its registry with docker login" in run.errors
     assert read_lock(project.target / "vpatch.lock").image is None
 
 
@@ -537,7 +542,7 @@ def test_a_push_needs_a_name(project):
 def test_what_has_to_be_compiled_is_in_no_overlay(project, small):
     folder = project.patch("kernel", "- add-file: csrc/new.cu\n  from: new.cu")
     (folder / "new.cu").write_text("// new\n")
-    run = project.run("build-image", "--vllm", "0.50", "--base", small, "--mode", "overlay", code=1)
+    run = project.run("build-image", "--vllm", "0.50", "--base", small, "--mode", "overlay", code=2)
     assert run.errors == (
         "error: kernel: an image in the mode overlay cannot carry what has to be built: "
         "csrc/new.cu\n  next: use --mode source, or leave out these patches\n"
@@ -545,6 +550,38 @@ def test_what_has_to_be_compiled_is_in_no_overlay(project, small):
 
 
 @pytest.mark.usefixtures("docker")
+@pytest.mark.parametrize(
+    "words", [["--base", "a:1"], ["--mode", "cpu"], ["--repin"], ["--vllm", "0.50"]]
+)
+def test_a_lock_is_built_as_it_is(project, words):
+    kept = project.folder / "kept.lock"
+    kept.write_text("{}")
+    run = project.run("build-image", "--lock", kept, *words, code=2)
+    assert "a lock says the source, the patches, the mode and the base" in run.errors
+
+
+@pytest.mark.parametrize("command", [["build-image"], ["verify-image", "a:1"]])
+def test_a_lock_that_is_not_there(project, command):
+    run = project.run(*command, "--lock", "nowhere", code=2)
+    assert "File 'nowhere' does not exist" in run.err
+
+
+def test_an_image_whose_lock_is_gone(project, docker, small, tag):
+    build(project, small, tag)
+    name = changed(docker, tag, "rm -r /opt/vpatch")
+    try:
+        run = project.run("verify-image", name, code=1)
+        assert "its labels say that vpatch built it, and /opt/vpatch/lock is gone" in run.errors
+    finally:
+        docker.forget(name)
+
+
+def test_the_help_has_its_lines(project):
+    out = project.run("build-image", "--help").out
+    assert "\n  cpu      the same over" in out
+    assert "\\b" not in out
+
+
 def test_a_lock_whose_patches_are_others_by_now(project, small, tag):
     build(project, small, tag)
     kept = project.folder / "kept.lock"
@@ -588,7 +625,7 @@ def test_a_cpu_image_with_a_secret(project, docker, tag, monkeypatch, tmp_path):
         settings.write_text(SETTINGS.format(url))
         words = ["--mode", "cpu", "--network", "host", "--secret", f"id=pip.conf,src={settings}"]
         run = build(project, docker.base, tag, *words)
-    assert "mode     cpu" in run.out
+    assert "mode      cpu\n" in run.out
     assert project.run("verify-image", tag).out.splitlines()[1] == (
         "  /opt/vllm/lib/python3.11/site-packages/vllm; 2 names found to be the patched code"
     )

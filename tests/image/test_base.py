@@ -42,7 +42,7 @@ def test_what_was_locked_is_taken_again():
 @pytest.mark.parametrize(
     ("asked", "mode", "base"),
     [
-        ({"repin": True}, "cpu", "python:3.12-slim-bookworm"),
+        ({"repin": True}, "overlay", "a:1"),
         ({"mode": "cpu"}, "cpu", "python:3.12-slim-bookworm"),
         ({"base": "b:1"}, "overlay", "b:1"),
         ({"base": "a:1", "repin": True}, "overlay", "a:1"),

@@ -106,9 +106,9 @@ def test_what_is_installed_is_verified(image):
     stale.write_bytes(b"old")
     run = image.install()
     assert run.stdout.splitlines() == [
-        f"2 files as locked, in {image.packages / 'vllm'}",
-        "one: 3 names are the patched code",
-        "two: 1 names are the patched code",
+        f"verified: 2 files as locked, in {image.packages / 'vllm'}",
+        "verified: one: 3 names found to be the patched code",
+        "verified: two: 1 name found to be the patched code",
     ]
     assert image.layer.read_bytes() == NEW
     assert not stale.exists()
@@ -282,10 +282,10 @@ def test_a_module_that_the_base_cannot_import_either(image):
     assert run.returncode == 0, run.stderr
     why = "ModuleNotFoundError: No module named 'libcuda'"
     assert run.stdout.splitlines()[1:] == [
-        f"vllm.layer is not importable here, nor was it in the base: {why}",
-        "one: 0 names are the patched code",
-        "one: not asked: vllm.layer:A: its module cannot be imported here",
-        "two: 1 names are the patched code",
+        f"verified: vllm.layer is not importable here, nor was it in the base: {why}",
+        "verified: one: 0 names found to be the patched code",
+        "verified: one: not asked: vllm.layer:A: its module cannot be imported here",
+        "verified: two: 1 name found to be the patched code",
     ]
     installed = json.loads((image.context / "installed.json").read_text())
     assert installed["not-importable"] == {"vllm.layer": why}

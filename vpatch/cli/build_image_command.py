@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu": "cpu"}
 _REPOSITORY = "vllm-vpatch"
 _STEP_WIDTH = 88
+# Before what `install.py` reports in the image.
+_SAYS = "verified: "
 
 
 @click.command("build-image")
@@ -50,7 +52,7 @@ _STEP_WIDTH = 88
 @click.option(
     "--lock",
     "lock_file",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Build what a lock says that is kept elsewhere, on the base that it pins.",
 )
 @click.option(
@@ -69,7 +71,13 @@ _STEP_WIDTH = 88
     "--base", metavar="IMAGE", help="Build on this image  [default: the recipe's, or as locked]"
 )
 @click.option("--repin", is_flag=True, help="Ask again what the base's name means.")
-@click.option("--tag", "tags", multiple=True, metavar="NAME", help="Of the image; repeatable.")
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="NAME",
+    help="Of the image  [default: vllm-vpatch:VERSION]; repeatable.",
+)
 @click.option("--push", is_flag=True, help="Push every tag to its registry.")
 @click.option("--platform", metavar="OS/ARCH", help="Of the image, as linux/arm64.")
 @click.option("--network", metavar="NAME", help="For what the build fetches, as docker build.")
@@ -97,7 +105,7 @@ _STEP_WIDTH = 88
 @click.option(
     "--iidfile", type=click.Path(path_type=Path), help="Write the image's id to this file."
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be built, and build nothing.")
+@click.option("--dry-run", is_flag=True, help="Apply, say what would be built, and build nothing.")
 @json_option
 def command(
     vllm: str | None,
@@ -125,7 +133,7 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> ExitCode:
-    r"""Apply patches as `vpatch apply` does, and build an image of exactly what its lock says.
+    """Apply patches as `vpatch apply` does, and build an image of exactly what its lock says.
 
     \b
     overlay  only Python was changed: patched files over the vLLM of a base, in seconds
@@ -134,13 +142,17 @@ def command(
 
     The last step of every build runs in the image, and fails it: digests of all touched files and
     of those that they replace, bytecode, imports, and the effect of each patch.
-    """
+    """  # noqa: D301 - click reads the character itself
     session = Session(patches, recipes, offline)
     _refuse_names(tags, iidfile, push=push)
     with ExitStack() as stack:
         if lock_file is not None:
-            if vllm or recipe or trees or only:
-                raise UsageError("--lock says all of it", todo="leave out the other, or --lock")
+            if vllm or recipe or trees or only or base or mode or repin:
+                raise UsageError(
+                    "a lock says the source, the patches, the mode and the base",
+                    where=str(lock_file),
+                    todo="leave out what names one of them, or --lock",
+                )
             locked = from_lock(session, lock_file, stack)
         else:
             request = request_from(vllm, recipe, trees, only)
@@ -195,6 +207,7 @@ def command(
         "pushed": digests,
         "lock": str(locked.path),
         "log": str(log_path),
+        "verified": _verified(log_path),
     }
     if as_json:
         document["labels"] = labels_of(lock, manifest_text(payload))
@@ -274,6 +287,15 @@ def _log(path: Path) -> Iterator[BinaryIO]:
         ) from error
     with log:
         yield log
+
+
+def _verified(log: Path) -> list[str]:
+    """What the last step said of itself; nothing where the engine had its layer already."""
+    said = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    found = [line for line in said if line.startswith(_SAYS)]
+    return [line.removeprefix(_SAYS) for line in found] or [
+        "when this layer was made, by an earlier build"
+    ]
 
 
 def _default_tag(lock: Lock) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--lock",
     "lock_file",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="What it must have  [default: the lock that lies in it]",
 )
 @json_option

@@ -26,6 +26,8 @@ _ANSWER_SECONDS = 60
 _ID = "sha256:"
 _LOCAL = "vpatch-base"
 _SHOWN = 15
+# What the engine says around what a step says.
+_FRAME = ("Step ", " --->", "Removing intermediate container", "The command ")
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,13 @@ class Docker:
         """Return an error for a build of which a log was kept."""
         log.flush()
         text = Path(log.name).read_bytes().decode(errors="replace")
-        ending = [line for line in without_colours(text).splitlines() if line.strip()]
+        ending = [
+            line
+            for line in without_colours(text).splitlines()
+            if line.strip() and not line.startswith(_FRAME)
+        ]
+        if what.startswith("The command "):
+            what = "a step of it failed"  # the log names it; what matters is what the step said
         shown = "".join(f"\n    {line}" for line in ending[-_SHOWN:])
         if NO_SPACE in what or any(NO_SPACE in line for line in ending[-_SHOWN:]):
             todo = f"free space where the engine keeps its data ({self._data()}): docker system df"

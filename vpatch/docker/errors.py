@@ -53,7 +53,7 @@ def no_image(name: str, why: str) -> DockerError:
     return NoSuchImageError(
         f"there is no such image here, and it cannot be pulled: {why.strip()}",
         where=name,
-        todo="check the name, log in to its registry with docker login, or name another --base",
+        todo="check the name and the platform, or log in to its registry with docker login",
     )
 
 

@@ -69,7 +69,7 @@ def choose(
         ModeError: the mode that was asked for cannot carry the lock's patches.
         UsageError: the mode source, and there is no checkout.
     """
-    known = None if repin else lock.image
+    known = lock.image
     if mode is None and base is None and known and (known.mode == "source" or not to_build(lock)):
         mode = known.mode
     mode = choose_mode(lock, asked=mode, has_base=base is not None, has_gpu=has_gpu)
@@ -77,14 +77,14 @@ def choose(
         known = None
     if mode != "source":
         default = known.base if known else default_base(mode, release_of(lock))
-        return Choice(mode, base or default, known=known, repin=repin)
+        return Choice(mode, base or default, known=None if repin else known, repin=repin)
     if checkout is None:
         raise UsageError(
             "the mode source needs the checkout of the lock, and not the lock alone",
             todo="give --vllm or --recipe",
         )
     found = bases(checkout, {**arguments, **({FINAL: base} if base else {})})
-    if known and known.base != found[FINAL]:
+    if repin or (known and known.base != found[FINAL]):
         known = None
     return Choice(mode, found[FINAL], found, known, repin)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ _NOT_SHIPPED = {".buildkite", ".github", "docs", "tests"}
 _SHOWN = 10
 
 
-class ModeError(VpatchError):
+class ModeError(UsageError):
     """A mode that cannot carry the patches."""
 
 

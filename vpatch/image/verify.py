@@ -83,6 +83,12 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
     ) as container:
         carried = container.read(LOCK)
         if lock is None:
+            if carried is None and "vpatch.lock" in image.labels:
+                raise VpatchError(
+                    f"its labels say that vpatch built it, and {LOCK} is gone",
+                    where=name,
+                    todo="say what it is to have: --lock FILE",
+                )
             if carried is None:
                 raise UsageError(
                     f"it has no {LOCK}, and so vpatch did not build it",
@@ -177,7 +183,8 @@ def _of_lock(
         yield Problem(LOCK, f"it is not the lock {digest_of_lock(lock)[:23]}")
     wanted = labels_of(lock, (manifest or b"").decode(errors="replace"))
     # Another vpatch may have built it.
-    names = [label for label in wanted if label != "vpatch.version"]
+    left_out = {"vpatch.version"} | (set() if manifest else {"vpatch.manifest"})
+    names = [label for label in wanted if label not in left_out]
     for label in names:
         if labels.get(label) != wanted[label]:
             yield Problem(f"label {label}", f"it is {labels.get(label)!r}, not {wanted[label]!r}")

@@ -110,13 +110,16 @@ def not_importable_before(
 
 
 def report(manifest: dict[str, Any], found: dict[str, Any], old: dict[str, str]) -> None:
-    sys.stdout.write(f"{len(manifest['files'])} files as locked, in {found['package']}\n")
+    lines = [f"{len(manifest['files'])} files as locked, in {found['package']}"]
     for module, why in old.items():
-        sys.stdout.write(f"{module} is not importable here, nor was it in the base: {why}\n")
+        lines.append(f"{module} is not importable here, nor was it in the base: {why}")
     for patch, effect in found["probes"].items():
-        sys.stdout.write(f"{patch}: {effect['held']} names are the patched code\n")
-        for text in effect["unknown"]:
-            sys.stdout.write(f"{patch}: not asked: {text}\n")
+        count = effect["held"]
+        lines.append(
+            f"{patch}: {count} name{'' if count == 1 else 's'} found to be the patched code"
+        )
+        lines += [f"{patch}: not asked: {text}" for text in effect["unknown"]]
+    sys.stdout.write("".join(f"verified: {line}\n" for line in lines))
 
 
 if __name__ == "__main__":
