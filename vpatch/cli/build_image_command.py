@@ -29,7 +29,7 @@ from vpatch.docker.names import is_tag
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.image.base import Choice, choose, pin
 from vpatch.image.build import Settings, build_image, prepared
-from vpatch.image.context import Payload, labels_of, manifest_text, version_of
+from vpatch.image.context import Payload, labels_of, version_of
 from vpatch.image.mode import to_build
 from vpatch.smoke.machine import this_machine
 
@@ -182,9 +182,8 @@ def command(
             _show(_dry(locked, choice, settings), as_json=as_json)
             return ExitCode.CLEAN
         docker = stack.enter_context(closing(Docker()))
-        image = pin(docker, choice, platform, session.progress)
-        lock = locked.lock.model_copy(update={"image": image})
-        payload = Payload(lock, image, locked.plan)
+        payload = locked.payload(pin(docker, choice, platform, session.progress))
+        lock = payload.lock
         log_path = _log_path(payload)
         steps = _Steps(session.progress)
         with _log(log_path) as log:
@@ -210,7 +209,7 @@ def command(
         "verified": _verified(log_path),
     }
     if as_json:
-        document["labels"] = labels_of(lock, manifest_text(payload))
+        document["labels"] = labels_of(lock, payload.manifest)
     _show(document, as_json=as_json)
     return ExitCode.CLEAN
 
@@ -218,9 +217,8 @@ def command(
 def _dry(locked: Locked, choice: Choice, settings: Settings) -> dict[str, Any]:
     """What would be built, as far as it can be told without asking an engine or a registry."""
     known = choice.known
-    image = known or choice.unpinned
-    lock = locked.lock.model_copy(update={"image": image})
-    with prepared(Payload(lock, image, locked.plan), settings, locked.checkout) as builds:
+    payload = locked.payload(known or choice.unpinned)
+    with prepared(payload, settings, locked.checkout) as builds:
         arguments = {
             build.dockerfile.relative_to(build.context).as_posix(): dict(build.arguments)
             for build in builds
@@ -229,8 +227,8 @@ def _dry(locked: Locked, choice: Choice, settings: Settings) -> dict[str, Any]:
         "mode": choice.mode,
         "base": choice.base,
         "pinned": known.pinned if known else "not yet: the build asks for its digest",
-        "files": [file.path for file in lock.files],
-        "to compile": to_build(lock),
+        "files": [file.path for file in payload.lock.files],
+        "to compile": to_build(payload.lock),
         "build arguments": arguments,
     }
 

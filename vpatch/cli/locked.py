@@ -11,7 +11,8 @@ from vpatch.check import drift
 from vpatch.cli.apply_command import order_for
 from vpatch.cli.checkout import planned_again, refuse_stopping
 from vpatch.errors import UsageError, VpatchError
-from vpatch.lock import Lock, read_lock
+from vpatch.image.context import Payload
+from vpatch.lock import Lock, LockedImage, read_lock
 from vpatch.source.manifest import replace_file
 from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import writing
@@ -32,6 +33,10 @@ class Locked:
     lock: Lock
     plan: Plan
     checkout: Path | None
+
+    def payload(self, image: LockedImage) -> Payload:
+        """Return what an image on such a base is to have."""
+        return Payload(self.lock.model_copy(update={"image": image}), image, self.plan)
 
     def keep(self, lock: Lock) -> None:
         """Write the lock with its base to its checkout; one that is kept elsewhere stays."""

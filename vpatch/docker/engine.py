@@ -36,14 +36,9 @@ class Image:
 
     id: str
     digests: tuple[str, ...]
-    system: str
-    architecture: str
+    platform: str
     user: str
     labels: Mapping[str, str]
-
-    @property
-    def platform(self) -> str:
-        return f"{self.system}/{self.architecture}"
 
 
 @dataclass(frozen=True)
@@ -103,8 +98,7 @@ class Docker:
         return Image(
             found["Id"],
             tuple(found.get("RepoDigests") or ()),
-            found["Os"],
-            platform_of(found["Os"], found["Architecture"]).partition("/")[2],
+            platform_of(found["Os"], found["Architecture"]),
             settings.get("User") or "",
             settings.get("Labels") or {},
         )

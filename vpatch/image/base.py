@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from vpatch.docker.errors import NoSuchImageError
 from vpatch.docker.names import repository_of
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import VpatchError
 from vpatch.image.context import release_of
 from vpatch.image.mode import choose_mode, to_build
-from vpatch.image.source import COMPILER, FINAL, bases
+from vpatch.image.source import COMPILER, FINAL, bases, needed
 from vpatch.lock import LockedImage
 
 if TYPE_CHECKING:
@@ -78,12 +78,7 @@ def choose(
     if mode != "source":
         default = known.base if known else default_base(mode, release_of(lock))
         return Choice(mode, base or default, known=None if repin else known, repin=repin)
-    if checkout is None:
-        raise UsageError(
-            "the mode source needs the checkout of the lock, and not the lock alone",
-            todo="give --vllm or --recipe",
-        )
-    found = bases(checkout, {**arguments, **({FINAL: base} if base else {})})
+    found = bases(needed(checkout), {**arguments, **({FINAL: base} if base else {})})
     if repin or (known and known.base != found[FINAL]):
         known = None
     return Choice(mode, found[FINAL], found, known, repin)
@@ -115,7 +110,7 @@ def pin(docker: Docker, choice: Choice, platform: str | None, progress: Progress
         return LockedImage(mode="source", base=base, pinned=pins[FINAL], compiler=pins[COMPILER])
     here = docker.image(base) if choice.repin else None
     if here is not None and here.digests:
-        _pull(docker, base, platform, progress)
+        pull(docker, base, platform, progress)
     image = _there(docker, known.pinned if known else base, platform, progress)
     if known is not None:
         return known
@@ -136,10 +131,7 @@ def _there(docker: Docker, name: str, platform: str | None, progress: Progress) 
                 where=name,
                 todo="make or load it again, or name another --base",
             )
-        _pull(docker, name, platform, progress)
-        image = docker.image(name)
-    if image is None:
-        raise NoSuchImageError("it was pulled, and is not there", where=name)
+        image = pull(docker, name, platform, progress)
     if image.platform != wanted:
         raise BaseError(
             f"the image is for {image.platform}, and this build is for {wanted}",
@@ -149,10 +141,19 @@ def _there(docker: Docker, name: str, platform: str | None, progress: Progress) 
     return image
 
 
-def _pull(docker: Docker, name: str, platform: str | None, progress: Progress) -> None:
+def pull(docker: Docker, name: str, platform: str | None, progress: Progress) -> Image:
+    """Fetch an image from its registry, whatever is here.
+
+    Raises:
+        NoSuchImageError: it is not there.
+    """
     task = progress.start(f"Pulling {name}")
     docker.pull(name, platform)
     task.done()
+    image = docker.image(name)
+    if image is None:
+        raise NoSuchImageError("it was pulled, and is not there", where=name)
+    return image
 
 
 def _two_parts(platform: str) -> str:

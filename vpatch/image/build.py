@@ -16,12 +16,11 @@ from vpatch.engine import INSIDE
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import (
     labels_of,
-    manifest_text,
     release_of,
     version_of,
     write_context,
 )
-from vpatch.image.source import source_build
+from vpatch.image.source import needed, source_build
 from vpatch.library import installed
 from vpatch.source.urls import split_credentials
 
@@ -36,8 +35,9 @@ if TYPE_CHECKING:
 _MOUNT = "--mount=type=secret"
 _VERSION_FILE = "vllm/_version.py"
 _OVERLAY, _CPU = "overlay.Dockerfile", "cpu.Dockerfile"
-# What the base of the last build is called as long as it is not built.
+# What the lock says, and no argument may say otherwise.
 _FIXED = {"BASE", "VLLM"}
+# What the base of the last build is called as long as it is not built.
 _EARLIER = "what the build before made"
 
 
@@ -123,7 +123,7 @@ def _builds(payload: Payload, settings: Settings, checkout: Path | None, room: P
         context,
         context / _OVERLAY,
         {"BASE": _EARLIER if builds else image.pinned},
-        labels_of(payload.lock, manifest_text(payload)),
+        labels_of(payload.lock, payload.manifest),
         network="none",
         platform=settings.platform,
     )
@@ -187,12 +187,7 @@ def _clone(payload: Payload, checkout: Path | None, context: Path) -> Path:
     The tree is that of the source archive, which has what .dockerignore keeps out of a build, and
     the file that a build writes its version to: neither may make it a changed one.
     """
-    if checkout is None:
-        raise UsageError(
-            "the mode source needs the checkout of the lock, and not the lock alone",
-            todo="give --vllm or --recipe",
-        )
-    git.clone(checkout, context, tag=f"v{version_of(payload.lock)}")
+    git.clone(needed(checkout), context, tag=f"v{version_of(payload.lock)}")
     tracked = git.tracked_files(context)
     git.overlook(context, (tracked & {_VERSION_FILE}) | (tracked - sent_files(context)))
     return context

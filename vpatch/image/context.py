@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
@@ -47,6 +48,11 @@ class Payload:
     lock: Lock
     image: LockedImage
     plan: Plan
+
+    @cached_property
+    def manifest(self) -> str:
+        """The text of the manifest; to find the names takes parsing every touched file."""
+        return json.dumps(manifest_of(self.lock, probes_of(self.plan)), indent=1) + "\n"
 
 
 def digest_of_lock(lock: Lock) -> str:
@@ -90,10 +96,6 @@ def manifest_of(lock: Lock, probes: Mapping[str, Sequence[Probe]]) -> dict[str, 
             for patch, found in probes.items()
         },
     }
-
-
-def manifest_text(payload: Payload) -> str:
-    return json.dumps(manifest_of(payload.lock, probes_of(payload.plan)), indent=1) + "\n"
 
 
 def labels_of(lock: Lock, manifest: str) -> dict[str, str]:
@@ -144,7 +146,7 @@ def write_context(payload: Payload, dockerfile: Path, folder: Path) -> None:
     shutil.copyfile(dockerfile, folder / dockerfile.name)
     (room / "lock").write_text(payload.lock.dump(), encoding="utf-8")
     (room / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
-    (room / "manifest.json").write_text(manifest_text(payload), encoding="utf-8")
+    (room / "manifest.json").write_text(payload.manifest, encoding="utf-8")
     for script in SCRIPTS:
         shutil.copyfile(INSIDE / script, room / script)
     (room / "files").mkdir()

@@ -8,7 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from vpatch.docker.engine import Build
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,20 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
             todo="build it by hand, and take the image as --base for --mode overlay",
         )
     return {name: known[name] for name in (COMPILER, FINAL)}
+
+
+def needed(checkout: Path | None) -> Path:
+    """Return the checkout, without which vLLM's own Dockerfile is not there.
+
+    Raises:
+        UsageError: there is only a lock.
+    """
+    if checkout is None:
+        raise UsageError(
+            "the mode source needs the checkout of the lock, and not the lock alone",
+            todo="give --vllm or --recipe",
+        )
+    return checkout
 
 
 def source_build(context: Path, image: LockedImage, settings: Settings) -> Build:

@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vpatch.commits import short_digest
 from vpatch.docker.container import Room
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image import INSIDE
+from vpatch.image.base import pull
 from vpatch.image.context import (
     INSTALLED,
     LOCK,
@@ -68,14 +70,7 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
         UsageError: it has no lock, and none was given.
         DockerError: it is not there, or cannot be run.
     """
-    image = docker.image(name)
-    if image is None:
-        task = progress.start(f"Pulling {name}")
-        docker.pull(name, None)
-        task.done()
-        image = docker.image(name)
-    if image is None:
-        raise VpatchError("it was pulled, and is not there", where=name)
+    image = docker.image(name) or pull(docker, name, None, progress)
     with docker.container(
         image.id,
         ["python3", f"/{_FOLDER}/verify.py", f"/{_FOLDER}/manifest.json", f"/{_FOLDER}/result"],
@@ -180,7 +175,7 @@ def _of_lock(
     if carried is None:
         yield Problem(LOCK, "it is missing")
     elif carried != lock.dump().encode():
-        yield Problem(LOCK, f"it is not the lock {digest_of_lock(lock)[:23]}")
+        yield Problem(LOCK, f"it is not the lock {short_digest(digest_of_lock(lock))}")
     wanted = labels_of(lock, (manifest or b"").decode(errors="replace"))
     # Another vpatch may have built it.
     left_out = {"vpatch.version"} | (set() if manifest else {"vpatch.manifest"})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vpatch.engine import INSIDE
 from vpatch.smoke.checks import Check
 from vpatch.smoke.faults import fault
+from vpatch.smoke.site import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,10 +34,9 @@ def run_imports(
     job, result = room / "job.json", room / "result.json"
     job.write_text(imports.model_dump_json(), encoding="utf-8")
     command = [site.python, _SCRIPT, job, result]
-    with site.started(command, room=room, log=log, further=environment) as child:
-        code = child.wait(_SECONDS)
-    if code != 0:
-        how = "did not end" if code is None else f"ended with {code}"
+    ended = run_in(site, command, room=room, log=log, further=environment, timeout=_SECONDS)
+    if ended.code != 0:
+        how = "did not end" if ended.code is None else f"ended with {ended.code}"
         return [Check("imports", "fail", reason=str(fault("crashed", f"the process {how}", log)))]
     return list(_checks(imports, json.loads(result.read_text(encoding="utf-8"))))
 

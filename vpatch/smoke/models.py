@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine import INSIDE
-from vpatch.engine.process import Ended
 from vpatch.errors import UsageError, VpatchError
+from vpatch.smoke.site import run_in
 
 if TYPE_CHECKING:
     from vpatch.declare.smoke import Model
@@ -79,8 +79,7 @@ def prepare(name: str, model: Model, site: Site, room: Path) -> Checkpoint:
     script = _SCRIPTS.get(kind, "tiny_mtp.py")
     log = room / f"{name}.log"
     command: list[str | Path] = [site.python, INSIDE / script, folder, kind]
-    with site.started(command, room=room, log=log, further={}) as child:
-        ended = Ended(child.wait(_MAKING_SECONDS), log)
+    ended = run_in(site, command, room=room, log=log, further={}, timeout=_MAKING_SECONDS)
     if ended.code != 0:
         raise ModelError(
             f"the synthetic checkpoint {name} cannot be made:\n{ended.ending}",

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vpatch.commits import overall_changes
 from vpatch.engine import INSIDE
-from vpatch.engine.process import Ended
 from vpatch.errors import VpatchError
 from vpatch.outcome import Change
 from vpatch.smoke.checks import Check
@@ -21,7 +21,7 @@ from vpatch.smoke.imports import run_imports
 from vpatch.smoke.models import prepare
 from vpatch.smoke.record import Ran, record_of
 from vpatch.smoke.run import Place, run_phase
-from vpatch.smoke.site import lay_over, own_changes
+from vpatch.smoke.site import lay_over, own_changes, run_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,9 +100,14 @@ class EngineGround:
     def version(self) -> str:
         return self.engine.version
 
-    def site(self, phase: Phase, work: Path) -> Site:
+    @cached_property
+    def _own(self) -> list[dict[str, Change]]:
+        """What the trees' own files change; every file of a package is read for it."""
         packages = self.engine.package.parent
-        changes = [own_changes(files, packages) for files in self.files]
+        return [own_changes(files, packages) for files in self.files]
+
+    def site(self, phase: Phase, work: Path) -> Site:
+        changes = self._own
         if phase == "after":
             changes = [_on_top(own, p) for own, p in zip(changes, self.plans, strict=True)]
         return lay_over(self.engine, changes, _folder(work, phase))
@@ -202,8 +207,14 @@ def _run(
         results += run_phase(place, order.cells, begin, found)
     task = progress.start("Collecting the environment")
     command: list[str | Path] = [sites["after"].python, "-m", "vllm.collect_env"]
-    with sites["after"].started(command, room=work, log=room / ENVIRONMENT, further={}) as child:
-        ended = Ended(child.wait(_ENVIRONMENT_SECONDS), room / ENVIRONMENT)
+    ended = run_in(
+        sites["after"],
+        command,
+        room=work,
+        log=room / ENVIRONMENT,
+        further={},
+        timeout=_ENVIRONMENT_SECONDS,
+    )
     task.done()
     if ended.code != 0:
         progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")

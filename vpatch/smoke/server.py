@@ -18,6 +18,7 @@ from vpatch.smoke.faults import fault
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, Served
 from vpatch.smoke.memory import watched_memory
 from vpatch.smoke.offline import outlived
+from vpatch.smoke.site import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,9 +88,11 @@ def _digests(site: Site, cell: Cell, room: Path) -> dict[str, str | None]:
     files.write_text(json.dumps(sorted(site.digests)), encoding="utf-8")
     command = [site.python, _DIGESTS, files, result]
     log = room / "digests.log"
-    with site.started(command, room=room, log=log, further=cell.environment) as child:
-        if child.wait(cell.timeouts.start) != 0:
-            return {}
+    ended = run_in(
+        site, command, room=room, log=log, further=cell.environment, timeout=cell.timeouts.start
+    )
+    if ended.code != 0:
+        return {}
     found: dict[str, str | None] = json.loads(result.read_text(encoding="utf-8"))
     return found
 

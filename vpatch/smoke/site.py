@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from vpatch.commits import digest_of, short_digest
 from vpatch.engine.overlay import OverlayError, make_overlay
-from vpatch.engine.process import started
+from vpatch.engine.process import Ended, started
 from vpatch.outcome import Change
 
 if TYPE_CHECKING:
@@ -62,6 +62,20 @@ class Site(Protocol):
         Raises:
             OverlayError: a patched file is not what it was.
         """
+
+
+def run_in(
+    site: Site,
+    command: Sequence[str | Path],
+    *,
+    room: Path,
+    log: Path,
+    further: Mapping[str, str],
+    timeout: float,
+) -> Ended:
+    """Run a command on a site for at most `timeout` seconds; see `Site.started`."""
+    with site.started(command, room=room, log=log, further=further) as child:
+        return Ended(child.wait(timeout), log)
 
 
 def own_variables(room: Path) -> dict[str, str]:
