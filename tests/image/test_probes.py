@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from vpatch.image.probes import Probe, module_of, probes_of
+from vpatch.image.probes import Probe, probes_of
 from vpatch.outcome import Change, Decision, Plan, State
 
 BEFORE = b"""
@@ -103,16 +103,3 @@ def test_probes_of_a_new_file_and_of_one_that_is_not_python():
     changes = {"vllm/new.py": Change(None, b"A = 1\n"), "csrc/a.cu": Change(b"", b"}{")}
     plan = Plan(None, (Decision(FakePatch("one"), State.NEEDED, "", changes=changes),))
     assert probes_of(plan) == {"one": [Probe("vllm.new", "A", "constant")]}
-
-
-@pytest.mark.parametrize(
-    ("path", "module"),
-    [
-        ("vllm/__init__.py", "vllm"),
-        ("vllm/a/b.py", "vllm.a.b"),
-        ("vllm/a/__main__.py", None),
-        ("vllm/a.json", None),
-    ],
-)
-def test_the_module_of_a_path(path, module):
-    assert module_of(path) == module

@@ -17,10 +17,11 @@ from packaging.version import Version
 
 from vpatch import __version__
 from vpatch.commits import digest_of, overall_changes
+from vpatch.definitions import module_of
 from vpatch.errors import UsageError
 from vpatch.image import INSIDE
 from vpatch.image.mode import is_laid_over, is_shipped
-from vpatch.image.probes import module_of, probes_of
+from vpatch.image.probes import probes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,20 +7,15 @@ module's own source: what another package wraps or replaces while it is imported
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from vpatch.commits import overall_changes
+from vpatch.definitions import changed_names, module_of, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from vpatch.definitions import Kind
     from vpatch.outcome import Plan
-
-
-_Kind = Literal["function", "constant", "import"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,7 @@ class Probe:
 
     module: str
     name: str
-    kind: _Kind
+    kind: Kind
 
 
 def probes_of(plan: Plan) -> dict[str, list[Probe]]:
@@ -44,62 +39,7 @@ def probes_of(plan: Plan) -> dict[str, list[Probe]]:
         for path, change in sorted(decision.changes.items()):
             module = module_of(path)
             if module is not None:
-                before = _names(change.before or b"")
-                after, there = _names(change.after), _names(last[path].after)
-                probes += [
-                    Probe(module, *key)
-                    for key, text in after.items()
-                    if before.get(key) != text and key in there
-                ]
+                there = names_of(last[path].after)
+                probes += [Probe(module, *key) for key in changed_names(change) if key in there]
         found[decision.patch.id] = probes
     return found
-
-
-def module_of(path: str) -> str | None:
-    """Return the name by which a file of the package is imported; None for what is run instead."""
-    pure = PurePosixPath(path)
-    if pure.suffix != ".py" or pure.stem == "__main__":
-        return None
-    parts = pure.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _names(source: bytes) -> dict[tuple[str, _Kind], str]:
-    """What a module binds once when it is imported, with the syntax of each."""
-    bound = list(_bound(ast.parse(source), ""))
-    names = [name for name, _, _ in bound]
-    return {
-        (name, kind): text
-        for name, kind, text in bound
-        if kind == "function" or names.count(name) == 1
-    }
-
-
-def _bound(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, _Kind, str]]:
-    for node in scope.body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield prefix + name, "function", ast.dump(node)
-            case ast.ClassDef(name=name):
-                yield from _bound(node, f"{prefix}{name}.")
-            case _ if prefix:
-                pass  # what becomes of a class's attributes, its decorators and bases decide
-            case (
-                ast.Assign(targets=[ast.Name(id=name)], value=value)
-                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-            ):
-                if _is_literal(value):
-                    yield name, "constant", ast.dump(value)
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                for alias in names:
-                    yield alias.asname or alias.name.partition(".")[0], "import", ast.dump(node)
-            case _:
-                pass  # nothing that can be asked for by name
-
-
-def _is_literal(value: ast.expr) -> bool:
-    try:
-        ast.literal_eval(value)
-    except ValueError:
-        return False
-    return True
