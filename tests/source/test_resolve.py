@@ -106,7 +106,8 @@ def test_a_branch_that_moves(repo, opening):
 def test_git_offline(repo, opening):
     commit = git(repo, "rev-parse", "HEAD")
     with pytest.raises(CacheError, match="never asked"):
-        opening("./upstream@main", offline=True)
+        opening(f"{repo.as_uri()}@main", offline=True)
+    opening("./upstream@main", offline=True).close()  # which is no network
     opening(f"{repo.as_uri()}@main").close()
     shutil.move(repo, repo.with_name("gone"))
     for ref in ("main", commit):

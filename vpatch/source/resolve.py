@@ -51,7 +51,9 @@ def open_tree(
             archive = _Archive(spec, cache, settings, progress, expected_digest)
             return archive.open(offline=offline)
         case GitSpec():
-            return _open_git(spec, cache, progress, expected_digest, offline=offline)
+            # A repository in a folder is no more of a network than a folder is.
+            away = offline and not Path(spec.url).is_dir()
+            return _open_git(spec, cache, progress, expected_digest, offline=away)
         case FolderSpec():
             return _open_folder(spec, cache, progress, expected_digest)
 
