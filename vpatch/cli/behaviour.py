@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,11 +19,14 @@ from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.jobs import with_required
 from vpatch.outcome import State
 from vpatch.plan import plan
+from vpatch.smoke.evidence import LOGS, collected, write_evidence
+from vpatch.smoke.machine import this_machine
+from vpatch.smoke.subject import subject_of
+from vpatch.smoke.tested import Tested, record_of_test
 from vpatch.source.spec import FolderSpec, parse_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from vpatch.declare.patch import Proof
     from vpatch.outcome import Plan
@@ -37,11 +42,12 @@ def run(
     patches: Sequence[Patch],
     engine: str,
     vllm: str | None,
+    root: Path | None,
     *,
     named: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Run what is for this engine; say what is not run, and why.
+    """Run what is for this engine, and say what is not run, and why; `root` gets evidence.
 
     Raises:
         UsageError: `named` patches have no test for it.
@@ -59,7 +65,7 @@ def run(
             version = vllm or proof.vllm
             try:
                 _refuse_other(proof, kind, version, own)
-                found = _prove(session, patch, proof, engine, version)
+                found, folder = _prove(session, patch, proof, engine, version, root)
             except _IdleError as idle:
                 if named and proof.engine == kind:
                     raise
@@ -68,9 +74,10 @@ def run(
                 continue
             failed += bool(found.problems)
             head = {"patch": patch.id, "test": proof.test, "engine": kind, "vllm": version}
-            documents.append(head | asdict(found))
+            kept = {"evidence": str(folder)} if folder else {}
+            documents.append(head | asdict(found) | kept)
             if not as_json:
-                _print(patch, proof, f"vLLM {version} ({kind})", found)
+                _print(patch, proof, f"vLLM {version} ({kind})", found, folder)
     ran = len(documents)
     if as_json:
         render.print_json(documents)
@@ -109,27 +116,54 @@ def _refuse_other(proof: Proof, kind: str, version: str, own: Engine | None) -> 
         )
 
 
-def _prove(session: Session, patch: Patch, proof: Proof, engine: str, version: str) -> Behaviour:
+def ground_of(
+    session: Session, patch: Patch, proof: Proof, version: str, stack: ExitStack
+) -> Ground:
+    """Plan what a proof stands on, for a release of vLLM."""
+    wanted = with_required([*proof.on_top_of, patch.id], session.library)
+    tree = stack.enter_context(session.tree(parse_vllm(version)))
+    ground = with_required(proof.on_top_of, session.library)
+    before = plan(_concerning(ground, "vllm"), tree)
+    after = plan(_concerning(wanted, "vllm"), tree)
+    plugins = []
+    for name, place in proof.trees.items():
+        folder = patch.folder / place
+        tree = stack.enter_context(session.tree(FolderSpec(name, str(folder))))
+        plugins.append((plan(_concerning(wanted, name), tree), folder))
+    references: dict[str, Path] = {}
+    for variable, release in proof.references.items():
+        spec = parse_vllm(release)
+        references[variable] = stack.enter_context(session.tree(spec)).files
+    return Ground(before, after, plugins, references)
+
+
+def _prove(
+    session: Session, patch: Patch, proof: Proof, engine: str, version: str, root: Path | None
+) -> tuple[Behaviour, Path | None]:
+    made = datetime.now(UTC)
     with ExitStack() as stack:
         found = stack.enter_context(open_engine(session, engine, version))
-        wanted = with_required([*proof.on_top_of, patch.id], session.library)
-        tree = stack.enter_context(session.tree(parse_vllm(version)))
-        ground = with_required(proof.on_top_of, session.library)
-        before = plan(_concerning(ground, "vllm"), tree)
-        after = plan(_concerning(wanted, "vllm"), tree)
-        plugins = []
-        for name, place in proof.trees.items():
-            folder = patch.folder / place
-            tree = stack.enter_context(session.tree(FolderSpec(name, str(folder))))
-            plugins.append((plan(_concerning(wanted, name), tree), folder))
-        references: dict[str, Path] = {}
-        for variable, release in proof.references.items():
-            spec = parse_vllm(release)
-            references[variable] = stack.enter_context(session.tree(spec)).files
-        _refuse_idle(patch, [after, *(made for made, _ in plugins)])
+        ground = ground_of(session, patch, proof, version, stack)
+        _refuse_idle(patch, ground.all_after)
+        name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"
+        room = stack.enter_context(collected(root, name)) if root else None
         task = session.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
         try:
-            result = prove(patch, proof, found, Ground(before, after, plugins, references))
+            result = prove(patch, proof, found, ground, room and room / LOGS)
+            if room is not None:
+                ran = Tested(
+                    name=name,
+                    made=made.isoformat(timespec="seconds"),
+                    asked={"patch": patch.id, "engine": engine, "vllm": version},
+                    subject=subject_of(ground.all_after),
+                    patch=patch,
+                    proof=proof,
+                    engine=found.kind,
+                    vllm=found.version,
+                    machine=this_machine(),
+                    found=result,
+                )
+                write_evidence(room, record_of_test(ran))
         except OSError as error:
             raise VpatchError(
                 f"the run could not be made: {error}",
@@ -137,7 +171,7 @@ def _prove(session: Session, patch: Patch, proof: Proof, engine: str, version: s
                 todo="free space in the folder for temporary files, or name another with TMPDIR",
             ) from error
         task.done()
-        return result
+    return result, root / name if root else None
 
 
 def _concerning(patches: Sequence[Patch], tree: str) -> list[Patch]:
@@ -156,13 +190,17 @@ def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
         )
 
 
-def _print(patch: Patch, proof: Proof, engine: str, found: Behaviour) -> None:
+def _print(
+    patch: Patch, proof: Proof, engine: str, found: Behaviour, evidence: Path | None
+) -> None:
     verdict = click.style("fails", fg="red") if found.problems else "holds"
     click.echo(f"{verdict}  {patch.id}  {proof.test}  {engine}")
     _print_run("pristine", found.pristine, proof)
     _print_run("patched", found.patched, proof)
     for problem in found.problems:
         click.echo("       " + problem.replace("\n", "\n       "))
+    if evidence is not None:
+        click.echo(f"  evidence: {evidence}")
 
 
 def _print_run(label: str, run: Run, proof: Proof) -> None:

@@ -11,12 +11,13 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
+from vpatch.cli.behaviour import ground_of
 from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.cli.smoke_command import EVIDENCE, smoke_plan_of
-from vpatch.commits import short_digest
+from vpatch.commits import digest_of, short_digest
 from vpatch.errors import ExitCode, VpatchError, together
 from vpatch.memo import remembered_plan
-from vpatch.smoke.evidence import REPORT, all_evidence, read_evidence, tampered
+from vpatch.smoke.evidence import REPORT, all_evidence, is_test, read_evidence, tampered
 from vpatch.smoke.subject import differences, subject_of
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ def _verify(session: Session, evidence: Evidence) -> _Verified:
 
 def _differences(session: Session, evidence: Evidence) -> list[str]:
     """Plan anew what the record says that was asked for."""
+    if is_test(evidence.record):
+        return _differences_of_test(session, evidence)
     asked = evidence.record["asked"]
     if asked.get("image"):
         (tree,) = evidence.record["subject"]
@@ -185,4 +188,25 @@ def _differences(session: Session, evidence: Evidence) -> list[str]:
             return [*found, f"its smoke plan is not there any more: {error.what}"]
     if plan.model_dump(mode="json", exclude_none=True) != evidence.record["plan"]:
         found.append("the smoke plan has changed")
+    return found
+
+
+def _differences_of_test(session: Session, evidence: Evidence) -> list[str]:
+    """Plan anew what the test was run on, and look at the test itself."""
+    record = evidence.record
+    try:
+        patch = session.library.patch(record["patch"])
+        proofs = [p for p in patch.declaration.proof if p.test == record["test"]["file"]]
+        proof = next((p for p in proofs if p.engine == record["engine"]["kind"]), None)
+        if proof is None:
+            return [f"{patch.id} has no proof {record['test']['file']} any more"]
+        with ExitStack() as stack:
+            ground = ground_of(session, patch, proof, record["asked"]["vllm"], stack)
+        found = differences(record["subject"], subject_of(ground.all_after))
+    except VpatchError as error:
+        return [f"it cannot be planned: {error.what}"]
+    if digest_of((patch.folder / proof.test).read_bytes()) != record["test"]["digest"]:
+        found.append(f"the test {proof.test} has changed")
+    if proof.model_dump(mode="json", exclude_defaults=True) != record["proof"]:
+        found.append(f"what is declared of the test {proof.test} has changed")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +13,6 @@ from vpatch.errors import ExitCode, UsageError
 from vpatch.examples import run_examples
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vpatch.patch import Patch
 
 
@@ -25,6 +24,12 @@ if TYPE_CHECKING:
     help="Run the behaviour tests in a vLLM: one that is made and cached, or one of yours.",
 )
 @click.option("--vllm", metavar="VERSION", help="Its release  [default: as the test says]")
+@click.option(
+    "--to",
+    "root",
+    type=click.Path(path_type=Path),
+    help="Leave evidence of each behaviour test in this folder, as vpatch smoke does.",
+)
 @offline_option
 @library_options
 @json_option
@@ -34,6 +39,7 @@ def command(
     vllm: str | None,
     patches: tuple[Path, ...],
     recipes: tuple[Path, ...],
+    root: Path | None,
     *,
     offline: bool,
     as_json: bool,
@@ -46,9 +52,10 @@ def command(
     session = Session(patches, recipes, offline)
     chosen = session.library.load(ids or sorted(session.library.patches))
     if engine is not None:
-        return behaviour.run(session, chosen, engine, vllm, named=bool(ids), as_json=as_json)
-    if vllm is not None:
-        raise UsageError("--vllm is for behaviour tests", todo="give --engine cpu as well")
+        return behaviour.run(session, chosen, engine, vllm, root, named=bool(ids), as_json=as_json)
+    for option, value in (("--vllm", vllm), ("--to", root)):
+        if value is not None:
+            raise UsageError(f"{option} is for behaviour tests", todo="give --engine cpu as well")
     return _examples(chosen, as_json=as_json)
 
 

@@ -74,9 +74,16 @@ class Ground:
     plugins: Sequence[tuple[Plan, Path]]
     references: Mapping[str, Path]
 
+    @property
+    def all_after(self) -> list[Plan]:
+        """The plans with the patch, of vLLM and of the plugins."""
+        return [self.after, *(plan for plan, _ in self.plugins)]
 
-def prove(patch: Patch, proof: Proof, engine: Engine, ground: Ground) -> Behaviour:
-    """Run a behaviour test without the patch and with it.
+
+def prove(
+    patch: Patch, proof: Proof, engine: Engine, ground: Ground, logs: Path | None = None
+) -> Behaviour:
+    """Run a behaviour test without the patch and with it; `logs` is a folder that gets both logs.
 
     Raises:
         OverlayError: the engine's vLLM is not the tree that the plan was made for.
@@ -87,7 +94,8 @@ def prove(patch: Patch, proof: Proof, engine: Engine, ground: Ground) -> Behavio
             room = Path(name, label)
             room.mkdir()
             path = list(_path(engine, ground, room, patched=label == "patched"))
-            runs.append(_pytest(patch, proof, engine, ground, path, room))
+            log = (logs or room) / f"{label}.log"
+            runs.append(_pytest(patch, proof, engine, ground, path, room, log))
         pristine, patched = runs
         return Behaviour(pristine, patched, tuple(_problems(proof, pristine, patched)))
 
@@ -107,7 +115,13 @@ def _path(engine: Engine, ground: Ground, room: Path, *, patched: bool) -> Itera
 
 
 def _pytest(
-    patch: Patch, proof: Proof, engine: Engine, ground: Ground, path: Sequence[Path], room: Path
+    patch: Patch,
+    proof: Proof,
+    engine: Engine,
+    ground: Ground,
+    path: Sequence[Path],
+    room: Path,
+    log: Path,
 ) -> Run:
     report, test = room / "report.xml", patch.folder / proof.test
     named = {name: str(folder) for name, folder in ground.references.items()}
@@ -118,7 +132,7 @@ def _pytest(
     ended = run(
         [engine.python, "-m", "pytest", *options, "--rootdir", patch.folder, test],
         cwd=room,
-        log=room / "log",
+        log=log,
         timeout=proof.timeout,
         environment=environment,
     )

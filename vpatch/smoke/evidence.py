@@ -1,5 +1,7 @@
 """Evidence: a folder with a record, a report, the logs, and an in-toto statement over them.
 
+A record is that of a smoke run, or that of a behaviour test.
+
 The statement (https://in-toto.io/Statement/v1) has the test-result predicate, version 0.1. Its
 first subject is what was run as a whole, by the digest that `subject` makes; the others are the
 files that the patches touch. What it was run with are its configuration.
@@ -22,6 +24,7 @@ from vpatch.errors import UsageError, VpatchError
 from vpatch.smoke.record import result_of
 from vpatch.smoke.report import report_of
 from vpatch.smoke.subject import digest_of_subject
+from vpatch.smoke.tested import KIND, report_of_test, result_of_test, verdicts_of_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,7 +94,7 @@ def collected(root: Path, name: str) -> Iterator[Path]:
 def write_evidence(room: Path, record: Mapping[str, Any]) -> None:
     """Write what is made of a record, beside the logs that are there already."""
     (room / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    (room / REPORT).write_text(report_of(record), encoding="utf-8")
+    (room / REPORT).write_text(_report(record), encoding="utf-8")
     statement = json.dumps(_statement(room, record), indent=1) + "\n"
     (room / STATEMENT).write_text(statement, encoding="utf-8")
 
@@ -155,14 +158,27 @@ def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
             name
             for name, same in (
                 (f"{RECORD}: its digest", record["digest"] == digest),
-                (f"{RECORD}: its result", record["result"] == result_of(record)),
-                (REPORT, (evidence.folder / REPORT).read_text("utf-8") == report_of(record)),
+                (f"{RECORD}: its result", record["result"] == _result(record)),
+                (REPORT, (evidence.folder / REPORT).read_text("utf-8") == _report(record)),
                 (STATEMENT, statement == _statement(evidence.folder, record)),
             )
             if not same
         ]
     except (LookupError, TypeError, AttributeError) as error:
         return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
+
+
+def _report(record: Mapping[str, Any]) -> str:
+    return report_of_test(record) if is_test(record) else report_of(record)
+
+
+def _result(record: Mapping[str, Any]) -> str:
+    return result_of_test(record) if is_test(record) else result_of(record)
+
+
+def is_test(record: Mapping[str, Any]) -> bool:
+    """Whether it is the record of a behaviour test, and not of a smoke run."""
+    return record.get("kind") == KIND
 
 
 def _is_file_name(name: str) -> bool:
@@ -182,35 +198,51 @@ def _files(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _statement(room: Path, record: Mapping[str, Any]) -> dict[str, Any]:
-    subjects = [{"name": "vpatch-smoke", "digest": _digest(record["digest"])}]
+    subjects = [
+        {
+            "name": f"vpatch-{KIND if is_test(record) else 'smoke'}",
+            "digest": _digest(record["digest"]),
+        }
+    ]
     for tree in record["subject"]:
         subjects += [
             {"name": file["path"], "digest": _digest(file["after"])} for file in tree["files"]
         ]
     if "image" in record:
         subjects.append({"name": record["image"]["name"], "digest": _digest(record["image"]["id"])})
-    models = [
-        {"name": f"model:{name}", "digest": _digest(model["digest"])}
-        for name, model in record["models"].items()
-    ]
+    if is_test(record):
+        used = [
+            {"name": f"test:{record['test']['file']}", "digest": _digest(record["test"]["digest"])}
+        ]
+    else:
+        used = [
+            {"name": f"model:{name}", "digest": _digest(model["digest"])}
+            for name, model in record["models"].items()
+        ]
     tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
-    named = [("imports", check) for check in record["imports"].get("after", ())]
-    for cell in record["cells"]:
-        if cell["phase"] == "after":
-            named += [(cell["cell"], check) for check in cell["checks"]]
-    for name, check in named:
-        if check["verdict"] in _VERDICTS:
-            tests[_VERDICTS[check["verdict"]]].append(f"{name}: {check['name']}")
+    for name, verdict in verdicts_of_test(record) if is_test(record) else _verdicts(record):
+        if verdict in _VERDICTS:
+            tests[_VERDICTS[verdict]].append(name)
     return {
         "_type": _STATEMENT_TYPE,
         "subject": subjects,
         "predicateType": _PREDICATE_TYPE,
         "predicate": {
             "result": record["result"].upper(),
-            "configuration": [*_files(room).values(), *models],
+            "configuration": [*_files(room).values(), *used],
             **tests,
         },
     }
+
+
+def _verdicts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The name and the verdict of each check with the patches."""
+    named = [("imports", check) for check in record["imports"].get("after", ())]
+    for cell in record["cells"]:
+        if cell["phase"] == "after":
+            named += [(cell["cell"], check) for check in cell["checks"]]
+    for name, check in named:
+        yield f"{name}: {check['name']}", check["verdict"]
 
 
 def _digest(typed: str) -> dict[str, str]:
