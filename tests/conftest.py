@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.docker_engine import engine_for_tests
+from tests.fake_github.fixtures import fixture_github, fixture_published_github  # noqa: F401
 
 # A shell's job in the background ignores Ctrl-C, and so would everything that is started here.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -37,7 +37,7 @@ def library(tmp_path):
     for name, text in recipes.items():
         found[name] = tmp_path / "recipes" / f"{name}.yaml"
         found[name].write_text(text)
-    return Library(patches, found, frozenset(), ())
+    return Library(patches, found, {}, frozenset(), ())
 
 
 def summary(jobs):

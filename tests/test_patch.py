@@ -93,7 +93,19 @@ def test_every_error_is_reported(tmp_path):
 def test_digest_covers_what_the_edits_use(tmp_path):
     keys = {"edits": [REWRITE, INSERT]}
     digest = patch_of(tmp_path, files={"new.py": "z()\n"}, **keys).digest
-    proven = {"proof": [PROOF | {"test": "test_x.py"}]}
+    proven = {
+        "proof": [PROOF | {"test": "test_x.py"}],
+        "upstream": [{"ref": "o/r#1", "is": "issue"}],
+    }
+    proven["proposal"] = {
+        "summary": "s",
+        "claims": ["c"],
+        "reproduction": "r",
+        "tests": [{"test": "test_x.py", "at": "tests/test_x.py"}],
+        "needs": {"engine": "cpu"},
+        "keywords": ["k"],
+        "assisted-by": [],
+    }
     tests = {"new.py": "z()\n", "test_x.py": ""}
     assert patch_of(tmp_path / "c", files=tests, **keys, **proven).digest == digest
     assert patch_of(tmp_path / "b", files={"new.py": "z()\n"}, **keys).digest == digest

@@ -18,8 +18,8 @@ from vpatch.source.cache import default_cache_folder
 PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
-    "mtp-proj-prefix": "859705622bfe0df0d9754c338909fc84c2e836c9",
-    "cpu-spec-decode-fp64-gumbel": "d11a4670873022e831b0158e579c518fab604a74",
+    "mtp-proj-prefix": "72489001a35bacdcd5f02c96c20770ebc98cbbaf",
+    "cpu-spec-decode-fp64-gumbel": "70aae9857174856b65e575b505e7503e934fa48a",
 }
 TWO = ("apply", "--vllm", "0.23.0", *(word for patch in COMMITS for word in ("--patch", patch)))
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']

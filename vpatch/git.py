@@ -92,7 +92,10 @@ PINNED = Environment(
     _pinned_values(), lambda name: name.startswith("GIT_") and name != "GIT_EXEC_PATH"
 )
 # For what talks to a remote: the user's own credentials, proxies and insteadOf.
-USER = Environment({"GIT_TERMINAL_PROMPT": "0"}, lambda name: name in _REPOSITORY_VARIABLES)
+# In English, as what it says is looked into.
+USER = Environment(
+    {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}, lambda name: name in _REPOSITORY_VARIABLES
+)
 
 
 class GitError(VpatchError):
@@ -173,6 +176,30 @@ def _gitpython() -> Git:
     return Git()
 
 
+def identity(folder: Path) -> tuple[str, str] | None:
+    """Return the name and email by which the user commits in `folder`; None without both."""
+    found = []
+    for key in ("user.name", "user.email"):
+        try:
+            found.append(run(folder, "config", "--get", key, env=USER).decode().strip())
+        except GitError as error:
+            if error.status != 1:
+                raise
+            return None
+    return (found[0], found[1]) if all(found) else None
+
+
+def credential(url: str) -> str | None:
+    """Ask git's credential helpers, and nobody at a terminal, for the password to `url`."""
+    asked = Environment({**USER.values, "GIT_ASKPASS": "false", "SSH_ASKPASS": "false"}, USER.drops)
+    try:
+        filled = run(None, "credential", "fill", stdin=f"url={url}\n\n".encode(), env=asked)
+    except GitError:
+        return None  # no helper has it
+    lines = (line.partition("=") for line in filled.decode().splitlines())
+    return next((value for key, _, value in lines if key == "password" and value), None)
+
+
 def resolve_ref(url: str, ref: str) -> ResolvedRef:
     """Ask the remote or local repository which commit `ref` is; a tag goes before a branch."""
     _refuse_options(url, ref)
@@ -212,7 +239,7 @@ def fetch_commit(url: str, ref: ResolvedRef, into: Path) -> None:
     one transfer into two.
     """
     _refuse_options(url, ref.name)
-    _init_bare(into)
+    init_bare(into)
     options = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "protocol.version=2"]
     options += ["-c", "safe.bareRepository=all", "-c", f"core.hooksPath={os.devnull}"]
     fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
@@ -260,7 +287,7 @@ def create_base_repository(dest: Path, files: Iterable[SourceFile], message: str
 
     The commit id depends on the arguments alone. Returns it.
     """
-    _init_bare(dest)
+    init_bare(dest)
     (dest / "info").mkdir(exist_ok=True)
     (dest / "info" / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
     with _temporary_file(dest) as stream:
@@ -288,7 +315,7 @@ def _temporary_file(folder: Path | None = None) -> BinaryIO:
     return cast("BinaryIO", tempfile.TemporaryFile(dir=folder))
 
 
-def _init_bare(dest: Path) -> None:
+def init_bare(dest: Path) -> None:
     run(None, "init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--", str(dest))
 
 

@@ -57,7 +57,7 @@ def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str
     if not commits:
         run(repo, "update-ref", f"refs/heads/{PATCHED_BRANCH}", base)
         return []
-    modes = _modes(repo, base, sorted({path for commit in commits for path in commit.files}))
+    modes = modes_of(repo, base, sorted({path for commit in commits for path in commit.files}))
     stream = [f"reset refs/heads/{PATCHED_BRANCH}\nfrom {base}\n\n".encode()]
     for number, commit in enumerate(commits, start=1):
         message = commit.message.encode()
@@ -80,7 +80,8 @@ def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str
 _ROLES = (b"author", b"committer")
 
 
-def _modes(repo: Path, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+def modes_of(repo: Path, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Return the modes, as git writes them, of those of some files that a commit has."""
     listed = run(repo, "ls-tree", "-z", "--full-tree", commit, "--", *paths)
     entries = (line.partition(b"\t") for line in listed.split(b"\0")[:-1])
     return {os.fsdecode(path): facts.split()[0] for facts, _, path in entries}

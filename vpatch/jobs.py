@@ -85,6 +85,13 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     return jobs
 
 
+def decided_alone(job: Job, chosen: Sequence[str]) -> frozenset[str]:
+    """Return what nobody asked for: what it would mean is told, and no other patch meets it."""
+    if job.recipe or chosen:
+        return frozenset()
+    return frozenset(p.id for p in job.patches if p.declaration.on_request is not None)
+
+
 def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
     """Load patches, and those that they require."""
     found = library.load(ids)

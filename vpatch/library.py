@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Library:
-    """All patches and recipes at hand.
+    """All patches, recipes and targets at hand.
 
     `own` are the ids of a project's own patches; `notes` say which of them hide another.
     """
 
     patches: Mapping[str, Path]
     recipes: Mapping[str, Path]
+    targets: Mapping[str, Path]
     own: frozenset[str]
     notes: tuple[str, ...]
 
@@ -69,6 +70,16 @@ class Library:
             return path
         raise _unknown("recipe", name, self.recipes)
 
+    def target(self, name: str) -> Path:
+        """Find a target by its name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if name not in self.targets:
+            raise _unknown("target", name, self.targets)
+        return self.targets[name]
+
 
 def find_library(
     folder: Path, patches: Sequence[Path] = (), recipes: Sequence[Path] = ()
@@ -84,9 +95,10 @@ def find_library(
     for kind, named, configured in (
         ("patches", patches, settings.patches),
         ("recipes", recipes, settings.recipes),
+        ("targets", (), settings.targets),
     ):
         roots = _roots(folder, kind, [*named, *(folder / name for name in configured)])
-        scan = _patches_in if kind == "patches" else _recipes_in
+        scan = _patches_in if kind == "patches" else _files_in
         merged: dict[str, Path] = {}
         for root, is_named in roots:
             for name, path in scan(root, is_named=is_named):
@@ -97,7 +109,7 @@ def find_library(
         found.append(merged)
     theirs = installed("patches")
     own = frozenset(name for name, path in found[0].items() if path.parent != theirs)
-    return Library(found[0], found[1], own, tuple(notes))
+    return Library(found[0], found[1], found[2], own, tuple(notes))
 
 
 def _content(path: Path) -> dict[str, bytes]:
@@ -144,12 +156,12 @@ def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
         yield folder.name, folder
 
 
-def _recipes_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
+def _files_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
     for path in sorted(root.iterdir()):
         if path.suffix == ".yaml":
             yield path.stem, path
         elif path.suffix == ".yml" and is_named:
-            raise UsageError("a recipe's file ends in .yaml", where=str(path), todo="rename it")
+            raise UsageError("a declaration ends in .yaml", where=str(path), todo="rename it")
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 DECLARATION = "patch.yaml"
+# What is said and shown of a patch, and changes nothing of what it does.
+_TALK = {"proof", "proposal", "upstream"}
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class BoundVariant:
 class Patch:
     """`digest` is `sha256:HEX` over what is declared and the files that its edits use, with names.
 
-    Tests, with what is declared of them under `proof`, examples, notes and comments are left out:
-    they do not change what the patch does.
+    Left out is what does not change what the patch does: `proof`, `proposal` and `upstream`,
+    tests, examples, notes and comments. Evidence lives on when a thread upstream is closed.
     """
 
     declaration: PatchDeclaration
@@ -140,7 +142,7 @@ def _check_predicate(predicate: Predicate) -> None:
 
 
 def _digest(declaration: PatchDeclaration, folder: Path, variants: Sequence[BoundVariant]) -> str:
-    declared = declaration.model_dump(mode="json", exclude_defaults=True, exclude={"proof"})
+    declared = declaration.model_dump(mode="json", exclude_defaults=True, exclude=_TALK)
     used = {path for variant in variants for edit in variant.edits for path in edit.uses}
     parts = {path.relative_to(folder).as_posix(): path.read_bytes() for path in used}
     parts[DECLARATION] = json.dumps(declared, sort_keys=True).encode()

@@ -139,7 +139,7 @@ class Session:
         keys = {"edits": [edit], "concerns": {"text": "x = "}}
         fix = write_patch(root, "fix", **keys)
         other = write_patch(root, "other", needed_in={"vllm-ascend": ">=0.20"}, **keys)
-        self.library = Library({"fix": fix, "other": other}, {}, frozenset(), ())
+        self.library = Library({"fix": fix, "other": other}, {}, {}, frozenset(), ())
 
     def releases(self):
         return list(self.texts)

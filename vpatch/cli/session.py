@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,8 @@ import click
 from packaging.version import Version
 
 from vpatch.cli.progress import progress_for_terminal
+from vpatch.declare.target import Target
+from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError
 from vpatch.jobs import Request
 from vpatch.library import Library, find_library
@@ -25,9 +27,11 @@ from vpatch.source.spec import PypiSpec, parse_vllm
 
 if TYPE_CHECKING:
     from vpatch.engine.environment import Engine
+    from vpatch.github.client import GitHub
     from vpatch.progress import Progress
     from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
+    from vpatch.upstream.threads import Threads
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 CHECKOUTS = Path(".vpatch")
@@ -91,6 +95,45 @@ class Session:
         )
         versions = [Version(release.version) for release in found if not release.yanked]
         return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
+
+    def target(self, name: str) -> Target:
+        """Read a target's declaration."""
+        found, _ = read_yaml(self.library.target(name), Target)
+        return found
+
+    @cached_property
+    def _targets(self) -> dict[str, Target]:
+        """All targets, by their repositories."""
+        found = [self.target(name) for name in self.library.targets]
+        return {target.repository: target for target in found}
+
+    def github(self, stack: ExitStack, target: Target | None = None) -> GitHub:
+        """Open the API that a target names, once a run."""
+        # Only few commands need it, and PyGithub takes its time.
+        from vpatch.github.client import GitHub, default_api  # noqa: PLC0415
+
+        api = (target and target.api) or default_api()
+        if api not in self._github:
+            self._github[api] = stack.enter_context(GitHub(api))
+        return self._github[api]
+
+    @cached_property
+    def _github(self) -> dict[str, GitHub]:
+        return {}
+
+    def threads(self, stack: ExitStack) -> Threads:
+        """What is known of threads upstream, or can be asked for."""
+        from vpatch.upstream.threads import Threads  # noqa: PLC0415
+
+        def tag_of(repository: str) -> str:
+            target = self._targets.get(repository)
+            return target.tag if target else "v{version}"
+
+        return Threads(
+            self.cache.answers("github"),
+            None if self.offline else lambda name: self.github(stack, self._targets.get(name)),
+            tag_of,
+        )
 
     @contextmanager
     def tree(self, spec: TreeSpec, expected_digest: str | None = None) -> Iterator[CachedTree]:

@@ -86,17 +86,10 @@ def command(
 def _plan(
     session: Session, job: jobs.Job, tree: CachedTree, chosen: tuple[str, ...], *, located: bool
 ) -> Plan:
-    alone = _on_request(job, chosen)
+    alone = jobs.decided_alone(job, chosen)
     if located:
         return plan(job.patches, tree, located=True, reread=False, alone=alone)
     return remembered_plan(session.plans, job.patches, tree, to_write=False, alone=alone)
-
-
-def _on_request(job: jobs.Job, chosen: tuple[str, ...]) -> frozenset[str]:
-    """What nobody asked for: it is told what it would mean, and the others do not meet it."""
-    if job.recipe or chosen:
-        return frozenset()
-    return frozenset(p.id for p in job.patches if p.declaration.on_request is not None)
 
 
 def _chosen(row: _Row) -> str:

@@ -33,13 +33,16 @@ TreeName = Annotated[str, Field(min_length=1), AfterValidator(_canonical)]
 VersionRange = Annotated[str, AfterValidator(_specifier)]
 
 
+ThreadRef = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+#\d+$")]
+
+
 class Upstream(Declared):
     """A thread upstream that concerns the patch, and how.
 
     `state` is the thread's own; `release` the first that has the change: merged is not released.
     """
 
-    ref: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+#\d+$")]
+    ref: ThreadRef
     is_: Literal["issue", "pull request"]
     relation: Literal["same change", "backport", "different approach", "cause"] | None = None
     state: Literal["open", "merged", "closed"] | None = None
@@ -101,6 +104,49 @@ class Proof(Declared):
     timeout: float = Field(600, gt=0, description="of each of the two runs, in seconds")
 
 
+class Hardware(Declared):
+    engine: Literal["cpu", "cuda"]
+    gpu: Annotated[str, AfterValidator(_regex)] | None = Field(
+        None, description="a regular expression that is found in the name of every GPU of the run"
+    )
+
+
+class UpstreamTest(Declared):
+    """A test of the patch, and where upstream keeps such tests.
+
+    What it has is added to a file that is there, or becomes a new one.
+    """
+
+    test: Text = Field(description="a pytest file beside the patch, one of its proofs")
+    at: Text = Field(description="a path in upstream's tree")
+
+
+class Proposal(Declared):
+    """What a pull request says that the patch does not say already."""
+
+    target: Text | None = Field(None, description="default: the one that is called as a tree")
+    summary: Text = Field(description="one or two lines")
+    claims: tuple[Text, ...] = Field(min_length=1)
+    reproduction: Text = Field(description="how a maintainer sees the failure")
+    limits: Text | None = Field(None, description="what was not shown, and what it costs")
+    tests: tuple[UpstreamTest, ...] = Field(
+        min_length=1, description="what upstream is to have so that it stays cured"
+    )
+    needs: Hardware = Field(description="the hardware that it must have been proven on")
+    keywords: tuple[Text, ...] = Field(
+        min_length=1, description="what others would call it: searched for in open threads"
+    )
+    differs: dict[ThreadRef, Text] = Field(
+        default_factory=dict, description="open threads that are not the same, and why not"
+    )
+    discussed: ThreadRef | None = Field(
+        None, description="the issue in which upstream discussed the design of a large one"
+    )
+    assisted_by: tuple[Text, ...] = Field(
+        description="machines that helped to write it; [] where none did"
+    )
+
+
 class PatchDeclaration(Declared):
     id: PatchId
     title: Text = Field(description="as a pull request's, with upstream's bracketed tags")
@@ -127,6 +173,7 @@ class PatchDeclaration(Declared):
     upstream: tuple[Upstream, ...] = ()
     remove_when: Text
     proof: tuple[Proof, ...] = ()
+    proposal: Proposal | None = None
     on_request: Text | None = Field(
         None,
         description="why it is not for everybody: then only a recipe or --patch takes it",
@@ -139,4 +186,12 @@ class PatchDeclaration(Declared):
         names = [variant.name for variant in self.variants]
         if len(set(names)) != len(names):
             raise ValueError("two variants have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _proposed_tests_are_proofs(self) -> PatchDeclaration:
+        proven = {proof.test for proof in self.proof}
+        for one in self.proposal.tests if self.proposal else ():
+            if one.test not in proven:
+                raise ValueError(f"{one.test!r} is proposed and is no proof: nobody ever ran it")
         return self

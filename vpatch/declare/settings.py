@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 class Settings(Declared):
-    """Folders with a project's own patches and recipes, relative to the file that names them."""
+    """Folders with a project's own declarations, relative to the file that names them."""
 
     patches: list[str] = Field(default_factory=list)
     recipes: list[str] = Field(default_factory=list)
+    targets: list[str] = Field(default_factory=list)
 
 
 def read_settings(folder: Path) -> Settings:

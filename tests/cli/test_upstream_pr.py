@@ -1,0 +1,320 @@
+"""vpatch upstream-pr without --submit: what it shows, and its gates."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.proposals import LLAMA, TEST_AT, UPSTREAM
+
+NETWORK = {
+    "not merged already",
+    "not ended before",
+    "not proposed by others",
+    "open pull requests",
+}
+LOCAL = {"needed upstream", "stands alone", "evidence", "test for upstream", "title", "size",
+         "sign-off"}  # fmt: skip
+
+
+def test_all_gates_pass(upstream):
+    run = upstream.run()
+    lines = run.out.splitlines()
+    assert lines[0].startswith(f"vllm 0.50.0  {upstream.repo}  sha1:")
+    assert lines[0].endswith("for vllm-project/vllm:main")
+    assert lines[1:4] == [
+        "branch  vpatch/name-proj",
+        "title   [Bugfix] name-proj",
+        "labels  bug (by upstream's own rules)",
+    ]
+    assert lines[-1] == "11 of 11 gates pass, 0 fail"
+    assert (
+        "\nCo-authored-by: Some Assistant\nSigned-off-by: Pat Person <pat@example.com>\n" in run.out
+    )
+    assert '+        self.proj = Linear(4, 4, prefix=f"{prefix}.proj")  # narrow\n' in run.out
+    assert "\n+def test_prefix():\n" in run.out
+    assert "- read every changed line" in run.out
+    assert upstream.tip() is None
+    assert upstream.github.count("POST", "/pulls$") == 0
+
+
+def test_the_body_stands_on_its_own(upstream):
+    body = upstream.run("--json").json["body"]
+    for said in (
+        "The projection has no prefix, and quantisation cannot find it.\n\nRelated: #7\n",
+        "- Quantised models load.\n",
+        "Load a quantised model.",
+        f'pytest {TEST_AT} -v -k "test_prefix or test_head"',
+        "| `test_prefix` | failed | passed | `assert False` |",
+        "Without it, the small model fails.",
+        "pull requests for #7",
+        "Nothing open does the same.",
+        "Shown on a small model.",
+        "The results are those of vLLM 0.50.0",
+        "AI assistance was used for this change (Some Assistant).",
+        "- [x] AI assistance was used",
+        "- [ ] **Code Quality:**",
+    ):
+        assert said in body
+
+
+def test_offline_asks_nobody(upstream):
+    upstream.run()
+    asked = len(upstream.github.requests)
+    gates = upstream.gates("--offline")
+    assert {name for name, gate in gates.items() if gate["verdict"] == "not asked"} == NETWORK
+    assert {name for name, gate in gates.items() if gate["verdict"] == "pass"} == LOCAL
+    assert len(upstream.github.requests) == asked
+    out = upstream.run("--offline").out
+    assert out.endswith("7 of 11 gates pass, 0 fail, 4 not asked\n")
+
+
+def test_upstream_as_it_is_elsewhere(upstream):
+    gates = upstream.gates("--on", "0.50.0", code=1)
+    assert gates["title"]["said"].startswith("docs/contributing/README.md: is not in upstream's")
+    assert upstream.run("--offline", "--on", f"{upstream.repo}@main").out.startswith("vllm 0.50.0")
+
+
+def test_no_evidence_and_what_to_do(upstream):
+    for folder in (upstream.project.folder / "evidence").iterdir():
+        folder.rename(upstream.project.folder / folder.name)
+    gate = upstream.gates(code=1)["evidence"]
+    assert gate["said"] == "there is none for test_it.py"
+    assert gate["todo"] == "vpatch test name-proj --engine cpu --to evidence"
+
+
+def rewrite(upstream, change):
+    """Make evidence of another record, whole."""
+    from vpatch.smoke.evidence import read_evidence, write_evidence
+
+    (folder,) = (upstream.project.folder / "evidence").iterdir()
+    record = json.loads(json.dumps(read_evidence(folder).record))
+    change(record)
+    write_evidence(folder, record)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r.update(made="2020-01-01T00:00:00+00:00"), "days old, and at most 30 count"),
+        (lambda r: r["engine"].update(kind="cuda"), "it ran on cuda, and the patch needs cpu"),
+        (lambda r: r["runs"]["patched"][0].update(outcome="failed") or r.update(result="failed"),
+         "it is of a run that failed"),
+    ],
+)  # fmt: skip
+def test_evidence_that_does_not_count(upstream, change, said):
+    rewrite(upstream, change)
+    gate = upstream.gates(code=1)["evidence"]
+    assert gate["verdict"] == "fail"
+    assert said in gate["said"]
+
+
+def test_evidence_that_was_changed(upstream):
+    (folder,) = (upstream.project.folder / "evidence").iterdir()
+    (folder / "report.md").write_text("all is well")
+    assert "it was changed since it was written" in upstream.gates(code=1)["evidence"]["said"]
+
+
+def test_evidence_for_another_content(upstream):
+    upstream.declare('f"{prefix}.proj"', 'f"{prefix}.other"')
+    assert "for another content of the patch" in upstream.gates(code=1)["evidence"]["said"]
+
+
+def test_evidence_of_another_test(upstream):
+    path = upstream.project.patches / "name-proj" / "test_it.py"
+    path.write_text(path.read_text() + "\n# more\n")
+    assert "its test has changed since" in upstream.gates(code=1)["evidence"]["said"]
+
+
+def test_upstream_moved_on_elsewhere_in_the_file(upstream):
+    text = upstream.repo.joinpath(LLAMA).read_bytes()
+    upstream.commit({LLAMA: b"import json\n" + text + b"\n\ndef more():\n    pass\n"})
+    assert upstream.gates()["evidence"]["verdict"] == "pass"
+
+
+def test_upstream_changed_what_the_patch_changes(upstream):
+    text = upstream.repo.joinpath(LLAMA).read_bytes()
+    upstream.commit({LLAMA: text.replace(b"Linear(4, 8)", b"Linear(4, 16)")})
+    gates = upstream.gates(code=1)
+    assert gates["needed upstream"]["verdict"] == "pass"
+    said = "what the patch makes of Llama.__init__ (vllm/models/llama.py) is not the same upstream"
+    assert said in gates["evidence"]["said"]
+
+
+def test_needed_no_more_says_who_has_it(upstream):
+    text = upstream.repo.joinpath(LLAMA).read_bytes()
+    upstream.commit({LLAMA: text.replace(b"4, 4)", b'4, 4, prefix=f"{prefix}.proj")')})
+    upstream.github.find(UPSTREAM).tags |= {"v0.50.0": set(), "v0.51.0": {"c" * 40}}
+    upstream.github.find(UPSTREAM).add_pull("Fix", 9, merged=True, merge_commit_sha="c" * 40)
+    upstream.declare(
+        "upstream:\n",
+        "upstream:\n  - {ref: vllm-project/vllm#9, is: pull request, relation: same change, "
+        "state: merged, release: 0.51.0}\n",
+    )
+    for args in ((), ("--offline",)):
+        gates = upstream.gates(*args, code=1)
+        for name in ("needed upstream", "not merged already"):
+            assert gates[name]["verdict"] == "fail"
+            assert "vllm-project/vllm#9" in gates[name]["said"]
+            assert "0.51.0" in gates[name]["said"]
+        assert gates["evidence"]["verdict"] == "not asked"
+    out = upstream.run(code=1).out
+    assert "\ndiff\n" not in out
+    assert "evidence, test for upstream, title" in out
+
+
+def test_what_is_declared_of_a_thread_and_is_not_so(upstream):
+    upstream.github.find(UPSTREAM).add_pull("Other", 9, state="closed")
+    upstream.declare(
+        "upstream:\n",
+        "upstream:\n  - {ref: vllm-project/vllm#9, is: pull request, "
+        "relation: different approach, state: open}\n",
+    )
+    gate = upstream.gates(code=1)["not merged already"]
+    assert gate["said"] == "vllm-project/vllm#9 is declared as open, and is closed"
+
+
+def test_conflict_and_absence(upstream):
+    text = upstream.repo.joinpath(LLAMA).read_bytes()
+    upstream.commit({LLAMA: text.replace(b"self.proj = ", b"self.tail = ")})
+    gate = upstream.gates(code=1)["needed upstream"]
+    assert gate["said"].startswith("conflict on upstream's main")
+    assert "port the patch" in gate["todo"]
+    upstream.commit({LLAMA: b"class Other:\n    pass\n"})
+    assert "absent on upstream's main" in upstream.gates(code=1)["needed upstream"]["said"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"title": "Give proj prefix to it"}, "pull requests with 'proj prefix'"),
+        ({"title": "Other", "body": "Fixes #7"}, "pull requests for #7"),
+        ({"title": "Quite other", "files": [LLAMA], "patches": {LLAMA: "@@ def __init__ @@"}},
+         f"it touches __init__ in {LLAMA}"),
+        # GitHub leaves out what is large.
+        ({"title": "Quite other", "files": [LLAMA], "patches": {LLAMA: None}},
+         f"it touches {LLAMA}"),
+    ],
+)  # fmt: skip
+def test_somebody_elses_pull_request(upstream, facts, said):
+    upstream.github.find(UPSTREAM).add_pull(number=12, author="ann", **facts)
+    gate = upstream.gates(code=1)["not proposed by others"]
+    assert gate["verdict"] == "fail"
+    assert f"https://github.com/{UPSTREAM}/pull/12" in gate["said"]
+    assert "by ann" in gate["said"]
+    assert said in gate["said"]
+    upstream.declare(
+        "  keywords:", "  differs: {vllm-project/vllm#12: It is for training.}\n  keywords:"
+    )
+    assert upstream.gates()["not proposed by others"]["verdict"] == "pass"
+    assert "- #12: It is for training." in upstream.run("--json").json["body"]
+
+
+def test_somebody_elses_issue(upstream):
+    upstream.github.find(UPSTREAM).add_issue("No proj prefix", 13)
+    assert "issues with 'proj prefix'" in upstream.gates(code=1)["not proposed by others"]["said"]
+    upstream.declare("upstream:\n", "upstream:\n  - {ref: vllm-project/vllm#13, is: issue}\n")
+    assert upstream.gates()["not proposed by others"]["verdict"] == "pass"
+
+
+def test_a_pull_request_elsewhere_in_the_same_file_is_told_of(upstream):
+    upstream.github.find(UPSTREAM).add_pull(
+        "Quite other", 12, files=[LLAMA, "b.py"], patches={LLAMA: "@@ def load @@"}
+    )
+    assert upstream.gates()["not proposed by others"]["said"].endswith(
+        "1 touch the same files elsewhere"
+    )
+    assert "- #12 touches the same file, elsewhere." in upstream.run("--json").json["body"]
+
+
+def test_open_ones_that_are_declared_stop_it_offline_as_well(upstream):
+    upstream.declare(
+        "upstream:\n",
+        "upstream:\n  - {ref: vllm-project/vllm#9, is: pull request, relation: same change, "
+        "state: open}\n",
+    )
+    gate = upstream.gates("--offline", code=1)["not proposed by others"]
+    assert gate["said"] == "open already: vllm-project/vllm#9 (same change)"
+
+
+def test_a_patch_that_requires_another(upstream):
+    upstream.declare("remove-when: never", "requires: [slow-mode]\nremove-when: never")
+    upstream.evidence()
+    gate = upstream.gates(code=1)["stands alone"]
+    assert gate["said"] == "it requires slow-mode, which upstream does not have"
+
+
+def test_a_test_that_upstream_has_already(upstream):
+    upstream.commit({TEST_AT: b"def test_prefix():\n    pass\n"})
+    gate = upstream.gates(code=1)["test for upstream"]
+    assert gate["said"] == f"{TEST_AT}: there is a 'test_prefix' already, that is not ours"
+
+
+def test_titles(upstream):
+    upstream.declare('title: "[Bugfix] name-proj"', 'title: "name-proj"')
+    assert "has no [Tag]" in upstream.gates(code=1)["title"]["said"]
+    upstream.declare('title: "name-proj"', 'title: "[Odd] name-proj"')
+    assert upstream.gates(code=1)["title"]["said"] == "[Odd]; [Odd] is not among upstream's own"
+    rules = THERE_WITHOUT_OTHERS
+    upstream.commit({"docs/contributing/README.md": rules})
+    assert "[Odd] is none of [Bugfix]" in upstream.gates(code=1)["title"]["said"]
+
+
+THERE_WITHOUT_OTHERS = b"# C\n\n### PR Title and Classification\n\nOnly `[Bugfix]`.\n"
+
+
+def test_sizes(upstream):
+    path = upstream.project.folder / "targets" / "vllm.yaml"
+    path.write_text(path.read_text().replace("bugfix: 250", "bugfix: 1").replace("tests/**, ", ""))
+    gate = upstream.gates(code=1)["size"]
+    assert "a bug fix has 1 at most" in gate["said"]
+    path.write_text(
+        path.read_text().replace("bugfix: 1", "bugfix: 500").replace("first: 500", "first: 1")
+    )
+    assert "above 1 it is discussed" in upstream.gates(code=1)["size"]["said"]
+    upstream.declare("  keywords:", "  discussed: vllm-project/vllm#7\n  keywords:")
+    assert upstream.gates()["size"]["verdict"] == "pass"
+
+
+def test_nobody_to_sign_off(upstream):
+    (upstream.project.folder.parent / "home" / ".gitconfig").write_text("")
+    gate = upstream.gates(code=1)["sign-off"]
+    assert (gate["verdict"], gate["said"]) == ("fail", "git does not know who commits")
+
+
+def test_too_many_are_open(upstream):
+    for number in range(20, 26):
+        upstream.github.find(UPSTREAM).add_pull("Else", number, author="octocat")
+    gate = upstream.gates(code=1)["open pull requests"]
+    assert gate["said"] == "6 others of yours are open, and 6 are allowed in all"
+
+
+def test_a_patch_without_a_proposal(upstream):
+    run = upstream.project.run("upstream-pr", "slow-mode", "--offline", code=1)
+    assert "patch.yaml has no `proposal`" in run.out
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--target", "vlm"), "there is no target 'vlm'"),
+        (("--fork-url", "https://me:hunter2@github.com/me/vllm"), "has credentials in it"),
+        (("--submit", "--offline"), "--submit is to upstream as it is now"),
+        (("--submit",), "there is no terminal"),
+    ],
+)
+def test_wrong_use(upstream, args, said):
+    run = upstream.run(*args, code=2)
+    assert said in run.err
+    assert "hunter2" not in run.err + run.out
+
+
+def test_a_proposed_test_must_be_a_proof(upstream):
+    upstream.declare("{test: test_it.py, at", "{test: test_other.py, at")
+    assert "is proposed and is no proof" in upstream.run(code=2).err
+
+
+def test_no_token(upstream):
+    del upstream.project.env["GH_TOKEN"]
+    assert "no token for 127.0.0.1" in upstream.run(code=2).err

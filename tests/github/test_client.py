@@ -1,0 +1,147 @@
+"""What is asked of GitHub, and what its failures become."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fake_github import Fault
+from vpatch.github import client
+from vpatch.github.client import GitHub
+from vpatch.github.errors import GitHubError, UnreachableError
+
+UPSTREAM = "vllm-project/vllm"
+
+
+@pytest.fixture
+def connect(github, monkeypatch):
+    monkeypatch.setenv("GH_ENTERPRISE_TOKEN", "ghp_test")
+    github.add_repository(UPSTREAM)
+
+    def open_github(url=github.url):
+        return GitHub(url)
+
+    return open_github
+
+
+def test_threads(github, connect):
+    there = github.find(UPSTREAM)
+    there.add_issue("An issue", 1, author="ann", state="closed")
+    there.add_pull("A pull", 2, merged=True, merge_commit_sha="a" * 40)
+    there.add_pull("Turned down", 3, state="closed")
+    with connect() as found:
+        issue, merged, closed = (found.thread(UPSTREAM, number) for number in (1, 2, 3))
+    assert (issue.kind, issue.state, issue.author, issue.ref) == (
+        "issue", "closed", "ann", f"{UPSTREAM}#1",
+    )  # fmt: skip
+    assert (merged.kind, merged.state, merged.merged_as) == ("pull request", "merged", "a" * 40)
+    assert (closed.state, closed.merged_as) == ("closed", None)
+
+
+def test_more_pages_than_one(github, connect):
+    there = github.find(UPSTREAM)
+    there.tags = {f"v0.{number}.0": set() for number in range(120)}
+    for number in range(1, 121):
+        there.add_pull(f"Pull {number}", number, files=[f"{n}.py" for n in range(number)])
+    with connect() as found:
+        assert len(found.tags(UPSTREAM)) == 120
+        pulls = list(found.open_pulls(UPSTREAM))
+        assert len(found.hunks(UPSTREAM, 120)) == 120
+    assert sorted(pull.thread.number for pull in pulls) == list(range(1, 121))
+    assert github.count("POST", "/graphql$") == 3
+    # Of one that touches more files than a page has, not all are known.
+    assert {pull.thread.number for pull in pulls if not pull.whole} == set(range(101, 121))
+
+
+def test_what_it_says_of_itself(github, connect):
+    with connect() as found:
+        assert found.login() == "octocat"
+    assert github.requests[-1].headers["user-agent"].startswith("vpatch/")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault("GET", "/user$", 401), "GitHub does not accept the token"),
+        (Fault("GET", "/user$", 403), "the token may not do this"),
+        (Fault("GET", "/user$", 404), "it is not there, or the token may not see it"),
+        (Fault.rate_limited("GET", "/user$", 4102444800), "GitHub's rate limit is used up"),
+        (Fault.secondary_limit("GET", "/user$", 60), "GitHub's rate limit is used up"),
+        (Fault("GET", "/user$", 429), "GitHub's rate limit is used up"),
+        (Fault("GET", "/user$", 500), "GitHub failed with 500"),
+        (
+            Fault("GET", "/user$", 502, body="<html>Unicorn!</html>", times=9),
+            "GitHub failed with 502",
+        ),
+        (Fault("GET", "/user$", 200, body="<html>Log in</html>"), "the answer is none of GitHub's"),
+    ],
+)
+def test_failures(github, connect, fault, said):
+    github.faults = [fault]
+    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+        found.login()
+    assert said in caught.value.what
+    assert caught.value.todo
+    assert "who the token is for" in caught.value.where
+    assert "ghp_test" not in str(caught.value)
+
+
+def test_when_to_ask_again(github, connect):
+    with connect(github.plain_url) as found:
+        github.faults = [Fault.rate_limited("GET", "/user$", 4102444800)]
+        with pytest.raises(GitHubError) as caught:
+            found.login()
+        assert caught.value.todo == "run it again after 00:00:00 UTC"
+        github.faults = [Fault.secondary_limit("GET", "/user$", 60)]
+        with pytest.raises(GitHubError) as caught:
+            found.login()
+        assert caught.value.todo == "run it again in 60 s"
+
+
+def test_a_short_failure_is_tried_again_where_nothing_is_written(github, connect):
+    github.faults = [Fault("GET", "/user$", 502, times=2)]
+    with connect(github.plain_url) as found:
+        assert found.login() == "octocat"
+        fork = client.Fork("octocat/vllm", "u", "main")
+        github.add_repository("octocat/vllm", fork_of=UPSTREAM)
+        github.faults = [Fault("POST", "/pulls$", 502, times=9)]
+        with pytest.raises(GitHubError):
+            found.create_pull(UPSTREAM, fork, "b", "main", "t", "x")
+    assert github.count("POST", "/pulls$") == 1
+
+
+def test_no_answer_in_time(github, connect, monkeypatch):
+    monkeypatch.setattr(client, "_SECONDS", 1)
+    github.faults = [Fault("GET", "/user$", "hang", times=9)]
+    with connect(github.plain_url) as found, pytest.raises(UnreachableError) as caught:
+        found.login()
+    assert caught.value.what == "GitHub did not answer in time"
+    assert "run the command again" in caught.value.todo
+
+
+def test_nobody_is_there(connect):
+    with connect("http://127.0.0.1:9") as found, pytest.raises(UnreachableError) as caught:
+        found.login()
+    assert "Connection refused" in caught.value.what
+
+
+def test_a_token_in_what_github_says(github, connect):
+    github.faults = [Fault("GET", "/user$", 403, {"message": "not with ghp_test"})]
+    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+        found.login()
+    assert caught.value.what == "the token may not do this: not with ***"
+
+
+def test_a_proxy_is_used(github, connect, monkeypatch):
+    """requests reads the usual variables, and so does this."""
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("HTTP_PROXY", github.plain_url)
+    with connect("http://localhost:1") as found, pytest.raises(GitHubError):
+        found.login()
+    assert github.requests
+
+
+def test_enterprise(github, connect):
+    with connect(f"{github.plain_url}/api/v3") as found, pytest.raises(GitHubError):
+        found.login()
+    assert github.requests[-1].path == "/api/v3/user"

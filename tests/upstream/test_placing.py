@@ -1,0 +1,85 @@
+"""A patch's test, put into a file of upstream's, or made one."""
+
+from __future__ import annotations
+
+import pytest
+
+from vpatch.upstream.placing import PlacingError, place_test
+
+THERE = b'''# SPDX-License-Identifier: Apache-2.0
+"""What is there."""
+import json
+from typing import Any
+
+import pytest
+
+from tests.util import helper
+from vllm.b import B
+from vllm.z import (
+    Z,
+)
+
+LIMIT = 3
+
+
+def test_old():
+    assert B  # keeps  its   format
+'''
+OURS = b'''# SPDX-License-Identifier: Apache-2.0
+"""Ours alone."""
+
+import pytest
+
+from vllm.c import C
+from vllm.a import A
+
+# Why it is so.
+VALUE = 4
+
+
+@pytest.mark.parametrize("n", [1])
+def test_new(n):
+    assert (A, C, VALUE, n)
+'''
+
+
+def test_a_new_file_is_the_test_as_it_is():
+    assert place_test(None, OURS, "tests/new.py") == OURS
+
+
+def test_what_is_there_stays_and_imports_are_sorted_in():
+    merged = place_test(THERE, OURS, "tests/test_it.py").decode()
+    assert merged == (
+        THERE.decode().replace(
+            "from vllm.b import B\n",
+            "from vllm.a import A\nfrom vllm.b import B\nfrom vllm.c import C\n",
+        )
+        + OURS.decode()[OURS.decode().index("\n\n# Why") :].replace("\n\n# Why", "\n\n# Why", 1)
+    )
+    assert merged.count("import pytest\n") == 1
+    assert "Ours alone" not in merged
+
+
+def test_an_import_of_a_package_that_is_not_there_yet():
+    merged = place_test(THERE, b"import torch\n\n\ndef test_new():\n    torch.zeros(1)\n", "x")
+    assert b"    Z,\n)\n\nimport torch\n\nLIMIT" in merged
+    assert place_test(b"A = 1\n", b"import torch\n\n\ndef test_new():\n    pass\n", "x") == (
+        b"import torch\nA = 1\n\n\ndef test_new():\n    pass\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "ours", ["def test_old():\n    pass\n", "LIMIT = 4\n", "class LIMIT:\n    pass\n"]
+)
+def test_a_name_that_is_taken(ours):
+    with pytest.raises(PlacingError, match=r"there is a '(test_old|LIMIT)' already") as caught:
+        place_test(THERE, ours.encode(), "tests/test_it.py")
+    assert caught.value.where == "tests/test_it.py"
+    assert "rename" in caught.value.todo
+
+
+def test_what_is_no_python():
+    with pytest.raises(PlacingError, match="is no Python"):
+        place_test(b"def (", OURS, "tests/test_it.py")
+    with pytest.raises(PlacingError, match="is no Python"):
+        place_test(THERE, b"def (", "tests/test_it.py")

@@ -1,0 +1,167 @@
+"""vpatch upstream-status: what became of each patch upstream, and what to do with it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch import jobs
+from vpatch.cli import render
+from vpatch.cli.session import Session, json_option, library_options, source_options
+from vpatch.errors import ExitCode, VpatchError
+from vpatch.memo import remembered_plan
+from vpatch.upstream.status import Known, PatchStatus
+from vpatch.upstream.threads import age
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.outcome import Decision, Plan
+    from vpatch.patch import Patch
+    from vpatch.upstream.threads import Answer, Threads
+
+_COLOURS = {"drop": "green", "keep": "cyan", "port": "red"}
+
+
+@click.command("upstream-status")
+@source_options
+@library_options
+@json_option
+def command(
+    vllm: str | None,
+    recipe: str | None,
+    trees: tuple[str, ...],
+    only: tuple[str, ...],
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    *,
+    offline: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Ask what became of each patch's threads upstream, and propose to drop, keep or port it.
+
+    Three answers, none of which follows from another: the state of the pull request, the first
+    release that contains what was merged, and whether the pinned tree shows the effect. Nothing is
+    changed. Ends with 1 where a patch is to be dropped or ported, or declares of a thread what is
+    not so. Without a network, GitHub's last answers count, and it is said how old they are.
+    """
+    session = Session(patches, recipes, offline)
+    rows = []
+    with ExitStack() as stack:
+        threads = session.threads(stack)
+        request = jobs.Request(vllm, recipe, trees, only)
+        answers: dict[str, Answer | VpatchError] = {}
+        for job in jobs.resolve(request, session.library, whole_library=True):
+            with session.tree(job.spec, job.expected_digest) as tree:
+                alone = jobs.decided_alone(job, only)
+                plan = remembered_plan(
+                    session.plans, job.patches, tree, to_write=False, alone=alone
+                )
+            told = [d for d in plan.decisions if d.patch.declaration.upstream]
+            _ask(session, threads, [d.patch for d in told], answers)
+            rows += [_status(plan, decision, answers) for decision in told]
+    if threads.unreachable is not None:
+        session.progress.note(f"{threads.unreachable.what}; these are its last answers")
+    if as_json:
+        render.print_json([_as_json(row) for row in rows])
+    else:
+        _print(rows)
+    return ExitCode.FINDINGS if any(row.needs_a_person for row in rows) else ExitCode.CLEAN
+
+
+def _ask(
+    session: Session,
+    threads: Threads,
+    patches: Sequence[Patch],
+    answers: dict[str, Answer | VpatchError],
+) -> None:
+    """Ask for all threads that were not asked for yet; one that fails does not hide the others."""
+    refs = dict.fromkeys(one.ref for p in patches for one in p.declaration.upstream)
+    task = session.progress.start("Asking for threads upstream")
+    for ref in [ref for ref in refs if ref not in answers]:
+        try:
+            answers[ref] = threads.answer(ref)
+        except VpatchError as error:
+            answers[ref] = error
+    task.done()
+
+
+def _status(
+    plan: Plan, decision: Decision, answers: Mapping[str, Answer | VpatchError]
+) -> PatchStatus:
+    known, unknown = [], []
+    for one in decision.patch.declaration.upstream:
+        answer = answers[one.ref]
+        if isinstance(answer, VpatchError):
+            unknown.append((one.ref, answer))
+        else:
+            known.append(Known(one, answer))
+    return PatchStatus(plan, decision, tuple(known), tuple(unknown))
+
+
+def _print(rows: Sequence[PatchStatus]) -> None:
+    now = datetime.now(UTC)
+    for number, row in enumerate(rows):
+        if number == 0 or row.plan is not rows[number - 1].plan:
+            render.print_pin(row.plan.pin, "")
+        click.echo(f"{row.decision.patch.id}")
+        for known in row.known:
+            click.echo(f"  {known.declared.ref}  {_told(known)}")
+            if not known.answer.live:
+                click.echo(f"    as GitHub said then: {age(known.answer.asked, now)}")
+            for disagreement in known.disagreements:
+                click.secho(f"    {disagreement}: correct patch.yaml", fg="yellow")
+        for ref, error in row.unknown:
+            click.echo(f"  {ref}  {click.style('not known', fg='red')}: {error.what}")
+        click.echo(f"  {row.plan.pin.label}  {render.styled(row.decision.state)}")
+        advice = row.advice
+        action = click.style(advice.action, fg=_COLOURS[advice.action])
+        click.echo(f"  {action}: " + advice.reason.replace("\n", "\n    "))
+    for todo in dict.fromkeys(error.todo for row in rows for _, error in row.unknown):
+        click.echo(f"next: {todo}")
+    if not rows:
+        click.echo("no patch here names a thread upstream")
+
+
+def _told(known: Known) -> str:
+    """The first two of the three answers: what became of the thread, and which release has it."""
+    thread = known.answer.thread
+    relation = f", {known.declared.relation}" if known.declared.relation else ""
+    told = f"{thread.kind}{relation}: {thread.state}"
+    if thread.state == "merged":
+        release = known.answer.release
+        told += f", in {release} and later" if release else ", in no release yet"
+    return told
+
+
+def _as_json(row: PatchStatus) -> dict[str, Any]:
+    advice = row.advice
+    return {
+        "patch": row.decision.patch.id,
+        "tree": row.plan.pin.tree,
+        "version": row.plan.pin.version,
+        "state": str(row.decision.state),
+        "threads": [
+            {
+                "ref": known.declared.ref,
+                "url": known.answer.thread.url,
+                "is": known.answer.thread.kind,
+                "relation": known.declared.relation,
+                "state": known.answer.thread.state,
+                "title": known.answer.thread.title,
+                "release": known.answer.release,
+                "asked": known.answer.asked.isoformat(),
+                "live": known.answer.live,
+                "disagreements": list(known.disagreements),
+            }
+            for known in row.known
+        ],
+        "not known": [{"ref": ref, "what": error.what} for ref, error in row.unknown],
+        "proposal": advice.action,
+        "reason": advice.reason,
+        "finding": advice.finding,
+    }

@@ -1,0 +1,319 @@
+"""GitHub, as far as proposing a patch needs it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
+
+from vpatch import __version__
+from vpatch.github.errors import GitHubError, UnreadableAnswer, asking
+from vpatch.github.tokens import Token, find_token, web_host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+    from github import Github
+    from github.PullRequest import PullRequest
+    from github.Repository import Repository
+
+_T = TypeVar("_T")
+PUBLIC = "https://api.github.com"
+_SECONDS = 30
+_PAGE = 100
+# A page of open pull requests with their files, within the time that GraphQL allows itself.
+_PULLS_A_PAGE = 50
+_OPEN_PULLS = """
+query ($owner: String!, $name: String!, $count: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequests(states: OPEN, first: $count, after: $after) {
+      pageInfo { hasNextPage endCursor }
+      nodes {
+        number title url isDraft
+        author { login }
+        files(first: 100) { totalCount nodes { path } }
+      }
+    }
+  }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """An issue or a pull request. `merged_as` is the commit on upstream's branch."""
+
+    repository: str
+    number: int
+    kind: Literal["issue", "pull request"]
+    state: Literal["open", "closed", "merged"]
+    title: str
+    author: str
+    url: str
+    merged_as: str | None = None
+
+    @property
+    def ref(self) -> str:
+        return f"{self.repository}#{self.number}"
+
+
+@dataclass(frozen=True)
+class OpenPull:
+    """An open pull request with the files that it touches; `whole` where these are all."""
+
+    thread: Thread
+    files: frozenset[str]
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Fork:
+    full_name: str
+    url: str
+    branch: str
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A pull request of ours."""
+
+    number: int
+    url: str
+    state: Literal["open", "closed", "merged"]
+    draft: bool
+    title: str
+    body: str
+
+
+def default_api() -> str:
+    """Return the API of GITHUB_API_URL, which GitHub's runners set, or the public one."""
+    return (os.environ.get("GITHUB_API_URL") or PUBLIC).rstrip("/")
+
+
+class GitHub:
+    """A session with one API. Every method raises `GitHubError` where GitHub refuses or fails.
+
+    Reading is tried again where GitHub had a short failure, writing never.
+    """
+
+    def __init__(self, api: str | None = None) -> None:
+        self.api = (api or default_api()).rstrip("/")
+        self.token: Token | None = find_token(self.api)
+        self._secret = self.token.value if self.token else None
+        self._github = self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._github.close()
+
+    def _open(self) -> Github:
+        from github import Auth, Github  # noqa: PLC0415
+        from urllib3.util import Retry  # noqa: PLC0415
+
+        return Github(
+            base_url=self.api,
+            auth=Auth.Token(self._secret) if self._secret else None,
+            user_agent=f"vpatch/{__version__}",
+            timeout=_SECONDS,
+            per_page=_PAGE,
+            retry=Retry(
+                total=2,
+                connect=0,
+                read=False,
+                backoff_factor=0.5,
+                status_forcelist=(502, 503, 504),
+                allowed_methods=("GET",),
+                raise_on_status=False,
+                respect_retry_after_header=False,
+            ),
+            # Between requests GitHub asks for nothing; between writes for a second.
+            seconds_between_requests=None,
+            lazy=True,
+        )
+
+    @property
+    def host(self) -> str:
+        return web_host(self.api)
+
+    def login(self) -> str:
+        """Return the name of the person that the token is for."""
+        with asking(f"{self.host}: who the token is for", self._secret):
+            return _read(self._github.get_user().login)
+
+    def thread(self, repository: str, number: int) -> Thread:
+        """Return the issue or pull request of a number."""
+        with asking(f"{repository}#{number}", self._secret):
+            issue = self._repository(repository).get_issue(number)
+            if issue.pull_request is None:
+                return _thread(repository, issue, "issue", issue.state)
+            return _of_pull(repository, self._repository(repository).get_pull(number))
+
+    def tags(self, repository: str) -> list[str]:
+        """Return the names of all tags."""
+        with asking(f"{repository}: its tags", self._secret):
+            return [tag.name for tag in self._repository(repository).get_tags()]
+
+    def contains(self, repository: str, tag: str, commit: str) -> bool:
+        """Say whether a commit is an ancestor of what a tag names, or that itself."""
+        with asking(f"{repository}: {tag} and {commit[:12]}", self._secret):
+            compared = self._repository(repository).compare(tag, commit)
+            return compared.status in {"behind", "identical"}
+
+    def search(self, query: str) -> list[Thread]:
+        """Return the first hundred threads that a search finds (GitHub's own search syntax)."""
+        with asking(f"{self.host}: a search for {query}", self._secret):
+            found = self._github.search_issues(query).get_page(0)
+            return [
+                _thread(
+                    _repository_in(issue.repository_url),
+                    issue,
+                    "issue" if issue.pull_request is None else "pull request",
+                    issue.state,
+                )
+                for issue in found
+            ]
+
+    def count(self, query: str) -> int:
+        """Return how many threads a search finds."""
+        with asking(f"{self.host}: a search for {query}", self._secret):
+            return self._github.search_issues(query).totalCount
+
+    def open_pulls(self, repository: str) -> Iterator[OpenPull]:
+        """Yield every open pull request with the files it touches: a search does not see these.
+
+        By GraphQL, fifty at a time: by REST it would be a request for each.
+        """
+        owner, _, name = repository.partition("/")
+        variables: dict[str, Any] = {"owner": owner, "name": name, "count": _PULLS_A_PAGE}
+        while True:
+            with asking(f"{repository}: its open pull requests", self._secret):
+                _, answer = self._github.requester.graphql_query(_OPEN_PULLS, variables)
+            page = answer["data"]["repository"]["pullRequests"]
+            yield from (_open_pull(repository, node) for node in page["nodes"])
+            if not page["pageInfo"]["hasNextPage"]:
+                return
+            variables["after"] = page["pageInfo"]["endCursor"]
+
+    def hunks(self, repository: str, number: int) -> dict[str, str | None]:
+        """Return what a pull request changes, by file; None where GitHub leaves out a large one."""
+        with asking(f"{repository}#{number}: its files", self._secret):
+            files = self._repository(repository).get_pull(number).get_files()
+            return {file.filename: file.patch for file in files}
+
+    def fork(self, upstream: str, name: str | None) -> Fork:
+        """Return somebody's fork of a repository, by default that of the token's person.
+
+        Raises:
+            GitHubError: it is not there, or is a fork of something else.
+        """
+        name = name or f"{self.login()}/{upstream.partition('/')[2]}"
+        todo = f"gh repo fork {upstream} --clone=false, or name yours with --fork OWNER/NAME"
+        try:
+            with asking(name, self._secret):
+                found = self._repository(name)
+                of = {repo.full_name for repo in (found.parent, found.source) if repo is not None}
+                fork = Fork(_read(found.full_name), found.clone_url, found.default_branch)
+        except GitHubError as error:
+            if error.status != 404:  # noqa: PLR2004
+                raise
+            raise GitHubError(
+                f"there is no fork of {upstream} there", 404, where=name, todo=todo
+            ) from error
+        if upstream not in of:
+            raise GitHubError(f"it is no fork of {upstream}", where=name, todo=todo)
+        return fork
+
+    def pull_of(self, repository: str, owner: str, branch: str, base: str) -> Pull | None:
+        """Return the newest pull request from somebody's branch, whatever its state."""
+        with asking(f"{repository}: its pull requests from {owner}:{branch}", self._secret):
+            pulls = self._repository(repository).get_pulls(
+                state="all", head=f"{owner}:{branch}", base=base, sort="created", direction="desc"
+            )
+            page = pulls.get_page(0)
+            return _pull(page[0]) if page else None
+
+    def create_pull(
+        self, repository: str, fork: Fork, branch: str, base: str, title: str, body: str
+    ) -> Pull:
+        """Open a draft from a fork's branch."""
+        owner = fork.full_name.partition("/")[0]
+        with asking(f"{repository}: a pull request from {owner}:{branch}", self._secret):
+            made = self._repository(repository).create_pull(
+                base=base,
+                head=f"{owner}:{branch}",
+                title=title,
+                body=body,
+                draft=True,
+                maintainer_can_modify=True,
+            )
+            return _pull(made)
+
+    def update_pull(self, repository: str, number: int, *, body: str) -> None:
+        """Set a pull request's body; its title is people's once it is there."""
+        with asking(f"{repository}#{number}", self._secret):
+            self._repository(repository).get_pull(number).edit(body=body)
+
+    def _repository(self, name: str) -> Repository:
+        return self._github.get_repo(name)
+
+
+def _read(value: _T | None) -> _T:
+    """Return what every answer of its kind has; PyGithub makes None of what it does not find."""
+    if value is None:
+        raise UnreadableAnswer
+    return value
+
+
+def _thread(
+    repository: str, found: Any, kind: str, state: str, merged_as: str | None = None
+) -> Thread:
+    return Thread(
+        repository,
+        _read(found.number),
+        cast("Literal['issue', 'pull request']", kind),
+        cast("Literal['open', 'closed', 'merged']", state),
+        found.title,
+        found.user.login if found.user else "ghost",
+        found.html_url,
+        merged_as,
+    )
+
+
+def _of_pull(repository: str, pull: PullRequest) -> Thread:
+    if not pull.merged:
+        return _thread(repository, pull, "pull request", pull.state)
+    return _thread(repository, pull, "pull request", "merged", pull.merge_commit_sha)
+
+
+def _repository_in(url: str) -> str:
+    return "/".join(url.rsplit("/", 2)[1:])
+
+
+def _open_pull(repository: str, node: Mapping[str, Any]) -> OpenPull:
+    author = node["author"]["login"] if node["author"] else "ghost"
+    files = node["files"] or {"totalCount": 0, "nodes": []}
+    paths = frozenset(one["path"] for one in files["nodes"])
+    thread = Thread(
+        repository, node["number"], "pull request", "open", node["title"], author, node["url"]
+    )
+    return OpenPull(thread, paths, files["totalCount"] == len(paths))
+
+
+def _pull(found: PullRequest) -> Pull:
+    state = "merged" if found.merged_at else found.state
+    return Pull(
+        _read(found.number),
+        found.html_url,
+        cast("Literal['open', 'closed', 'merged']", state),
+        found.draft,
+        found.title,
+        found.body or "",
+    )

@@ -1,0 +1,120 @@
+"""What can go wrong between us and GitHub, in one clear message each."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from vpatch.errors import VpatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from github import GithubException
+
+_AGAIN = "run the command again: it goes on where it was"
+_TOO_MANY = 429
+_LIMITED = {403, _TOO_MANY}
+
+
+class GitHubError(VpatchError):
+    """GitHub refused, or failed; `status` is that of HTTP, None where there was no answer."""
+
+    def __init__(
+        self, what: str, status: int | None = None, *, where: str, todo: str | None = None
+    ) -> None:
+        super().__init__(what, where=where, todo=todo)
+        self.status = status
+
+
+class UnreachableError(GitHubError):
+    """There was no answer at all."""
+
+
+class UnreadableAnswer(Exception):
+    """An answer is none of GitHub's: a proxy's page, say."""
+
+
+@contextmanager
+def asking(where: str, token: str | None = None) -> Iterator[None]:
+    """Turn what PyGithub raises into an error of ours, in which the token does not stand.
+
+    Raises:
+        UnreachableError: no answer came.
+        GitHubError: the answer was an error.
+    """
+    import requests  # noqa: PLC0415
+    from github import GithubException  # noqa: PLC0415
+
+    try:
+        yield
+    except requests.Timeout as error:
+        raise UnreachableError("GitHub did not answer in time", where=where, todo=_AGAIN) from error
+    except requests.RequestException as error:
+        # Its text repeats the request; what urllib3 met is the reason.
+        met = error.args[0] if error.args else error
+        cause = str(getattr(met, "reason", met)).rpartition(": ")[2]
+        raise UnreachableError(
+            _without(f"GitHub could not be reached: {cause}", token),
+            where=where,
+            todo=f"look at the network and the proxy (HTTPS_PROXY), then {_AGAIN}",
+        ) from error
+    except UnreadableAnswer as error:
+        raise GitHubError(
+            "the answer is none of GitHub's",
+            where=where,
+            todo="look at what stands between: a proxy, a page to log in, the API's address",
+        ) from error
+    except GithubException as error:
+        raise _of(error, where, token) from None  # which repeats what was sent
+
+
+def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
+    status = error.status
+    said = _without(_said(error.data), token)
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    if status in _LIMITED and (when := _until(status, headers, said)) is not None:
+        more = "" if token else "; with a token (GH_TOKEN, or gh auth login) it is far higher"
+        return GitHubError(
+            "GitHub's rate limit is used up", status, where=where, todo=f"run it again {when}{more}"
+        )
+    what, todo = {
+        401: ("GitHub does not accept the token", "renew it: gh auth login, or set GH_TOKEN"),
+        403: (
+            f"the token may not do this: {said}",
+            "give it write access to pull requests (classic tokens: the scope public_repo)",
+        ),
+        404: ("it is not there, or the token may not see it", "look at the name, and at the token"),
+        422: (f"GitHub does not take it: {said}", "correct what it names"),
+    }.get(status, (f"GitHub failed with {status}: {said}", _AGAIN))
+    return GitHubError(what, status, where=where, todo=todo)
+
+
+def _said(data: Any) -> str:
+    """The words of an error's body: its message, and those of what is wrong in particular."""
+    if not isinstance(data, dict):
+        return str(data or "no reason given").strip().partition("\n")[0][:200]
+    parts = [str(data.get("message", "no reason given"))]
+    for one in data.get("errors") or ():
+        if isinstance(one, dict):
+            named = [str(one[key]) for key in ("resource", "field", "code") if one.get(key)]
+            parts.append(str(one.get("message") or " ".join(named)))
+        else:
+            parts.append(str(one))
+    return "; ".join(parts)
+
+
+def _until(status: int, headers: Mapping[str, str], said: str) -> str | None:
+    """When one may ask again; None where it is no rate limit."""
+    after = headers.get("retry-after")
+    if after is not None and after.isdigit():
+        return f"in {after} s"
+    if headers.get("x-ratelimit-remaining") == "0" and "x-ratelimit-reset" in headers:
+        reset = datetime.fromtimestamp(int(headers["x-ratelimit-reset"]), UTC)
+        return f"after {reset:%H:%M:%S} UTC"
+    return "in a minute" if status == _TOO_MANY or "rate limit" in said.lower() else None
+
+
+def _without(text: str, token: str | None) -> str:
+    return text.replace(token, "***") if token else text

@@ -1,0 +1,86 @@
+"""Where a token for GitHub comes from: the environment, gh, or git's credential helper.
+
+The variables are gh's (`gh help environment`): a token for github.com is sent to nobody else.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from vpatch import git
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_OWN = ("GH_TOKEN", "GITHUB_TOKEN")
+_ENTERPRISE = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token and where it was found; its value is in no representation."""
+
+    value: str = field(repr=False)
+    source: str
+
+
+def find_token(api: str, environment: Mapping[str, str] = os.environ) -> Token | None:
+    """Look for a token for an API's host.
+
+    Raises:
+        UsageError: it would be sent in the clear.
+    """
+    parts = urlsplit(api)
+    host = web_host(api)
+    token = _from_environment(api, host, environment) or _from_gh(host) or _from_git(host)
+    if token and parts.scheme != "https" and parts.hostname not in _LOCAL:
+        raise UsageError(
+            "the token would be sent unencrypted", where=api, todo="give the address with https"
+        )
+    return token
+
+
+def web_host(api: str) -> str:
+    """Return the host that people know of an API's."""
+    return urlsplit(api).netloc.removeprefix("api.")
+
+
+def _from_environment(api: str, host: str, environment: Mapping[str, str]) -> Token | None:
+    # GitHub's runners set GITHUB_API_URL beside a GITHUB_TOKEN that is for it.
+    own = host == "github.com" or host.endswith(".ghe.com")
+    own = own or api == environment.get("GITHUB_API_URL", "").rstrip("/")
+    for name in _OWN if own else _ENTERPRISE:
+        if environment.get(name):
+            return Token(environment[name], name)
+    return None
+
+
+def _from_gh(host: str) -> Token | None:
+    if shutil.which("gh") is None:
+        return None
+    try:
+        asked = subprocess.run(
+            ["gh", "auth", "token", "--hostname", host],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:  # its key store waits for somebody
+        return None
+    value = asked.stdout.strip()
+    return Token(value, "gh") if asked.returncode == 0 and value else None
+
+
+def _from_git(host: str) -> Token | None:
+    value = git.credential(f"https://{host}")
+    return Token(value, "git's credential helper") if value else None

@@ -1,0 +1,1 @@
+"""A patch and its evidence -> a proposal to upstream; and what became of those that are there."""

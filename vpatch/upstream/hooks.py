@@ -1,0 +1,181 @@
+"""Upstream's own pre-commit hooks on what a proposal changes, as far as they can run here.
+
+Hooks that lie in upstream's tree run as they are. Those that lie in repositories of their own are,
+where they only wrap a package of the package index, run as that package, at the version that
+upstream pins: it is what such a mirror installs as well. What is left is said not to have run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from vpatch import git_checkout as git
+from vpatch.git_checkout import NewCommit
+from vpatch.upstream.rules import RulesError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.progress import Progress
+    from vpatch.source.entry import CachedTree
+
+_SECONDS = 900
+_PYTHON = ["python", "pyi"]
+# What a mirror's hooks are, by their ids: the package, the command, and the files it looks at.
+_PACKAGES: dict[str, tuple[str, dict[str, tuple[str, list[str]]]]] = {
+    "astral-sh/ruff-pre-commit": (
+        "ruff",
+        {
+            "ruff": ("ruff check --force-exclude", _PYTHON),
+            "ruff-check": ("ruff check --force-exclude", _PYTHON),
+            "ruff-format": ("ruff format --force-exclude", _PYTHON),
+        },
+    ),
+    "crate-ci/typos": ("typos", {"typos": ("typos", ["text"])}),
+    "pre-commit/mirrors-clang-format": (
+        "clang-format",
+        {"clang-format": ("clang-format -i", ["c++", "cuda"])},
+    ),
+}
+# They make the commit's message, or only say something.
+_NO_CHECKS = {"suggestion"}
+_LINE = re.compile(
+    r"^(?P<name>.+?)\.{3,}(?:\([^)]*\))?(?P<verdict>Passed|Failed|Skipped)$", re.MULTILINE
+)
+_ID = re.compile(r"^- hook id: (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A hook, and how it ended: `idle` has nothing to look at in these files."""
+
+    id: str
+    verdict: Literal["pass", "fail", "idle", "not run"]
+    said: str = ""
+
+
+def run_hooks(
+    tree: CachedTree, file: str, changes: Mapping[str, bytes], home: Path, progress: Progress
+) -> list[Hook]:
+    """Run the hooks of `file` in a checkout of upstream's tree with some files changed.
+
+    `home` keeps what pre-commit installs. Hooks that change files fail, as they do upstream.
+
+    Raises:
+        RulesError: the file is not there, or no configuration.
+    """
+    derived, not_run = _derived(tree, file)
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        checkout = Path(name, "upstream")
+        repository, base = tree.base_repository(progress)
+        git.create_checkout(checkout, repository, base, [])
+        git.add_commits(checkout, base, [NewCommit("proposal", changes)])
+        git.check_out(checkout, git.PATCHED_BRANCH)
+        config = Path(name, "hooks.yaml")
+        with config.open("w", encoding="utf-8") as stream:
+            YAML(typ="safe", pure=True).dump(derived, stream)
+        ran: list[Hook] = []
+        ids = [hook["id"] for repo in derived["repos"] for hook in repo["hooks"]]
+        for hook_id in dict.fromkeys(ids):
+            task = progress.start(f"Upstream's hook {hook_id}")
+            ran += _run(hook_id, config, checkout, sorted(changes), home)
+            task.done()
+    return [*ran, *not_run]
+
+
+def _derived(tree: CachedTree, file: str) -> tuple[dict[str, Any], list[Hook]]:
+    """The configuration with what can run here, and what cannot."""
+    if file not in tree.paths():
+        raise RulesError("is not in upstream's tree", where=file, todo="correct the target")
+    try:
+        document = YAML(typ="safe", pure=True).load(tree.read(file).decode())
+        repos = document["repos"]
+    except (YAMLError, LookupError, TypeError) as error:
+        raise RulesError(f"it has no hooks that can be read: {error}", where=file) from error
+    kept, left = [], []
+    for repo in repos:
+        known = _PACKAGES.get("/".join(repo["repo"].removesuffix(".git").rsplit("/", 2)[1:]))
+        if repo["repo"] == "local":
+            hooks = [hook for hook in repo["hooks"] if _checks(hook)]
+        elif known is not None:
+            hooks = [_as_package(hook, repo["rev"], *known) for hook in repo["hooks"]]
+        else:
+            left += [
+                Hook(hook["id"], "not run", f"it lies in {repo['repo']}") for hook in repo["hooks"]
+            ]
+            continue
+        kept.append({"repo": "local", "hooks": hooks})
+    return {**document, "repos": kept}, left
+
+
+def _checks(hook: Mapping[str, Any]) -> bool:
+    stages = hook.get("stages", ["pre-commit"])
+    return hook["id"] not in _NO_CHECKS and "pre-commit" in stages
+
+
+def _as_package(
+    hook: Mapping[str, Any], rev: str, package: str, commands: Mapping[str, tuple[str, list[str]]]
+) -> dict[str, Any]:
+    entry, types = commands[hook["id"]]
+    version = rev.removeprefix("v")
+    return {
+        "types_or": types,
+        "name": hook["id"],
+        **hook,
+        "entry": entry,
+        "language": "python",
+        "additional_dependencies": [f"{package}=={version}"],
+        "require_serial": True,
+    }
+
+
+def _run(
+    hook_id: str, config: Path, checkout: Path, files: Sequence[str], home: Path
+) -> Iterator[Hook]:
+    """One hook, which may stand in the configuration more than once."""
+    command = [sys.executable, "-m", "pre_commit", "run", "--color=never", "--config", str(config)]
+    environment = {name: value for name, value in os.environ.items() if name not in _CALLERS}
+    environment |= {"PRE_COMMIT_HOME": str(home), "PRE_COMMIT_ALLOW_NO_CONFIG": "0"}
+    try:
+        ended = subprocess.run(
+            [*command, hook_id, "--files", *files],
+            cwd=checkout,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        yield Hook(hook_id, "not run", f"it did not end within {_SECONDS} s")
+        return
+    found = list(_LINE.finditer(ended.stdout))
+    if not found:
+        yield Hook(hook_id, "not run", _gist(ended.stdout + ended.stderr))
+    for number, line in enumerate(found):
+        end = found[number + 1].start() if number + 1 < len(found) else len(ended.stdout)
+        said = ended.stdout[line.end() : end].strip()
+        if line["verdict"] == "Failed":
+            yield Hook(hook_id, "fail", _ID.sub("", said).strip())
+        else:
+            yield Hook(hook_id, "pass" if line["verdict"] == "Passed" else "idle")
+
+
+# Of a hook or an editor that runs vpatch: pre-commit would look into another repository.
+_CALLERS = {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "PRE_COMMIT", "SKIP"}
+
+
+def _gist(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if "rror" in line), lines[-1] if lines else "")

@@ -1,0 +1,124 @@
+"""A patch's test, put where upstream keeps such tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from libcst.helpers import get_full_name_for_node
+
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+_Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+class PlacingError(UsageError):
+    """A test does not fit into the file that it is for."""
+
+
+def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
+    """Return upstream's test file with what a test of ours has; without one, a new file of it.
+
+    Its imports are sorted in, what is imported already is left out, and the rest comes last.
+    Comments at its head and its docstring stay behind: the file that is there has its own.
+
+    Raises:
+        PlacingError: the file defines such a name, or one of the two is no Python.
+    """
+    if there is None:
+        return test
+    module, ours = _parsed(there, at), _parsed(test, "the test")
+    taken = set(_defined(module.body))
+    for name in _defined(ours.body):
+        if name in taken:
+            raise PlacingError(
+                f"there is a {name!r} already, that is not ours",
+                where=at,
+                todo="rename the one of the patch; if upstream took it over, drop it",
+            )
+    imports = [line for line in ours.body if _is_import(line)]
+    body = [line for line in ours.body[_docstrings(ours) :] if not _is_import(line)]
+    merged = list(module.body)
+    for line in imports:
+        _sort_in(merged, line)
+    comments = [line for line in body[0].leading_lines if line.comment is not None]
+    gap = [cst.EmptyLine(indent=False)] * 2
+    first = body[0].with_changes(leading_lines=[*gap, *comments])
+    return module.with_changes(body=[*merged, first, *body[1:]]).bytes
+
+
+def _parsed(source: bytes, where: str) -> cst.Module:
+    try:
+        return cst.parse_module(source)
+    except cst.ParserSyntaxError as error:
+        raise PlacingError(f"is no Python: {error.message}", where=where) from error
+
+
+def _docstrings(module: cst.Module) -> int:
+    return 1 if module.get_docstring() is not None else 0
+
+
+def _defined(body: Sequence[_Statement]) -> Iterator[str]:
+    for line in body:
+        if isinstance(line, (cst.FunctionDef, cst.ClassDef)):
+            yield line.name.value
+        elif isinstance(line, cst.SimpleStatementLine):
+            for statement in line.body:
+                if isinstance(statement, cst.Assign):
+                    names = (get_full_name_for_node(target.target) for target in statement.targets)
+                    yield from (name for name in names if name)
+
+
+def _is_import(line: _Statement) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and isinstance(
+        line.body[0], (cst.Import, cst.ImportFrom)
+    )
+
+
+def _code(line: _Statement) -> str:
+    plain = line.with_changes(leading_lines=[])
+    return cst.Module([plain]).code.strip()
+
+
+def _sort_in(body: list[_Statement], line: _Statement) -> None:
+    """Put an import before the next one of its package, as isort would, or behind all imports."""
+    code = _code(line)
+    imports = [(place, _code(other)) for place, other in enumerate(body) if _is_import(other)]
+    if any(other == code for _, other in imports):
+        return
+    plain = line.with_changes(leading_lines=[])
+    same = [(place, other) for place, other in imports if _package(other) == _package(code)]
+    for place, other in same:
+        if _key(other) > _key(code):
+            # What stands before the next one, an empty line between two groups, stays above both.
+            body[place : place + 1] = [
+                line.with_changes(leading_lines=getattr(body[place], "leading_lines", [])),
+                body[place].with_changes(leading_lines=[]),
+            ]
+            return
+    if same:
+        body.insert(same[-1][0] + 1, plain)
+    elif imports:
+        gap = [cst.EmptyLine(indent=False)]
+        body.insert(imports[-1][0] + 1, line.with_changes(leading_lines=gap))
+    else:
+        has_docstring = bool(body) and _is_docstring(body[0])
+        body.insert(1 if has_docstring else 0, plain)
+
+
+def _is_docstring(line: _Statement) -> bool:
+    return cst.Module([line]).get_docstring() is not None
+
+
+def _package(code: str) -> str:
+    return code.split()[1].partition(".")[0]
+
+
+def _key(code: str) -> tuple[bool, str]:
+    """Isort's order within a group: `import` before `from`, then by module."""
+    words = code.split()
+    return words[0] == "from", words[1]

@@ -1,0 +1,303 @@
+"""A patch on upstream's main as a pull request would have it, and every gate that it must pass."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch import git_checkout as git
+from vpatch.errors import VpatchError
+from vpatch.git_checkout import NewCommit
+from vpatch.outcome import Change, State
+from vpatch.upstream import body, gates, rules
+from vpatch.upstream.duplicates import search
+from vpatch.upstream.gates import Gate
+from vpatch.upstream.hooks import run_hooks
+from vpatch.upstream.parts import parts_of
+from vpatch.upstream.placing import PlacingError, place_test
+from vpatch.upstream.proof import Judge
+from vpatch.upstream.prose import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from vpatch.declare.patch import Proposal
+    from vpatch.declare.target import Target
+    from vpatch.github.client import GitHub, Pull
+    from vpatch.outcome import Decision
+    from vpatch.patch import Patch
+    from vpatch.progress import Progress
+    from vpatch.smoke.evidence import Evidence
+    from vpatch.source.entry import CachedTree
+    from vpatch.source.tree import Pin
+    from vpatch.upstream.duplicates import Searched
+    from vpatch.upstream.proof import Proven
+    from vpatch.upstream.status import Known
+
+_NOTHING = "there is nothing to propose"
+# Of a commit's message.
+_COLUMNS = 72
+
+
+@dataclass(frozen=True)
+class Online:
+    """What can be asked of GitHub: `known` are the patch's threads, `ours` its pull request."""
+
+    github: GitHub
+    login: str
+    known: tuple[Known, ...]
+    ours: Pull | None
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a proposal is made on and held against.
+
+    `decisions` are those on upstream's tree: of what the patch requires, and last of itself.
+    `decide` gives the decision for the source of a record; `hooks_home` keeps what hooks install.
+    """
+
+    patch: Patch
+    target: Target
+    tree: CachedTree
+    decisions: Sequence[Decision]
+    evidence: Sequence[Evidence]
+    evidence_folder: str
+    decide: Callable[[Mapping[str, object]], Decision | None]
+    person: tuple[str, str] | None
+    now: datetime
+    hooks_home: Path
+    online: Online | None
+
+    @property
+    def decision(self) -> Decision:
+        return self.decisions[-1]
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A pull request as it would be made; without `files` there is none to make."""
+
+    patch: Patch
+    target: Target
+    base: Pin
+    branch: str
+    title: str
+    message: str
+    files: Mapping[str, bytes]
+    diff: str
+    body: str
+    labels: Sequence[str]
+    gates: Sequence[Gate]
+    person: Sequence[str]
+
+    @property
+    def passes(self) -> bool:
+        return all(gate.verdict == "pass" for gate in self.gates)
+
+    @property
+    def fails(self) -> bool:
+        return any(gate.verdict == "fail" for gate in self.gates)
+
+
+def propose(ground: Ground, progress: Progress) -> Proposed:
+    """Put a patch and its tests on upstream's tree, and ask every gate: nothing is sent."""
+    declared, online = ground.patch.declaration, ground.online
+    known = online.known if online else None
+    found = [
+        gates.needed(ground.decision, known or (), declared.upstream),
+        gates.not_merged(known, declared.upstream),
+        gates.not_ended(online is not None, online.ours if online else None),
+    ]
+    if ground.decision.state is State.NEEDED and declared.proposal is not None:
+        return _on_top(ground, declared.proposal, found, progress)
+    found.append(gates.not_proposed(None, declared.upstream, declared.proposal))
+    why = _NOTHING
+    if ground.decision.state is State.NEEDED:
+        found.append(gates.undescribed(ground.patch))
+        why = "the patch does not say what is proposed"
+    found += [gates.unasked(name, why) for name in _LATER]
+    return _proposed(ground, {}, "", "", (), found)
+
+
+# What is not asked where there is nothing to propose.
+_LATER = (
+    "stands alone",
+    "evidence",
+    "test for upstream",
+    "title",
+    "size",
+    "sign-off",
+    "upstream's hooks",
+    "open pull requests",
+)
+
+
+def _on_top(ground: Ground, proposal: Proposal, found: list[Gate], progress: Progress) -> Proposed:
+    patch, target, tree = ground.patch, ground.target, ground.tree
+    declared = patch.declaration
+    changes, placing = _with_tests(ground, proposal)
+    files = {path: change.after for path, change in changes.items()}
+    diff = _diff(tree, files, progress)
+    searched, gate = _searched(ground, proposal, progress)
+    judge = Judge(patch, proposal, ground.decision, target.evidence_days, ground.now, ground.decide)
+    proven = judge.proven(ground.evidence)
+    hooks = _hooks(ground, files, progress)
+    found += [
+        gate,
+        gates.alone(ground.decisions[:-1]),
+        gates.evidence(proven, patch, proposal, ground.evidence_folder),
+        gates.test_placed([one.at for one in proposal.tests], placing),
+        _rule("title", lambda: gates.title(tree, target, declared.title)),
+        gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal),
+        gates.signed_off(ground.person, target),
+        *hooks,
+        _open_pulls(ground),
+    ]
+    labels = _labels(ground, sorted(files), progress)
+    text = _body(ground, proposal, proven, searched)
+    return _proposed(ground, files, diff.decode(errors="replace"), text, labels, found)
+
+
+def _proposed(
+    ground: Ground,
+    files: Mapping[str, bytes],
+    diff: str,
+    text: str,
+    labels: Sequence[str],
+    found: Sequence[Gate],
+) -> Proposed:
+    declared = ground.patch.declaration
+    return Proposed(
+        patch=ground.patch,
+        target=ground.target,
+        base=ground.tree.pin,
+        branch=f"vpatch/{ground.patch.id}",
+        title=declared.title,
+        message=_message(ground),
+        files=files,
+        diff=diff,
+        body=text,
+        labels=labels,
+        gates=found,
+        person=ground.target.person if files else (),
+    )
+
+
+def _with_tests(
+    ground: Ground, proposal: Proposal
+) -> tuple[dict[str, Change], PlacingError | None]:
+    """The patch's changes, and its tests where upstream keeps such; or why one does not fit."""
+    changes = dict(ground.decision.changes)
+    there = set(ground.tree.paths())
+    for one in proposal.tests:
+        known = changes.get(one.at)
+        before = known.after if known else ground.tree.read(one.at) if one.at in there else None
+        test = (ground.patch.folder / one.test).read_bytes()
+        try:
+            after = place_test(before, test, one.at)
+        except PlacingError as error:
+            return changes, error
+        changes[one.at] = Change(known.before if known else before, after)
+    return changes, None
+
+
+def _diff(tree: CachedTree, files: Mapping[str, bytes], progress: Progress) -> bytes:
+    repository, base = tree.base_repository(progress)
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as folder:
+        scratch = Path(folder) / "repo"
+        git.create_checkout(scratch, repository, base, [])
+        (commit,) = git.add_commits(scratch, base, [NewCommit("proposal", files)])
+        return git.diff(scratch, base, commit)
+
+
+def _searched(
+    ground: Ground, proposal: Proposal, progress: Progress
+) -> tuple[Searched | None, Gate]:
+    declared, online = ground.patch.declaration.upstream, ground.online
+    if online is None:
+        return None, gates.not_proposed(None, declared, proposal)
+    try:
+        searched = search(
+            online.github,
+            ground.target.repository,
+            proposal,
+            declared,
+            ground.decision.changes,
+            online.ours.number if online.ours else None,
+            progress,
+        )
+    except VpatchError as error:
+        return None, _failed("not proposed by others", error)
+    return searched, gates.not_proposed(searched, declared, proposal)
+
+
+def _labels(ground: Ground, paths: Sequence[str], progress: Progress) -> list[str]:
+    target, title = ground.target, ground.patch.declaration.title
+    if target.labels is None:
+        return []
+    try:
+        return rules.labels_for(ground.tree, target.labels, title, paths)
+    except rules.RulesError as error:
+        progress.note(f"no labels: {error.where}: {error.what}")
+        return []
+
+
+def _hooks(ground: Ground, files: Mapping[str, bytes], progress: Progress) -> list[Gate]:
+    target = ground.target
+    if target.hooks is None:
+        return []
+    try:
+        found = run_hooks(ground.tree, target.hooks, files, ground.hooks_home, progress)
+    except VpatchError as error:
+        return [_failed("upstream's hooks", error)]
+    return [gates.hooks(found, target)]
+
+
+def _open_pulls(ground: Ground) -> Gate:
+    target, online = ground.target, ground.online
+    if online is None or target.open_pull_requests is None:
+        return gates.open_pulls(None, target)
+    query = f"repo:{target.repository} is:pr is:open author:{online.login}"
+    try:
+        count = online.github.count(query)
+    except VpatchError as error:
+        return _failed("open pull requests", error)
+    mine = online.ours is not None and online.ours.state == "open"
+    return gates.open_pulls(count - mine, target)
+
+
+def _rule(name: str, ask: Callable[[], Gate]) -> Gate:
+    try:
+        return ask()
+    except rules.RulesError as error:
+        return _failed(name, error)
+
+
+def _failed(name: str, error: VpatchError) -> Gate:
+    where = f"{error.where}: " if error.where else ""
+    return Gate(name, "fail", f"{where}{error.what}", error.todo)
+
+
+def _body(ground: Ground, proposal: Proposal, proven: Proven, searched: Searched | None) -> str:
+    target, tree = ground.target, ground.tree
+    template, text = target.template, ""
+    if template is not None and template.file in tree.paths():
+        text = tree.read(template.file).decode()
+    parts = parts_of(ground.patch, proposal, target.repository, proven, searched)
+    facts = {"patch": ground.patch.id, "digest": ground.patch.digest}
+    return body.render(template, text, parts, facts, assisted=bool(proposal.assisted_by))
+
+
+def _message(ground: Ground) -> str:
+    """The commit's message: title, reason, and the trailers that upstream asks for."""
+    declared, target = ground.patch.declaration, ground.target
+    helpers = declared.proposal.assisted_by if declared.proposal else ()
+    trailers = [f"{target.assistance}: {name}" for name in helpers]
+    if target.sign_off and ground.person:
+        trailers.append(f"Signed-off-by: {ground.person[0]} <{ground.person[1]}>")
+    parts = [declared.title, wrapped(declared.why, _COLUMNS), "\n".join(trailers)]
+    return "\n\n".join(part for part in parts if part) + "\n"

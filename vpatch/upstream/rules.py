@@ -1,0 +1,133 @@
+"""What upstream's own tree says of a proposal: tags of titles, labels, what counts as its size."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from unidiff.patch import PatchSet
+
+from vpatch.errors import VpatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from vpatch.declare.target import Sizes, Titles
+    from vpatch.source.tree import Tree
+
+# As upstream's workflow pr-title.yml asks for.
+_TITLE = re.compile(r"((?:\[[^][]+\])+) +\S")
+_TAG = re.compile(r"\[([^][]+)\]")
+_QUOTED_TAGS = re.compile(r"`((?:\[[^][`]+\])+)`")
+_TEXT = "utf-8"
+
+
+class RulesError(VpatchError):
+    """Upstream's tree does not state its rules where the target says."""
+
+
+def tags_of(title: str) -> list[str] | None:
+    """Return the bracketed tags that a title begins with; None where that is none or all of it."""
+    found = _TITLE.match(title)
+    return _TAG.findall(found[1]) if found else None
+
+
+def known_tags(tree: Tree, titles: Titles) -> tuple[frozenset[str], bool]:
+    """Return the tags that upstream lists, and whether it accepts others as well.
+
+    Raises:
+        RulesError: the file or the heading is not there.
+    """
+    text = _text(tree, titles.tags_in)
+    below = rf"^(#+) +{re.escape(titles.below)}\s*$(.*?)(?=^#{{1,6}} |\Z)"
+    found = re.search(below, text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise RulesError(
+            f"it has no heading {titles.below!r}",
+            where=titles.tags_in,
+            todo="correct the target, by what upstream's tree has",
+        )
+    tags = {tag for quoted in _QUOTED_TAGS.findall(found[2]) for tag in _TAG.findall(quoted)}
+    return frozenset(tags), "any descriptive tag" in found[2].lower()
+
+
+def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> list[str]:
+    """Return the labels that Mergify's rules in `file` give a pull request, as far as can be told.
+
+    Conditions are on files and the title; a rule with a positive one of another kind is passed
+    over. https://docs.mergify.com/configuration/conditions/
+    """
+    try:
+        document = YAML(typ="safe", pure=True).load(_text(tree, file))
+        rules = document["pull_request_rules"]
+    except (YAMLError, LookupError, TypeError) as error:
+        raise RulesError(f"it has no rules that can be read: {error}", where=file) from error
+    labels: dict[str, None] = {}
+    for rule in rules:
+        added = (rule.get("actions", {}).get("label") or {}).get("add") or ()
+        if added and _all(rule.get("conditions", ()), title, paths):
+            labels |= dict.fromkeys(added)
+    return sorted(labels)
+
+
+def _all(conditions: Sequence[Any], title: str, paths: Collection[str]) -> bool:
+    return all(_holds(one, title, paths) for one in conditions)
+
+
+def _holds(condition: Any, title: str, paths: Collection[str]) -> bool:
+    if isinstance(condition, dict):
+        ((how, inner),) = condition.items()
+        found = [_holds(one, title, paths) for one in inner]
+        return any(found) if how == "or" else all(found) and how == "and"
+    negative = str(condition).startswith("-")
+    subject, operator, wanted = _split(condition.removeprefix("-"))
+    values: Collection[str] = {"files": paths, "title": [title]}.get(subject, ())
+    if subject not in {"files", "title"}:
+        return (
+            bool(negative) or operator == "!="
+        )  # a new pull request is neither closed nor labelled
+    if operator == "~=":
+        found_one = any(re.search(wanted, value) for value in values)
+    else:
+        found_one = wanted in values
+    return found_one is not negative
+
+
+def _split(condition: str) -> tuple[str, str, str]:
+    found = re.match(r"([\w#-]+)\s*(~=|!=|=)\s*(.*)", condition)
+    return (found[1], found[2], found[3].strip("'\"")) if found else (condition, "", "")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Lines that a diff adds: those that upstream counts, and all of them."""
+
+    counted: int
+    added: int
+
+
+def size_of(diff: bytes, sizes: Sizes) -> Size:
+    added = {file.path: file.added for file in PatchSet(diff.decode(_TEXT, errors="replace"))}
+    counted = {
+        path: lines
+        for path, lines in added.items()
+        if not any(fnmatch.fnmatchcase(path, glob) for glob in sizes.not_counted)
+    }
+    return Size(sum(counted.values()), sum(added.values()))
+
+
+def sections_of(body: str) -> Iterator[str]:
+    """Yield the headings of a body in Markdown."""
+    for line in body.splitlines():
+        if re.match(r"#{1,6} ", line):
+            yield line.lstrip("#").strip()
+
+
+def _text(tree: Tree, path: str) -> str:
+    if path not in tree.paths():
+        raise RulesError("is not in upstream's tree", where=path, todo="correct the target")
+    return tree.read(path).decode(_TEXT)

@@ -1,0 +1,114 @@
+"""What became of a patch upstream, in three answers that are not one another, and what to do.
+
+Whether a thread was merged, whether a release contains what was merged, and whether the pinned tree
+shows the effect: each has been taken for another, and a carried change was lost by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from packaging.version import Version
+
+from vpatch.outcome import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.declare.patch import Upstream
+    from vpatch.errors import VpatchError
+    from vpatch.outcome import Decision, Plan
+    from vpatch.upstream.threads import Answer
+
+# What merging it means that the patch can go; a cause or another approach says nothing of that.
+_SAME = {"same change", "backport"}
+
+
+@dataclass(frozen=True)
+class Known:
+    """A declared thread, and what GitHub says of it."""
+
+    declared: Upstream
+    answer: Answer
+
+    @property
+    def disagreements(self) -> Iterator[str]:
+        """Yield what the declaration says otherwise."""
+        thread = self.answer.thread
+        if self.declared.is_ != thread.kind:
+            yield f"declared as {_a(self.declared.is_)}, and is {_a(thread.kind)}"
+        elif self.declared.state not in {None, thread.state}:
+            yield f"declared as {self.declared.state}, and is {thread.state}"
+        elif self.declared.release != self.answer.release and self.answer.thread.merged_as:
+            declared = self.declared.release or "no release"
+            yield f"declared to be in {declared}, and is in {self.answer.release or 'none yet'}"
+
+    @property
+    def cures(self) -> bool:
+        return self.declared.relation in _SAME and self.answer.thread.state == "merged"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do with a patch for a tree; `finding` where it does not add up."""
+
+    action: Literal["drop", "keep", "port"]
+    reason: str
+    finding: bool = False
+
+
+@dataclass(frozen=True)
+class PatchStatus:
+    """A patch for a tree, with its threads; of the unknown ones, why nothing is known."""
+
+    plan: Plan
+    decision: Decision
+    known: tuple[Known, ...]
+    unknown: tuple[tuple[str, VpatchError], ...] = ()
+
+    @property
+    def advice(self) -> Advice:
+        return advise(self.decision, self.plan.pin.version, self.known)
+
+    @property
+    def needs_a_person(self) -> bool:
+        advice = self.advice
+        disagree = any(True for known in self.known for _ in known.disagreements)
+        return advice.action != "keep" or advice.finding or disagree or bool(self.unknown)
+
+
+def advise(decision: Decision, version: str | None, known: Sequence[Known]) -> Advice:
+    """Say what to do, and why; nothing is done."""
+    state, reason = decision.state, decision.reason
+    if state is State.UPSTREAMED:
+        found = Advice("drop", f"the tree has the effect: {reason}")
+    elif state is State.ABSENT and decision.disagreement is None:
+        found = Advice("drop", f"there is nothing to carry: {reason}")
+    elif state is State.ABSENT:
+        found = Advice("port", f"{decision.disagreement}: {reason}")
+    elif state.stops:
+        found = Advice("port", reason)
+    elif state is State.APPLIED:
+        found = Advice("keep", "the tree carries it")
+    else:
+        found = _until(version, [one for one in known if one.cures])
+    return found
+
+
+def _until(version: str | None, cures: Sequence[Known]) -> Advice:
+    """How long a patch is to be kept that is needed, by what was merged of the same change."""
+    if not cures:
+        return Advice("keep", "nothing that was merged cures it")
+    refs = ", ".join(one.declared.ref for one in cures)
+    released = sorted((one.answer.release for one in cures if one.answer.release), key=Version)
+    if not released:
+        return Advice("keep", f"{refs} is merged, and in no release yet")
+    if version is None or Version(version) < Version(released[0]):
+        return Advice("keep", f"{refs} is in {released[0]}: drop it when that is pinned")
+    reason = f"{refs} is in {released[0]}, and this tree does not have the effect all the same"
+    return Advice("keep", f"{reason}: reverted, or not the same change", finding=True)
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -1,0 +1,166 @@
+"""What GitHub says of the threads that patches name, kept for when there is no network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion, Version
+
+from vpatch.errors import VpatchError
+from vpatch.github.client import GitHub, Thread
+from vpatch.github.errors import UnreachableError
+from vpatch.source.manifest import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_VERSION = "{version}"
+
+
+class UnknownThreadError(VpatchError):
+    """Nobody may be asked, and nobody was asked before."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a thread; `release` is the first that has what was merged, None for none."""
+
+    thread: Thread
+    asked: datetime
+    live: bool
+    release: str | None = None
+
+
+@dataclass
+class Threads:
+    """Threads of GitHub, asked for once a run, or read from `folder` where GitHub is out of reach.
+
+    `open_api` opens the API that knows a repository, and `tag_of` says how that tags its releases.
+    """
+
+    folder: Path
+    open_api: Callable[[str], GitHub] | None
+    tag_of: Callable[[str], str]
+    unreachable: UnreachableError | None = None
+    _tags: dict[str, list[tuple[Version, str]]] = field(default_factory=dict)
+
+    def answer(self, ref: str) -> Answer:
+        """Return what is known of a thread, such as vllm-project/vllm#1.
+
+        Raises:
+            UnknownThreadError: GitHub is out of reach, and was not asked before.
+            GitHubError: it refuses.
+        """
+        repository, _, number = ref.partition("#")
+        file = self._file(repository, f"{number}.json")
+        if self.open_api is not None and self.unreachable is None:
+            try:
+                github = self.open_api(repository)
+                thread = github.thread(repository, int(number))
+                found = Answer(thread, datetime.now(UTC), live=True)
+                if thread.merged_as:
+                    release = self._first_release(github, repository, thread.merged_as)
+                    found = Answer(thread, found.asked, live=True, release=release)
+            except UnreachableError as error:
+                self.unreachable = error  # once is enough: each takes its time-out
+            else:
+                self._keep(file, found)
+                return found
+        return self._recalled(ref, file)
+
+    def _first_release(self, github: GitHub, repository: str, commit: str) -> str | None:
+        """Halve the releases: whatever branches off later than a merge has it."""
+        releases = self._releases(github, repository)
+        file = self._file(repository, "contains.json")
+        known: dict[str, dict[str, bool]] = _read(file) or {}
+        answers = known.setdefault(commit, {})
+
+        def has(tag: str) -> bool:
+            if tag not in answers:
+                answers[tag] = github.contains(repository, tag, commit)
+            return answers[tag]
+
+        low, high = 0, len(releases)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if has(releases[middle][1]) else (middle + 1, high)
+        self._write(file, known)
+        return str(releases[low][0]) if low < len(releases) else None
+
+    def _releases(self, github: GitHub, repository: str) -> list[tuple[Version, str]]:
+        if repository not in self._tags:
+            before, _, after = self.tag_of(repository).partition(_VERSION)
+            found = []
+            for tag in github.tags(repository):
+                if tag.startswith(before) and tag.endswith(after):
+                    text = tag.removeprefix(before)
+                    version = _version(text.removesuffix(after) if after else text)
+                    if version is not None and not version.is_prerelease:
+                        found.append((version, tag))
+            self._tags[repository] = sorted(found)
+        return self._tags[repository]
+
+    def _file(self, repository: str, name: str) -> Path:
+        return self.folder / repository.replace("/", "__") / name
+
+    def _keep(self, file: Path, answer: Answer) -> None:
+        document = {
+            "asked": answer.asked.isoformat(),
+            "thread": asdict(answer.thread),
+            "release": answer.release,
+        }
+        self._write(file, document)
+
+    def _write(self, file: Path, document: Mapping[str, Any]) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, json.dumps(document))
+
+    def _recalled(self, ref: str, file: Path) -> Answer:
+        known = _read(file)
+        if known is not None:
+            try:
+                asked = datetime.fromisoformat(known["asked"])
+                return Answer(
+                    Thread(**known["thread"]), asked, live=False, release=known["release"]
+                )
+            except (LookupError, TypeError, ValueError):
+                pass  # of another vpatch, or damaged: as if it were not there
+        if self.unreachable is None:
+            raise UnknownThreadError(
+                "offline, and GitHub was not asked about it before",
+                where=ref,
+                todo="run it once without --offline",
+            )
+        error = self.unreachable
+        what = f"{error.what}, and was not asked about it before"
+        raise UnknownThreadError(what, where=ref, todo=error.todo)
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return None  # damaged: asked for anew
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def age(asked: datetime, now: datetime) -> str:
+    """Return in words how old an answer is."""
+    seconds = max(0, int((now - asked).total_seconds()))
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {name}{'' if count == 1 else 's'} old"
+    return "less than a minute old"
