@@ -1,4 +1,4 @@
-"""Every edit that docs/patches.md shows is one that loads."""
+"""Every edit, patch and target that the documentation shows is one that loads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from ruamel.yaml import YAML
 
 from tests.helpers import edits_of, patch_of
 from vpatch.declare.edits import VERBS
+from vpatch.declare.target import Target
+from vpatch.declare.yamlfile import read_yaml
 
-TEXT = (Path(__file__).parents[1] / "docs" / "patches.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-LOADED = [YAML(typ="safe").load(block) for block in BLOCKS]
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def blocks(name):
+    text = (DOCS / name).read_text(encoding="utf-8")
+    found = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [YAML(typ="safe").load(block) for block in found]
+
+
+LOADED = blocks("patches.md")
+PROPOSAL, *TARGETS = blocks("upstream.md")
 EDITS = [edit for block in LOADED if isinstance(block, list) for edit in block]
 KEYS = [block for block in LOADED if isinstance(block, dict)]
 CODEMOD = "from vpatch.codemods import SiteTransformer\nclass Codemod(SiteTransformer): ...\n"
@@ -38,3 +48,24 @@ def test_keys_of_a_patch_that_are_shown_load(keys, tmp_path):
 
 def test_every_edit_is_shown():
     assert {verb for edit in EDITS for verb in edit if verb in VERBS} == set(VERBS)
+
+
+def test_the_proposal_that_is_shown_loads(tmp_path):
+    edits = [{"find": "f()", "rewrite": "g()"}]
+    patch = patch_of(tmp_path, edits=edits, files={"test_behaviour.py": ""}, **PROPOSAL)
+    assert patch.declaration.proposal.keywords == ("expand_kernel",)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target["repository"])
+def test_a_target_that_is_shown_loads(target, tmp_path):
+    with (tmp_path / "target.yaml").open("w") as file:
+        YAML(typ="safe", pure=True).dump(target, file)
+    assert read_yaml(tmp_path / "target.yaml", Target)[0].repository == target["repository"]
+
+
+def test_every_gate_is_in_the_table():
+    text = (DOCS / "upstream.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| ([a-z' -]+) \| ", text, re.MULTILINE)) - {"gate"}
+    source = (DOCS.parent / "vpatch" / "upstream" / "gates.py").read_text(encoding="utf-8")
+    known = set(re.findall(r'(?:name = |Gate\(\s*)"([a-z\' -]+)"', source)) - {"described"}
+    assert named == known

@@ -33,6 +33,9 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
+PROPOSED = "cpu-spec-decode-fp64-gumbel"
+
+
 def shown(name: str) -> str:
     found = re.search(
         rf"<!-- shown: {name} -->\n```text\n(.*?)^```", README, re.MULTILINE | re.DOTALL
@@ -44,6 +47,12 @@ def shown(name: str) -> str:
 def test_the_first_command_prints_what_is_shown(tmp_path):
     command = re.search(r"&& \.venv/bin/(vpatch apply .*)$", README, re.MULTILINE)[1]
     assert run(command, tmp_path) == shown("apply")
+
+
+def test_a_patch_that_upstream_has_is_what_is_shown(tmp_path):
+    command = re.search(r"`(vpatch upstream-pr \S+ --on .*?)`", README)[1]
+    assert run(f"vpatch status --vllm 0.33.0 --patch {PROPOSED} > /dev/null", tmp_path) == ""
+    assert run(f"{command} || test $? -eq 1", tmp_path) == shown("upstream-pr")
 
 
 def test_a_diagnosis_is_what_is_shown(tmp_path):

@@ -12,10 +12,10 @@ from vpatch.source.cache import default_cache_folder
 RELEASE = "0.23.0"
 
 
-def vpatch(*args):
+def vpatch(*args, env=None):
     # In another folder, so that the library is the one beside the package and not a project's own.
-    command = [sys.executable, "-m", "vpatch", *args]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "vpatch", *map(str, args)]
+    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, env=env)
 
 
 @pytest.fixture(scope="session")

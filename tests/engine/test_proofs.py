@@ -7,12 +7,18 @@ With VPATCH_TEST_ENGINE=1 it is made where it is missing; otherwise these are th
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.engine.conftest import RELEASE, vpatch
+from vpatch.cli.session import Session
+from vpatch.git import BASE_BRANCH
 from vpatch.patch import load_patch
+from vpatch.progress import Silent
+from vpatch.source.spec import parse_vllm
 
 PATCHES = Path(__file__).parents[2] / "patches"
 
@@ -24,10 +30,22 @@ def proofs(kind):
     return [p.id for p in patches if any(proof.engine == kind for proof in p.declaration.proof)]
 
 
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory):
+    """The folder that the behaviour tests here leave their evidence in."""
+    return tmp_path_factory.mktemp("evidence")
+
+
+def run_proofs(patch_id, evidence):
+    return vpatch(
+        "test", patch_id, "--engine", "cpu", "--vllm", RELEASE, "--to", evidence, "--json"
+    )
+
+
 @pytest.mark.usefixtures("cpu_engine")
 @pytest.mark.parametrize("patch_id", proofs("cpu"))
-def test_fails_before_and_passes_after(patch_id):
-    run = vpatch("test", patch_id, "--engine", "cpu", "--vllm", RELEASE, "--json")
+def test_fails_before_and_passes_after(patch_id, evidence):
+    run = run_proofs(patch_id, evidence)
     assert run.returncode == 0, run.stdout + run.stderr
     declared = load_patch(PATCHES / patch_id).declaration.proof
     documents = json.loads(run.stdout)
@@ -35,6 +53,87 @@ def test_fails_before_and_passes_after(patch_id):
     for document in documents:
         assert any(test["outcome"] == "failed" for test in document["pristine"]["tests"])
         assert all(test["outcome"] == "passed" for test in document["patched"]["tests"])
+
+
+# Of those that need no network.
+GREEN = {
+    "needed upstream",
+    "stands alone",
+    "evidence",
+    "test for upstream",
+    "title",
+    "size",
+    "sign-off",
+    "upstream's hooks",
+}
+PROPOSED = "cpu-spec-decode-expand-copy-back"
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    """A git repository made from the newest release, and a person who commits."""
+    folder = tmp_path_factory.mktemp("upstream")
+    repository = folder / "vllm.git"
+    with Session().tree(parse_vllm("latest")) as tree:
+        shutil.copytree(tree.base_repository(Silent())[0], repository)
+    person = folder / "gitconfig"
+    person.write_text("[user]\n\tname = Pat Person\n\temail = pat@example.com\n")
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": str(person)}
+
+    def dry_run(patch_id, *args):
+        where = ["--on", f"{repository}@{BASE_BRANCH}", "--offline", "--json"]
+        run = vpatch("upstream-pr", patch_id, *where, *args, env=environment)
+        document = json.loads(run.stdout)
+        return document, {gate["name"]: gate for gate in document["gates"]}, run.returncode
+
+    return dry_run
+
+
+@pytest.mark.usefixtures("cpu_engine")
+def test_a_patch_that_is_needed_on_the_newest_release(upstream, evidence):
+    """All that needs no network is in order; that others propose it stops it all the same."""
+    if not list(evidence.glob(f"{PROPOSED}-*")):  # this test was run alone
+        assert run_proofs(PROPOSED, evidence).returncode == 0
+    document, gates, code = upstream(PROPOSED, "--from", evidence)
+    assert {name for name, gate in gates.items() if gate["verdict"] == "pass"} == GREEN, gates
+    failed = [gate for gate in gates.values() if gate["verdict"] == "fail"]
+    assert [gate["said"] for gate in failed] == [
+        "open already: vllm-project/vllm#55006 (same change)"
+    ]
+    assert code == 1
+    assert document["files"] == [
+        "tests/v1/sample/test_rejection_sampler.py",
+        "vllm/utils/cpu_triton_utils.py",
+    ]
+    assert "bug" in document["labels"]
+    for said in (
+        "## Overview",
+        "Related: #55005, #55006, #42638",
+        'pytest tests/v1/sample/test_rejection_sampler.py -v -k "test_cpu_expand_kernel',
+        "| `test_cpu_expand_kernel_writes_callers_dtype[float32]` | failed | passed |",
+        "| `test_an_engine_samples_as_its_requests_ask` | failed | passed |",
+        "AssertionError: Tensor-likes are not equal!",
+        "**Limits**",
+        f"The results are those of vLLM {RELEASE}",
+        "- [x] AI assistance was used",
+    ):
+        assert said in document["body"]
+
+
+@pytest.mark.parametrize(
+    ("patch_id", "ref", "release"),
+    [
+        ("mtp-proj-prefix", "vllm-project/vllm#44821", "0.24.0"),
+        ("cpu-spec-decode-fp64-gumbel", "vllm-project/vllm#46069", "0.25.0"),
+    ],
+)
+def test_a_patch_that_upstream_has(upstream, patch_id, ref, release):
+    document, gates, code = upstream(patch_id)
+    gate = gates["needed upstream"]
+    assert (gate["verdict"], code) == ("fail", 1)
+    assert gate["said"].startswith("upstream has it: ")
+    assert f"{ref} (pull request, same change, merged, released in {release})" in gate["said"]
+    assert document["diff"] == document["body"] == ""
 
 
 @pytest.mark.cuda

@@ -1,0 +1,109 @@
+"""Upstream's hooks, run by pre-commit in a checkout of a small upstream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from tests.projects import opened
+from vpatch.progress import Silent
+from vpatch.upstream.hooks import run_hooks
+from vpatch.upstream.rules import RulesError
+
+CONFIG = ".pre-commit-config.yaml"
+# Kept from run to run: pre-commit makes environments there.
+HOME = Path(platformdirs.user_cache_dir("vpatch-tests")) / "pre-commit"
+LOCAL = """
+default_stages: [pre-commit, manual]
+repos:
+- repo: local
+  hooks:
+  - {id: passes, name: It passes, entry: "true", language: system, always_run: true}
+  - {id: words, name: No bad words, entry: "tools/words.sh", language: script, types: [python]}
+  - {id: idle, name: For CUDA, entry: "false", language: system, files: '\\.cu$'}
+  - {id: message, name: A message's, entry: "false", language: system, stages: [commit-msg]}
+  - {id: suggestion, name: Only talks, entry: "false", language: system}
+- repo: https://github.com/somebody/else
+  rev: v1
+  hooks: [{id: away}]
+"""
+RUFF = """
+repos:
+- repo: https://github.com/astral-sh/ruff-pre-commit
+  rev: v0.14.0
+  hooks:
+  - {id: ruff-check, args: [--fix]}
+  - {id: ruff-format}
+"""
+WORDS = b"""#!/bin/sh
+test -f vllm/models/llama.py || exit 3
+if grep -n bad "$@"; then echo 'mind your words'; exit 1; fi
+"""
+PYPROJECT = b'[tool.ruff.lint]\nselect = ["E", "F", "I"]\n'
+
+
+def hooked(tmp_path, config, text, home=None):
+    files = {CONFIG: config.encode(), "tools/words.sh": WORDS, "pyproject.toml": PYPROJECT}
+    files["vllm/models/llama.py"] = b"class Llama:\n    pass\n"
+    with opened(tmp_path, files) as tree:
+        found = run_hooks(tree, CONFIG, {"vllm/new.py": text}, home or tmp_path / "home", Silent())
+    return {hook.id: hook for hook in found}
+
+
+def test_hooks_of_upstreams_own_tree(tmp_path):
+    found = hooked(tmp_path, LOCAL, b"good = 1\n")
+    assert {name: hook.verdict for name, hook in found.items()} == {
+        "passes": "pass",
+        "words": "pass",
+        "idle": "idle",
+        "away": "not run",
+    }
+    assert found["away"].said == "it lies in https://github.com/somebody/else"
+
+
+def test_a_hook_that_fails(tmp_path):
+    found = hooked(tmp_path, LOCAL, b"bad = 1\n")
+    assert found["words"].verdict == "fail"
+    assert "1:bad = 1" in found["words"].said
+    assert "mind your words" in found["words"].said
+    assert found["passes"].verdict == "pass"
+
+
+def test_hooks_of_a_mirror_by_the_package_they_wrap(tmp_path):
+    found = hooked(tmp_path, RUFF, b'A = "it"\n', HOME)
+    assert [hook.verdict for hook in found.values()] == ["pass", "pass"]
+
+
+def test_what_a_hook_mends_is_a_failure(tmp_path):
+    found = hooked(tmp_path, RUFF, b"import os\nA  =  1\nB = undefined\n", HOME)
+    assert found["ruff-check"].verdict == found["ruff-format"].verdict == "fail"
+    assert "undefined" in found["ruff-check"].said
+    assert "files were modified by this hook" in found["ruff-format"].said
+
+
+def test_an_index_that_is_out_of_reach(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    found = hooked(tmp_path, RUFF, b"A = 1\n")
+    assert found["ruff-check"].verdict == "not run"
+    assert "rror" in found["ruff-check"].said
+
+
+def test_whoever_runs_vpatch_as_a_hook(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("SKIP", "words")
+    assert hooked(tmp_path, LOCAL, b"bad = 1\n")["words"].verdict == "fail"
+
+
+@pytest.mark.parametrize("config", ["repos: [", "other: 1", "- 1"])
+def test_what_is_no_configuration(tmp_path, config):
+    with pytest.raises(RulesError, match="no hooks that can be read"):
+        hooked(tmp_path, config, b"A = 1\n")
+
+
+def test_no_configuration(tmp_path):
+    with opened(tmp_path) as tree, pytest.raises(RulesError, match="not in upstream's tree"):
+        run_hooks(tree, CONFIG, {}, tmp_path, Silent())
