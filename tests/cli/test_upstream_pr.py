@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.proposals import LLAMA, TEST_AT, UPSTREAM
+from tests.cli.proposals import LLAMA, TEST_AT, UPSTREAM, git
 
 NETWORK = {
     "not merged already",
@@ -318,3 +318,57 @@ def test_a_proposed_test_must_be_a_proof(upstream):
 def test_no_token(upstream):
     del upstream.project.env["GH_TOKEN"]
     assert "no token for 127.0.0.1" in upstream.run(code=2).err
+
+
+def test_a_companys_fork_is_a_declaration(upstream):
+    """Another repository, branch and template, and none of vLLM's rules."""
+    git(upstream.repo, "checkout", "-q", "-b", "stable")
+    upstream.commit({"PR.md": b"# Why\n\n# How it was tried\n"})
+    upstream.github.add_repository("inference/vllm", default_branch="stable")
+    upstream.declare('title: "[Bugfix] name-proj"', "title: name-proj")
+    upstream.evidence()
+    (upstream.project.folder / "targets" / "ours.yaml").write_text(
+        f"repository: inference/vllm\ntree: vllm\nbranch: stable\nurl: {upstream.repo}\n"
+        f"api: {upstream.github.url}\nassistance: Assisted-by\n"
+        "template: {file: PR.md, sections: {Why: [summary], How it was tried: [results]}}\n"
+    )
+    found = upstream.run("--target", "ours", "--json").json
+    assert (found["target"], found["on"]["branch"]) == ("inference/vllm", "stable")
+    assert found["commit"].endswith("\n\nAssisted-by: Some Assistant\n")
+    gates = {gate["name"]: gate["said"] for gate in found["gates"]}
+    assert gates["title"] == "upstream has no rule for it"
+    assert gates["open pull requests"] == "upstream has no limit"
+    assert "upstream's hooks" not in gates
+    assert found["labels"] == found["person"] == []
+    why, rest = found["body"].split("# How it was tried")
+    assert "The projection has no prefix" in why
+    assert "| `test_prefix` | failed | passed |" in rest
+    assert "## Details" in rest
+
+
+def test_a_target_for_another_tree(upstream):
+    (upstream.project.folder / "targets" / "gemm.yaml").write_text(
+        "repository: deepseek-ai/DeepGEMM\ntree: deepgemm\n"
+    )
+    run = upstream.run("--target", "gemm", code=2)
+    assert "name-proj concerns no deepgemm" in run.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("x-api: https://me:hunter2@git.example.com/api/v3", "holds credentials"),
+        ("repositry: a/b", "did you mean 'repository'"),
+        ("tag: release", "should match pattern"),
+    ],
+)
+def test_a_target_that_is_wrong(upstream, line, said):
+    path = upstream.project.folder / "targets" / "vllm.yaml"
+    text = path.read_text()
+    if line.startswith("x-"):
+        line = line.removeprefix("x-")
+        text = "\n".join(kept for kept in text.splitlines() if not kept.startswith("api:"))
+    path.write_text(f"{text}\n{line}\n")
+    run = upstream.run(code=2)
+    assert said in run.err
+    assert "hunter2" not in run.err

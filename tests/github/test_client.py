@@ -85,6 +85,22 @@ def test_failures(github, connect, fault, said):
     assert "ghp_test" not in str(caught.value)
 
 
+def test_a_repository_that_was_renamed(github, connect):
+    new = f"{github.plain_url}/repos/vllm-project/new/issues/1"
+    github.add_repository("vllm-project/new").add_issue("It moved", 1)
+    github.faults = [Fault("GET", "/vllm/issues/1$", 301, {"message": "Moved"}, {"location": new})]
+    with connect(github.plain_url) as found:
+        assert found.thread(UPSTREAM, 1).title == "It moved"
+
+
+def test_nobody_is_followed_to_another_host(github, connect):
+    elsewhere = {"location": "http://other.example/user"}
+    github.faults = [Fault("GET", "/user$", 301, {"message": "Moved"}, elsewhere)]
+    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+        found.login()
+    assert "leads to another host" in caught.value.what
+
+
 def test_when_to_ask_again(github, connect):
     with connect(github.plain_url) as found:
         github.faults = [Fault.rate_limited("GET", "/user$", 4102444800)]

@@ -60,6 +60,15 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
             where=where,
             todo=f"look at the network and the proxy (HTTPS_PROXY), then {_AGAIN}",
         ) from error
+    except RuntimeError as error:
+        # PyGithub follows a repository to its new name, and nobody to another host.
+        if "redirected" not in str(error):
+            raise
+        raise GitHubError(
+            "the answer leads to another host, to which nothing is sent",
+            where=where,
+            todo="correct the API's address (GITHUB_API_URL, or `api` in the target)",
+        ) from error
     except UnreadableAnswer as error:
         raise GitHubError(
             "the answer is none of GitHub's",
