@@ -177,7 +177,10 @@ def _gitpython() -> Git:
 
 
 def identity(folder: Path) -> tuple[str, str] | None:
-    """Return the name and email by which the user commits in `folder`; None without both."""
+    """Return the name and email by which the user commits in `folder`.
+
+    None where one is not set, or cannot stand in a commit.
+    """
     found = []
     for key in ("user.name", "user.email"):
         try:
@@ -186,7 +189,8 @@ def identity(folder: Path) -> tuple[str, str] | None:
             if error.status != 1:
                 raise
             return None
-    return (found[0], found[1]) if all(found) else None
+    known = all(found) and not any(set("<>\n") & set(one) for one in found)
+    return (found[0], found[1]) if known else None
 
 
 def credential(url: str) -> str | None:

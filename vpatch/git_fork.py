@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+_NOTES = "refs/vpatch/pushed"
 # A connection that stands still for a minute is given up.
 _PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
 _QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "safe.bareRepository=all")
@@ -126,10 +127,15 @@ def parent_of(repo: Path, commit: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def patch_id(repo: Path, before: str, after: str) -> str:
-    """Return an id of what changes between two commits, whatever stands around it."""
-    changed = run(repo, "diff-tree", "-p", "-r", "--no-renames", before, after)
-    return run(repo, "patch-id", "--stable", stdin=changed).decode().partition(" ")[0]
+def noted(repo: Path, name: str) -> str | None:
+    """Return the commit that was noted under a name; None where there is none."""
+    listed = run(repo, "for-each-ref", "--format=%(objectname)", f"{_NOTES}/{name}").decode()
+    return listed.strip() or None
+
+
+def note(repo: Path, name: str, commit: str) -> None:
+    """Note a commit under a name, so that the next run knows it."""
+    run(repo, "update-ref", f"{_NOTES}/{name}", commit)
 
 
 def subject_of(repo: Path, commit: str) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.proposals import LLAMA, TEST_AT, UPSTREAM, git
+from tests.fake_github import Fault
 
 NETWORK = {
     "not merged already",
@@ -192,6 +193,10 @@ def test_conflict_and_absence(upstream):
         ({"title": "Other", "body": "Fixes #7"}, "pull requests for #7"),
         ({"title": "Quite other", "files": [LLAMA], "patches": {LLAMA: "@@ def __init__ @@"}},
          f"it touches __init__ in {LLAMA}"),
+        # Within a long function its name is not shown, but a line of it is.
+        ({"title": "Quite other", "files": [LLAMA], "patches": {
+            LLAMA: "@@ -2,3 +2,3 @@ class Llama:\n         self.proj = Linear(4, 4)  # narrow\n+y"
+        }}, f"it touches the line 'self.proj = Linear(4, 4)  # narrow' in {LLAMA}"),
         # GitHub leaves out what is large.
         ({"title": "Quite other", "files": [LLAMA], "patches": {LLAMA: None}},
          f"it touches {LLAMA}"),
@@ -372,3 +377,51 @@ def test_a_target_that_is_wrong(upstream, line, said):
     run = upstream.run(code=2)
     assert said in run.err
     assert "hunter2" not in run.err
+
+
+def test_a_search_that_is_not_complete(upstream):
+    answer = {"total_count": 1, "incomplete_results": True, "items": []}
+    upstream.github.faults = [Fault("GET", "/search/issues$", 200, answer)]
+    gate = upstream.gates(code=1)["not proposed by others"]
+    assert "or was not finished" in gate["said"]
+    assert "rarer keywords" in gate["todo"]
+
+
+def test_a_thread_that_cannot_be_asked_hides_no_gate(upstream):
+    del upstream.github.find(UPSTREAM).threads[7]
+    gates = upstream.gates(code=1)
+    assert len(gates) == 11
+    said = "vllm-project/vllm#7: it is not there, or the token may not see it"
+    assert gates["not merged already"]["said"] == said
+    assert gates["evidence"]["verdict"] == "pass"
+
+
+def test_a_token_that_is_refused_hides_no_gate(upstream):
+    upstream.github.tokens = {"another"}
+    gates = upstream.gates(code=1)
+    failed = {name for name, gate in gates.items() if gate["verdict"] == "fail"}
+    assert failed == NETWORK
+    assert all("does not accept the token" in gates[name]["said"] for name in NETWORK)
+
+
+def test_a_name_that_cannot_stand_in_a_commit(upstream):
+    config = upstream.project.folder.parent / "home" / ".gitconfig"
+    config.write_text(config.read_text().replace("Pat Person", "Pat <Person>"))
+    assert upstream.gates(code=1)["sign-off"]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("path", ["../x.py", "/x.py", "tests/x.txt"])
+def test_where_a_test_cannot_go(upstream, path):
+    upstream.declare("at: tests/test_models.py", f"at: {path}")
+    assert "not the path of a Python file below" in upstream.run(code=2).err
+
+
+def test_evidence_of_another_declaration(upstream):
+    upstream.declare('{test_prefix: "assert False"}', '{test_prefix: "assert"}')
+    said = upstream.gates(code=1)["evidence"]["said"]
+    assert "what is declared of its test has changed" in said
+
+
+def test_a_body_that_github_does_not_take(upstream):
+    upstream.declare("  claims: [Quantised models load.]", f"  claims: [{'Long. ' * 11000}]")
+    assert "the body has" in upstream.gates(code=1)["size"]["said"]

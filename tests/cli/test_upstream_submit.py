@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
+import sys
 from dataclasses import replace
 
 import pytest
@@ -228,8 +230,11 @@ CUT = [
     (Fault.invalid("POST", PULLS, "No commits between main and x"), "No commits between"),
     (Fault("GET", f"/repos/{FORK}$", 404), f"there is no fork of {UPSTREAM} there"),
     (Fault("GET", f"/repos/{FORK}$", 500, times=5), "GitHub failed with 500"),
-    (Fault.rate_limited("GET", "/user$", 4102444800, times=5), "rate limit is used up"),
+]
+AT_A_GATE = [
+    (Fault.rate_limited("GET", "/user$", 4102444800), "rate limit is used up"),
     (Fault("GET", "/user$", 401), "GitHub does not accept the token"),
+    (Fault("GET", "/issues/7$", 500), "GitHub failed with 500"),
 ]
 
 
@@ -248,6 +253,17 @@ def test_a_fault_and_the_run_after_it(upstream, fault, said):
     assert len(upstream.pulls) == 1
     assert upstream.tip() == facts_of(upstream.thread.body)["commit"]
     assert upstream.github.count("POST", PULLS) <= 2
+
+
+@pytest.mark.parametrize(("fault", "said"), AT_A_GATE, ids=["limit", "401", "500"])
+def test_a_fault_that_a_gate_meets(upstream, fault, said):
+    upstream.github.faults = [replace(fault)]
+    out = upstream.submit(code=1, plain=True)
+    assert said in out
+    assert out.rstrip().endswith("nothing was sent: every gate must pass")
+    assert TOKEN not in out
+    upstream.submit()
+    assert len(upstream.pulls) == 1
 
 
 def test_it_exists_already_although_it_was_not_there_before(upstream):
@@ -282,7 +298,7 @@ def test_a_token_in_the_forks_url(upstream):
 
 
 def test_the_token_is_nowhere(upstream):
-    """In no output, no file, and no argument or environment of what git starts."""
+    """In no output, no file, and no argument of what is started."""
     log = upstream.project.folder.parent / "processes"
     folder = upstream.project.folder.parent / "bin"
     folder.mkdir()
@@ -301,3 +317,120 @@ def test_the_token_is_nowhere(upstream):
     assert "push" in log.read_text()
     for path, data in written_by(upstream):
         assert TOKEN.encode() not in data, path
+
+
+def theirs(upstream):
+    """A clone of the fork's branch, in which somebody else commits."""
+    folder = upstream.project.folder.parent / "theirs"
+    git(folder.parent, "clone", "-q", "-b", BRANCH, str(upstream.fork), str(folder))
+    for key, value in (("name", "Rev"), ("email", "rev@example.com")):
+        git(folder, "config", f"user.{key}", value)
+    return folder
+
+
+def test_a_commit_below_ours_is_not_lost(upstream):
+    upstream.submit()
+    folder = theirs(upstream)
+    git(folder, "reset", "-q", "--hard", "HEAD^")
+    (folder / "work.py").write_text("A = 1\n")
+    git(folder, "add", "work.py")
+    git(folder, "commit", "-q", "-m", "Work")
+    git(folder, "cherry-pick", f"origin/{BRANCH}")
+    git(folder, "push", "-q", "--force", "origin", BRANCH)
+    tip = upstream.tip()
+    assert "has a commit that vpatch did not make" in upstream.submit(code=1)
+    assert upstream.tip() == tip
+
+
+def test_white_space_is_a_change_as_well(upstream):
+    upstream.submit()
+    folder = theirs(upstream)
+    text = (folder / LLAMA).read_text()
+    (folder / LLAMA).write_text(text.replace("        self.head", "          self.head"))
+    git(folder, "commit", "-q", "-a", "--amend", "--no-edit")
+    git(folder, "push", "-q", "--force", "origin", BRANCH)
+    tip = upstream.tip()
+    out = upstream.submit(code=1)
+    assert f"set the branch back to {facts_of(upstream.thread.body)['commit']}" in out
+    assert upstream.tip() == tip
+
+
+def test_what_a_reviewer_committed_and_the_patch_took_over(upstream):
+    """Nothing is left to be written, and nobody's commit is lost."""
+    upstream.submit()
+    folder = theirs(upstream)
+    text = (folder / LLAMA).read_text()
+    (folder / LLAMA).write_text(text.replace('{prefix}.proj"', '{prefix}.better"'))
+    git(folder, "commit", "-q", "-a", "-m", "Better")
+    git(folder, "push", "-q", "origin", BRANCH)
+    tip = upstream.tip()
+    upstream.declare('f"{prefix}.proj"', 'f"{prefix}.better"')
+    upstream.evidence()
+    assert f"{tip[:12]} was there already" in upstream.submit()
+    assert upstream.tip() == tip
+
+
+def test_cut_off_after_the_push_and_then_edited(upstream):
+    upstream.github.faults = [Fault("POST", PULLS, 502)]
+    upstream.submit(code=1)
+    first = upstream.tip()
+    assert first is not None
+    upstream.declare('f"{prefix}.proj"', 'f"{prefix}.other"')
+    upstream.evidence()
+    upstream.commit({"new.py": b"A = 1\n"})
+    upstream.submit()
+    assert upstream.tip() not in {None, first}
+    assert len(upstream.pulls) == 1
+
+
+def test_the_body_is_edited_while_the_branch_is_pushed(upstream):
+    upstream.submit()
+    upstream.declare("  limits: Shown", "  limits: Seen")
+    upstream.commit({"new.py": b"A = 1\n"})
+    number, pull = upstream.thread.number, upstream.thread
+    body = pull.body.replace("## Claims\n", "## Claims\n\nWritten meanwhile.\n")
+    (upstream.fork.parent / "body.json").write_text(json.dumps({"body": body}))
+    hook = upstream.fork / "hooks" / "post-receive"
+    url = f"{upstream.github.plain_url}/repos/{UPSTREAM}/pulls/{number}"
+    hook.write_text(
+        f"#!/bin/sh\n{sys.executable} -c \"import requests; requests.patch('{url}', "
+        f"data=open('{upstream.fork.parent}/body.json'), "
+        f"headers={{'Authorization': 'token {TOKEN}'}}).raise_for_status()\"\n"
+    )
+    hook.chmod(0o755)
+    upstream.submit()
+    assert "Written meanwhile." in pull.body
+    assert "Seen on a small model." in pull.body
+
+
+def test_people_closed_it_while_it_was_pushed(upstream):
+    upstream.submit()
+    upstream.commit({"new.py": b"A = 1\n"})
+    pull = upstream.thread
+
+    def close():
+        pull.state = "closed"
+
+    out = upstream.submit(code=1, meanwhile=close)
+    assert "it was proposed before, and was closed" in out
+    assert len(upstream.pulls) == 1
+
+
+def test_it_was_pointed_to_another_branch(upstream):
+    upstream.submit()
+    upstream.thread.base_ref = "releases/v1"
+    assert "it is open, to releases/v1" in upstream.gates()["not ended before"]["said"]
+    upstream.submit()
+    assert len(upstream.pulls) == 1
+
+
+def test_the_patch_names_its_own_pull_request(upstream):
+    upstream.submit()
+    number = upstream.thread.number
+    upstream.declare(
+        "upstream:\n",
+        f"upstream:\n  - {{ref: {UPSTREAM}#{number}, is: pull request, relation: same change, "
+        "state: open}\n",
+    )
+    assert upstream.gates()["not proposed by others"]["verdict"] == "pass"
+    assert "brought up to date" in upstream.submit()

@@ -161,3 +161,29 @@ def test_enterprise(github, connect):
     with connect(f"{github.plain_url}/api/v3") as found, pytest.raises(GitHubError):
         found.login()
     assert github.requests[-1].path == "/api/v3/user"
+
+
+def test_a_short_failure_of_what_reads_by_post(github, connect):
+    github.find(UPSTREAM).add_pull("One", 1)
+    github.faults = [Fault("POST", "/graphql$", 502)]
+    with connect(github.plain_url) as found:
+        assert len(list(found.open_pulls(UPSTREAM))) == 1
+        github.faults = [Fault("POST", "/graphql$", 502, times=2)]
+        with pytest.raises(GitHubError, match="502"):
+            list(found.open_pulls(UPSTREAM))
+
+
+def test_the_limit_of_graphql(github, connect):
+    body = {"errors": [{"type": "RATE_LIMITED", "message": "API rate limit already exceeded"}]}
+    github.faults = [Fault("POST", "/graphql$", 200, body)]
+    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+        list(found.open_pulls(UPSTREAM))
+    assert caught.value.what == "GitHub's rate limit is used up"
+
+
+def test_more_than_a_page_of_finds(github, connect):
+    for number in range(1, 102):
+        github.find(UPSTREAM).add_issue("It fails", number)
+    with connect() as found, pytest.raises(GitHubError) as caught:
+        found.search(f'repo:{UPSTREAM} is:issue "It fails"')
+    assert "finds 101 threads" in caught.value.what

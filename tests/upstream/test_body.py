@@ -117,7 +117,7 @@ def test_upstreams_bot_leaves_what_the_next_run_needs():
     assert "BEFORE SUBMITTING" not in cleaned
     assert facts_of(cleaned) == FACTS | {"commit": "abc"}
     again = update(cleaned, bodied(parts=PARTS | {"summary": "It cures more."}))
-    assert again.kept == again.gone == ()
+    assert again.left == ()
     assert again.text.count("It cures more.") == 1
     assert "It cures.\n" not in again.text
 
@@ -137,8 +137,7 @@ def test_what_people_wrote_is_kept():
     edited = edited.replace("- [ ] **Code", "- [x] **Code")
     new = bodied(parts=PARTS | {"summary": "It cures more.", "claims": "- three"})
     found = update(edited, new)
-    assert found.kept == ("Overview",)
-    assert found.gone == ()
+    assert found.left == ("Overview: a person wrote there, so it was left as it is",)
     assert "It cures, says Ann." in found.text
     assert "It cures more." not in found.text
     assert "Ann's own words." in found.text
@@ -151,7 +150,7 @@ def test_a_part_that_was_removed_stays_away():
     body = bodied()
     start, end = body.index("<!-- vpatch Claims"), body.index("end of Claims -->")
     found = update(body[:start] + body[end + len("end of Claims -->") :], bodied())
-    assert found.gone == ("Claims",)
+    assert found.left == ("Claims: a person removed it, so it was left as it is",)
     assert "- two" not in found.text
 
 
@@ -166,3 +165,39 @@ def test_facts_are_found_again_and_replaced():
     assert facts_of("by hand") == {}
     assert facts_of(update("by hand", new).text)["commit"] == "def"
     assert update("by hand", new).text.endswith("\nby hand")
+
+
+def test_a_heading_of_the_templates_that_is_called_as_ours():
+    template = Template.model_validate({"file": "x", "sections": {"Details": ("summary",)}})
+    body = render(template, "## Details\n", PARTS, FACTS, assisted=False)
+    new = render(template, "## Details\n", PARTS | {"claims": "- three"}, FACTS, assisted=False)
+    found = update(body, new).text
+    assert found.count("It cures.") == 1
+    assert found.count("- three") == 1
+    assert "- two" not in found
+
+
+def test_what_looks_as_a_rule_or_a_marker_in_a_part():
+    template = Template.model_validate({"file": "x", "sections": {"What": ("reproduction",)}})
+    odd = "```yaml\na: 1\n---\nb: 2\n```\n<!-- vpatch\nend of What -->"
+    body = render(
+        template, "## What\n\n---\nbox\n", PARTS | {"reproduction": odd}, {}, assisted=False
+    )
+    assert "a: 1\n---\nb: 2" in body
+    assert body.index("b: 2") < body.index("## Details") < body.index("\n---\nbox")
+    assert update(body, body).left == ()
+
+
+def test_upstreams_template_became_another():
+    old, new = bodied("0.23.0"), bodied("0.33.0")
+    found = update(old, new)
+    assert "Purpose: upstream's template has no such heading any more" in found.left[0]
+    assert "It cures." in found.text
+    assert len(found.left) == 3 + 4
+
+
+def test_a_body_by_hand_is_not_filled():
+    found = update("By Ann.", bodied())
+    assert found.text.endswith("By Ann.")
+    assert all("nothing in the body is vpatch's" in one for one in found.left)
+    assert len(found.left) == 4

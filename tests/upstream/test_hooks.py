@@ -58,9 +58,29 @@ def test_hooks_of_upstreams_own_tree(tmp_path):
         "passes": "pass",
         "words": "pass",
         "idle": "idle",
-        "away": "not run",
+        "away": "elsewhere",
     }
     assert found["away"].said == "it lies in https://github.com/somebody/else"
+
+
+def test_no_hook_sees_a_token(tmp_path, monkeypatch):
+    monkeypatch.setenv("GH_TOKEN", "ghp_test")
+    monkeypatch.setenv("GH_ENTERPRISE_TOKEN", "ghp_test")
+    config = LOCAL.replace(
+        'entry: "tools/words.sh", language: script', "entry: env, language: system"
+    )
+    config = config.replace("types: [python]", "verbose: true, pass_filenames: false")
+    found = hooked(
+        tmp_path, config.replace("entry: env", "entry: sh -c 'env; false'"), b"good = 1\n"
+    )
+    assert "PRE_COMMIT_HOME=" in found["words"].said
+    assert "ghp_test" not in found["words"].said
+
+
+def test_a_hook_of_a_mirror_that_is_not_known(tmp_path):
+    config = RUFF.replace("id: ruff-check", "id: ruff-other")
+    found = hooked(tmp_path, config, b"A = 1\n", HOME)
+    assert (found["ruff-other"].verdict, found["ruff-format"].verdict) == ("elsewhere", "pass")
 
 
 def test_a_hook_that_fails(tmp_path):

@@ -83,3 +83,29 @@ def test_what_is_no_python():
         place_test(b"def (", OURS, "tests/test_it.py")
     with pytest.raises(PlacingError, match="is no Python"):
         place_test(THERE, b"def (", "tests/test_it.py")
+
+
+def test_the_future_comes_first():
+    ours = b"from __future__ import annotations\n\n\ndef test_new():\n    pass\n"
+    merged = place_test(THERE, ours, "x")
+    assert b'"""What is there."""\nfrom __future__ import annotations\nimport json\n' in merged
+    assert place_test(merged, ours.replace(b"_new", b"_more"), "x").count(b"__future__") == 1
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        "from other import helper\n\n\ndef test_new():\n    pass\n",
+        "import other as json\n\n\ndef test_new():\n    pass\n",
+        "from other import test_old\n\n\ndef test_new():\n    pass\n",
+        "def helper():\n    pass\n",
+    ],
+)
+def test_a_name_that_an_import_binds(ours):
+    with pytest.raises(PlacingError, match="already, that is not ours"):
+        place_test(THERE, ours.encode(), "x")
+
+
+def test_a_test_without_a_test():
+    with pytest.raises(PlacingError, match="nothing but imports"):
+        place_test(THERE, b"import json\n", "x")

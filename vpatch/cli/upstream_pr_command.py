@@ -5,36 +5,24 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch import git
 from vpatch.cli import render
+from vpatch.cli.proposal_ground import ground_of, target_of, upstream_url
 from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.cli.smoke_command import EVIDENCE
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.git_fork import Person
-from vpatch.jobs import with_required
-from vpatch.memo import remembered_plan
-from vpatch.smoke.evidence import all_evidence
-from vpatch.source.index import parse_version
-from vpatch.source.spec import GitSpec, PypiSpec, parse_tree
-from vpatch.upstream.propose import Ground, Online, propose
-from vpatch.upstream.status import Known
+from vpatch.upstream.propose import propose
 from vpatch.upstream.submit import Way, refuse_credentials, submit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from vpatch.declare.target import Target
-    from vpatch.outcome import Decision
-    from vpatch.patch import Patch
-    from vpatch.source.spec import TreeSpec
+    from vpatch.github.client import GitHub
     from vpatch.upstream.gates import Gate
-    from vpatch.upstream.propose import Proposed
+    from vpatch.upstream.propose import Ground, Proposed
     from vpatch.upstream.submit import Sent
 
 _COLOURS = {"pass": "green", "fail": "red", "not asked": "yellow"}
@@ -93,9 +81,9 @@ def command(
     if fork_url is not None:
         refuse_credentials(fork_url)
     patch = session.library.patch(patch_id)
-    target = session.target(name or _target_of(patch, session))
+    target = session.target(name or target_of(patch, session))
     with ExitStack() as stack:
-        ground = _ground(session, patch, target, on, root, fork, stack)
+        ground = ground_of(session, patch, target, on, root, fork, stack)
         proposed = propose(ground, session.progress)
         if as_json:
             render.print_json(_as_json(proposed))
@@ -105,20 +93,10 @@ def command(
             if sending:
                 click.echo("nothing was sent: every gate must pass")
             return ExitCode.FINDINGS if proposed.fails or sending else ExitCode.CLEAN
-        online, person = ground.online, ground.person
-        assert online is not None  # noqa: S101 - refused above
-        assert person is not None  # noqa: S101 - a gate asks for it
-        found = online.github.fork(target.repository, fork)
-        _confirm(patch_id, found.full_name)
-        way = Way(
-            upstream_url=_upstream_url(target),
-            fork=found,
-            fork_url=refuse_credentials(fork_url or found.url),
-            person=Person(*person),
-            room=session.cache.answers("proposals") / target.repository.replace("/", "__"),
-        )
-        sent = submit(proposed, online.github, way, session.progress)
-    _print_sent(sent, found.full_name, proposed.branch)
+        github, way = _way(session, ground, fork, fork_url)
+        _confirm(patch_id, way.fork.full_name)
+        sent = submit(proposed, github, way, session.progress)
+    _print_sent(sent, way.fork.full_name, proposed.branch)
     return ExitCode.CLEAN
 
 
@@ -136,116 +114,22 @@ def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
         )
 
 
-def _target_of(patch: Patch, session: Session) -> str:
-    declared = patch.declaration
-    if declared.proposal and declared.proposal.target:
-        return declared.proposal.target
-    found = [tree for tree in declared.needed_in if tree in session.library.targets]
-    if len(found) == 1:
-        return found[0]
-    raise UsageError(
-        f"{patch.id} does not say to which target it is proposed",
-        where=str(patch.folder),
-        todo=f"give --target, one of: {', '.join(sorted(session.library.targets)) or 'none'}",
+def _way(
+    session: Session, ground: Ground, fork: str | None, fork_url: str | None
+) -> tuple[GitHub, Way]:
+    """Look at the fork, before anybody is asked to confirm; every gate has passed."""
+    target = ground.target
+    # Every gate has passed, those of both as well.
+    assert ground.online is not None  # noqa: S101
+    assert ground.person is not None  # noqa: S101
+    found = ground.online.github.fork(target.repository, fork)
+    return ground.online.github, Way(
+        upstream_url=upstream_url(target),
+        fork=found,
+        fork_url=refuse_credentials(fork_url or found.url),
+        person=Person(*ground.person),
+        room=session.cache.answers("proposals") / target.repository.replace("/", "__"),
     )
-
-
-def _upstream_url(target: Target) -> str:
-    from vpatch.github.client import default_api  # noqa: PLC0415
-    from vpatch.github.tokens import web_host  # noqa: PLC0415
-
-    host = web_host(target.api or default_api())
-    return target.url or f"https://{host}/{target.repository}.git"
-
-
-def _spec(target: Target, on: str | None) -> TreeSpec:
-    if on is None:
-        return GitSpec(target.tree, _upstream_url(target), target.branch)
-    version = parse_version(on)
-    return PypiSpec(target.tree, version) if version else parse_tree(f"{target.tree}={on}")
-
-
-def _ground(
-    session: Session,
-    patch: Patch,
-    target: Target,
-    on: str | None,
-    root: Path,
-    fork: str | None,
-    stack: ExitStack,
-) -> Ground:
-    if target.tree not in patch.declaration.needed_in:
-        raise UsageError(
-            f"{patch.id} concerns no {target.tree}",
-            where=str(patch.folder),
-            todo="give another --target",
-        )
-    tree = stack.enter_context(session.tree(_spec(target, on)))
-    series = with_required([patch.id], session.library)
-    concerning = [one for one in series if target.tree in one.declaration.needed_in]
-    plan = remembered_plan(session.plans, concerning, tree, to_write=True)
-    decisions = [d for d in plan.decisions if d.patch.id != patch.id]
-    decisions += [d for d in plan.decisions if d.patch.id == patch.id]
-    evidence, damaged = all_evidence(root)
-    for error in damaged:
-        session.progress.note(f"{error.where}: {error.what}")
-
-    def decide(record: Mapping[str, Any]) -> Decision | None:
-        return _decision_there(session, patch, target, record)
-
-    return Ground(
-        patch=patch,
-        target=target,
-        tree=tree,
-        decisions=decisions,
-        evidence=evidence,
-        evidence_folder=str(root),
-        decide=decide,
-        person=git.identity(Path.cwd()),
-        now=datetime.now(UTC),
-        hooks_home=session.cache.answers("pre-commit"),
-        online=None if session.offline else _online(session, patch, target, fork, stack),
-    )
-
-
-def _online(
-    session: Session, patch: Patch, target: Target, fork: str | None, stack: ExitStack
-) -> Online:
-    """Ask GitHub what the gates need; a token is needed, as it knows who one is."""
-    github = session.github(stack, target)
-    if github.token is None:
-        raise UsageError(
-            f"no token for {github.host} was found",
-            todo="gh auth login, or set GH_TOKEN; or leave out what is asked there: --offline",
-        )
-    threads = session.threads(stack)
-    known = []
-    for one in patch.declaration.upstream:
-        known.append(Known(one, threads.answer(one.ref)))
-        if threads.unreachable is not None:
-            raise threads.unreachable
-    login = github.login()
-    owner = fork.partition("/")[0] if fork else login
-    ours = github.pull_of(target.repository, owner, f"vpatch/{patch.id}", target.branch)
-    return Online(github, login, tuple(known), ours)
-
-
-def _decision_there(
-    session: Session, patch: Patch, target: Target, record: Mapping[str, Any]
-) -> Decision | None:
-    """Decide on the patch for the release that a record is of; None where it is of no release."""
-    pins = [tree["pin"] for tree in record["subject"] if tree["pin"]["tree"] == target.tree]
-    if not pins or pins[0]["kind"] != "pypi":
-        return None
-    (pin,) = pins
-    series = with_required([patch.id], session.library)
-    concerning = [one for one in series if target.tree in one.declaration.needed_in]
-    try:
-        with session.tree(PypiSpec(pin["tree"], pin["version"]), pin["digest"]) as tree:
-            plan = remembered_plan(session.plans, concerning, tree, to_write=True)
-    except VpatchError:
-        return None  # the caller says that it cannot be had any more
-    return next(d for d in plan.decisions if d.patch.id == patch.id)
 
 
 def _print(proposed: Proposed) -> None:
@@ -313,10 +197,8 @@ def _print_sent(sent: Sent, fork: str, branch: str) -> None:
     click.echo(f"{fork}:{branch}  {sent.commit[:12]} {how}")
     what = "a new draft" if sent.created else "brought up to date" if sent.updated else "unchanged"
     click.echo(f"{sent.url}  {what}")
-    for part in sent.kept:
-        click.echo(f"  {part}: a person wrote there, so it was left as it is")
-    for part in sent.gone:
-        click.echo(f"  {part}: a person removed it, so it was left out")
+    for part in sent.left:
+        click.echo(f"  {part}")
 
 
 def _as_json(proposed: Proposed) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -104,6 +105,13 @@ class Proof(Declared):
     timeout: float = Field(600, gt=0, description="of each of the two runs, in seconds")
 
 
+def _below(path: str) -> str:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or pure.suffix != ".py":
+        raise ValueError("not the path of a Python file below upstream's root")
+    return path
+
+
 class Hardware(Declared):
     engine: Literal["cpu", "cuda"]
     gpu: Annotated[str, AfterValidator(_regex)] | None = Field(
@@ -118,7 +126,7 @@ class UpstreamTest(Declared):
     """
 
     test: Text = Field(description="a pytest file beside the patch, one of its proofs")
-    at: Text = Field(description="a path in upstream's tree")
+    at: Annotated[Text, AfterValidator(_below)] = Field(description="a path in upstream's tree")
 
 
 class Proposal(Declared):

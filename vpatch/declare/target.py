@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from vpatch.declare.edits import Text
 from vpatch.declare.patch import TreeName
 from vpatch.declare.yamlfile import Declared
+from vpatch.source.urls import has_secret
 
 Part = Literal[
     "summary",
@@ -24,7 +25,7 @@ Part = Literal[
 
 
 def _no_credentials(value: str) -> str:
-    if "@" in value.partition("://")[2].partition("/")[0]:
+    if has_secret(value):
         raise ValueError("it holds credentials: leave them to git, and to the environment")
     return value
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 PUBLIC = "https://api.github.com"
 _SECONDS = 30
+_OWN_FAULT = 500
 _PAGE = 100
 # A page of open pull requests with their files, within the time that GraphQL allows itself.
 _PULLS_A_PAGE = 50
@@ -81,8 +82,7 @@ class Pull:
     number: int
     url: str
     state: Literal["open", "closed", "merged"]
-    draft: bool
-    title: str
+    base: str
     body: str
 
 
@@ -168,18 +168,26 @@ class GitHub:
             return compared.status in {"behind", "identical"}
 
     def search(self, query: str) -> list[Thread]:
-        """Return the first hundred threads that a search finds (GitHub's own search syntax)."""
-        with asking(f"{self.host}: a search for {query}", self._secret):
-            found = self._github.search_issues(query).get_page(0)
-            return [
-                _thread(
-                    _repository_in(issue.repository_url),
-                    issue,
-                    "issue" if issue.pull_request is None else "pull request",
-                    issue.state,
-                )
-                for issue in found
-            ]
+        """Return all threads that a search finds (GitHub's own search syntax).
+
+        Raises:
+            GitHubError: there are more than a page of them, or GitHub did not look everywhere.
+        """
+        where = f"{self.host}: a search for {query}"
+        with asking(where, self._secret):
+            # PyGithub's list does not tell whether the search was complete.
+            _, found = self._github.requester.requestJsonAndCheck(
+                "GET", "/search/issues", parameters={"q": query, "per_page": _PAGE}
+            )
+            if not isinstance(found, dict) or "items" not in found:
+                raise UnreadableAnswer
+        if found["incomplete_results"] or found["total_count"] > _PAGE:
+            raise GitHubError(
+                f"the search finds {found['total_count']} threads, or was not finished",
+                where=where,
+                todo="give rarer keywords in the proposal, then run the command again",
+            )
+        return [_searched(item) for item in found["items"]]
 
     def count(self, query: str) -> int:
         """Return how many threads a search finds."""
@@ -194,8 +202,7 @@ class GitHub:
         owner, _, name = repository.partition("/")
         variables: dict[str, Any] = {"owner": owner, "name": name, "count": _PULLS_A_PAGE}
         while True:
-            with asking(f"{repository}: its open pull requests", self._secret):
-                _, answer = self._github.requester.graphql_query(_OPEN_PULLS, variables)
+            answer = self._asked_twice(_OPEN_PULLS, variables, f"{repository}: its open pulls")
             page = answer["data"]["repository"]["pullRequests"]
             yield from (_open_pull(repository, node) for node in page["nodes"])
             if not page["pageInfo"]["hasNextPage"]:
@@ -205,8 +212,10 @@ class GitHub:
     def hunks(self, repository: str, number: int) -> dict[str, str | None]:
         """Return what a pull request changes, by file; None where GitHub leaves out a large one."""
         with asking(f"{repository}#{number}: its files", self._secret):
-            files = self._repository(repository).get_pull(number).get_files()
-            return {file.filename: file.patch for file in files}
+            files = list(self._repository(repository).get_pull(number).get_files())
+        found: dict[str, str | None] = {file.filename: file.patch for file in files}
+        # What it renames, it changes under the old name.
+        return found | {f.previous_filename: f.patch for f in files if f.previous_filename}
 
     def fork(self, upstream: str, name: str | None) -> Fork:
         """Return somebody's fork of a repository, by default that of the token's person.
@@ -231,14 +240,16 @@ class GitHub:
             raise GitHubError(f"it is no fork of {upstream}", where=name, todo=todo)
         return fork
 
-    def pull_of(self, repository: str, owner: str, branch: str, base: str) -> Pull | None:
-        """Return the newest pull request from somebody's branch, whatever its state."""
+    def pull_of(self, repository: str, owner: str, branch: str) -> Pull | None:
+        """Return the newest pull request from somebody's branch, whatever its state and base."""
         with asking(f"{repository}: its pull requests from {owner}:{branch}", self._secret):
             pulls = self._repository(repository).get_pulls(
-                state="all", head=f"{owner}:{branch}", base=base, sort="created", direction="desc"
+                state="all", head=f"{owner}:{branch}", sort="created", direction="desc"
             )
-            page = pulls.get_page(0)
-            return _pull(page[0]) if page else None
+            # Looked at as well as asked for: a filter that is ignored would give a stranger's.
+            label = f"{owner}:{branch}".casefold()
+            mine = (one for one in pulls.get_page(0) if one.head.label.casefold() == label)
+            return next((_pull(one) for one in mine), None)
 
     def create_pull(
         self, repository: str, fork: Fork, branch: str, base: str, title: str, body: str
@@ -260,6 +271,18 @@ class GitHub:
         """Set a pull request's body; its title is people's once it is there."""
         with asking(f"{repository}#{number}", self._secret):
             self._repository(repository).get_pull(number).edit(body=body)
+
+    def _asked_twice(self, query: str, variables: Mapping[str, Any], where: str) -> Any:
+        """Ask by GraphQL, and once more after a short failure: it is a POST that only reads."""
+        for last in (False, True):
+            try:
+                with asking(where, self._secret):
+                    _, answer = self._github.requester.graphql_query(query, dict(variables))
+                    return answer
+            except GitHubError as error:
+                if last or (error.status or 0) < _OWN_FAULT:
+                    raise
+        raise AssertionError
 
     def _repository(self, name: str) -> Repository:
         return self._github.get_repo(name)
@@ -284,6 +307,20 @@ def _thread(
         found.user.login if found.user else "ghost",
         found.html_url,
         merged_as,
+    )
+
+
+def _searched(item: Mapping[str, Any]) -> Thread:
+    kind: Literal["issue", "pull request"] = "pull request" if "pull_request" in item else "issue"
+    author = item["user"]["login"] if item["user"] else "ghost"
+    return Thread(
+        _repository_in(item["repository_url"]),
+        item["number"],
+        kind,
+        item["state"],
+        item["title"],
+        author,
+        item["html_url"],
     )
 
 
@@ -313,7 +350,6 @@ def _pull(found: PullRequest) -> Pull:
         _read(found.number),
         found.html_url,
         cast("Literal['open', 'closed', 'merged']", state),
-        found.draft,
-        found.title,
+        found.base.ref,
         found.body or "",
     )

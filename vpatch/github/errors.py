@@ -83,7 +83,9 @@ def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
     status = error.status
     said = _without(_said(error.data), token)
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
-    if status in _LIMITED and (when := _until(status, headers, said)) is not None:
+    if (status in _LIMITED or _limits(error.data)) and (
+        when := _until(status, headers, said)
+    ) is not None:
         more = "" if token else "; with a token (GH_TOKEN, or gh auth login) it is far higher"
         return GitHubError(
             "GitHub's rate limit is used up", status, where=where, todo=f"run it again {when}{more}"
@@ -98,6 +100,12 @@ def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
         422: (f"GitHub does not take it: {said}", "correct what it names"),
     }.get(status, (f"GitHub failed with {status}: {said}", _AGAIN))
     return GitHubError(what, status, where=where, todo=todo)
+
+
+def _limits(data: Any) -> bool:
+    """Whether GraphQL says, with a status of its own, that its limit is used up."""
+    errors = data.get("errors") if isinstance(data, dict) else None
+    return any(isinstance(one, dict) and one.get("type") == "RATE_LIMITED" for one in errors or ())
 
 
 def _said(data: Any) -> str:

@@ -1,6 +1,7 @@
 """Where a token for GitHub comes from: the environment, gh, or git's credential helper.
 
-The variables are gh's (`gh help environment`): a token for github.com is sent to nobody else.
+The variables are gh's (`gh help environment`): those for github.com are sent to it, to ghe.com and
+to the API of GITHUB_API_URL alone, those for GitHub Enterprise to the host that a target names.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _OWN = ("GH_TOKEN", "GITHUB_TOKEN")
 _ENTERPRISE = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+VARIABLES = frozenset({*_OWN, *_ENTERPRISE})
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 _SECONDS = 20
 

@@ -23,6 +23,14 @@ def redact(text: str) -> str:
     return _QUERY.sub(r"\1", _USERINFO.sub(keep, text))
 
 
+def has_secret(url: str) -> bool:
+    """Whether a URL holds more than ssh's user name: a password, or a token for a user."""
+    _, credentials = split_credentials(url)
+    if credentials is None:
+        return False
+    return bool(credentials[1]) or "ssh" not in urlsplit(url).scheme
+
+
 def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     """Split `url` into the address and the user and password in it, if any."""
     parts = urlsplit(url)

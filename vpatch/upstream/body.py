@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.declare.target import Part, Template
 
@@ -24,17 +24,17 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 _FACTS = re.compile(r"<!-- vpatch:\n(?P<facts>.*?) -->", re.DOTALL)
-# Where a template has no heading for it.
-_REST = "Details"
+# Where a template has no heading for a part: below one of ours, and called as no heading can be.
+_REST, _REST_HEADING = "*", "## Details"
+_RULE = "---"
 
 
 @dataclass(frozen=True)
 class Updated:
-    """A body brought up to date; `kept` are parts that a person changed, `gone` removed."""
+    """A body brought up to date; `left` are parts that were not written, and why."""
 
     text: str
-    kept: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def render(
@@ -45,52 +45,86 @@ def render(
     *,
     assisted: bool,
 ) -> str:
-    """Fill a template's text; without one, the parts stand below headings of their own.
+    """Fill a template's text; without one, the parts stand below a heading of their own.
 
     `facts` are for the next run: they stand in a comment. Parts without text are left out.
     """
-    left = {name: part for name, part in parts.items() if part}
-    lines: list[str] = []
-    in_comment = in_code = False
-    for line in text.replace("\r\n", "\n").rstrip("\n").split("\n") if text else ():
-        lines.append(line)
-        in_code ^= line.startswith("```")
-        found = None if in_comment or in_code else _HEADING.match(line)
-        in_comment = (in_comment or "<!--" in line) and "-->" not in line
-        wanted = template.sections.get(found["name"], ()) if template and found else ()
-        chosen = [name for name in wanted if name in left]
-        if found and chosen:
-            lines += ["", _block(found["name"], [left.pop(name) for name in chosen])]
-    body = "\n".join(lines)
+    left = {name: _harmless(part) for name, part in parts.items() if part}
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n") if text else []
+    kinds = list(_kinds(lines))
+    sections = template.sections if template else {}
+    filled: list[str] = []
+    rule = None
+    for line, kind in zip(lines, kinds, strict=True):
+        if kind == "rule" and rule is None:
+            rule = len(filled)
+        filled.append(line)
+        chosen = [name for name in sections.get(kind.removeprefix("# "), ()) if name in left]
+        if chosen:
+            block = _block(kind.removeprefix("# "), [left.pop(name) for name in chosen])
+            filled += ["", *block.split("\n")]
+    if left:
+        rest = [_REST_HEADING, "", *_block(_REST, list(left.values())).split("\n"), ""]
+        # Before a template's closing rule and checklist, or at the end.
+        at = len(filled) if rule is None else rule
+        filled[at:at] = rest if at < len(filled) or not filled else ["", *rest]
+    body = "\n".join(filled)
     if assisted and template and template.assisted:
         box = re.compile(rf"^- \[ \] (?={re.escape(template.assisted)})", re.MULTILINE)
         body = box.sub("- [x] ", body)
-    if left:
-        body = _before_the_end(body, f"## {_REST}\n\n{_block(_REST, list(left.values()))}")
     noted = "\n".join(f"{name}: {value}" for name, value in facts.items())
-    return f"<!-- vpatch:\n{noted} -->\n{body.lstrip()}\n"
+    return f"<!-- vpatch:\n{noted} -->\n{body.strip()}\n"
+
+
+def _kinds(lines: Sequence[str]) -> Iterator[str]:
+    """Say of each line of a template what it is: `# HEADING`, `rule`, or nothing of note."""
+    in_comment = in_code = False
+    for line in lines:
+        in_code ^= line.startswith("```")
+        plain = not in_comment and not in_code
+        heading = _HEADING.match(line) if plain else None
+        in_comment = (in_comment or "<!--" in line) and "-->" not in line
+        if heading:
+            yield f"# {heading['name']}"
+        else:
+            yield "rule" if plain and line.strip() == _RULE else ""
+
+
+def _harmless(part: str) -> str:
+    """A part in which no marker can be read."""
+    return part.replace("<!-- vpatch", "<!-\u200b- vpatch")
 
 
 def update(old: str, new: str) -> Updated:
     """Put the parts of a new body into an old one, and leave all else of the old as it is."""
     fresh = {found["name"]: found[0] for found in _BLOCK.finditer(new)}
-    kept: list[str] = []
+    left: dict[str, str] = {}
     there: set[str] = set()
 
     def replaced(found: re.Match[str]) -> str:
         name = found["name"]
         there.add(name)
         if _digest(found["text"]) != found["digest"]:
-            kept.append(name)
-            return found[0]
-        return fresh.get(name, found[0])
+            left[name] = "a person wrote there"
+        elif name not in fresh:
+            left[name] = "upstream's template has no such heading any more"
+        else:
+            return fresh[name]
+        return found[0]
 
     text = _BLOCK.sub(replaced, old.replace("\r\n", "\n"))
+    why = "a person removed it" if there else "nothing in the body is vpatch's"
+    left |= {name: why for name in fresh if name not in there}
     facts = _FACTS.search(new)
     if facts is not None:
-        text, count = _FACTS.subn(lambda _: facts[0], text)
+        text, count = _FACTS.subn(lambda _: facts[0], text, count=1)
         text = text if count else f"{facts[0]}\n{text}"
-    return Updated(text, tuple(kept), tuple(name for name in fresh if name not in there))
+    said = (f"{_called(name)}: {reason}, so it was left as it is" for name, reason in left.items())
+    return Updated(text, tuple(said))
+
+
+def _called(name: str) -> str:
+    return "what has no heading" if name == _REST else name
 
 
 def facts_of(body: str) -> dict[str, str]:
@@ -117,11 +151,3 @@ def _block(name: str, texts: Sequence[str]) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _before_the_end(body: str, section: str) -> str:
-    """Put a section before a template's closing rule and checklist, or at the end."""
-    rule = re.search(r"^---$", body, re.MULTILINE)
-    if rule is None:
-        return f"{body}\n\n{section}" if body else section
-    return f"{body[: rule.start()]}{section}\n\n{body[rule.start() :]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from vpatch.definitions import changed_names
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from vpatch.github.client import GitHub, OpenPull, Thread
     from vpatch.outcome import Change
     from vpatch.progress import Progress
+
+
+# Letters of a line that is not found everywhere.
+_TELLING = 12
 
 
 @dataclass(frozen=True)
@@ -99,18 +104,37 @@ def _queries(
 
 
 def _touched(github: GitHub, pull: OpenPull, changes: Mapping[str, Change]) -> str | None:
-    """Name what a pull request touches of ours; a file without names counts as a whole."""
+    """Name what a pull request touches of ours: a definition, or a line that we take or stand by.
+
+    Of a file without names, or of one that GitHub does not show, it is the file as a whole.
+    """
     hunks = github.hunks(pull.thread.repository, pull.thread.number)
     for path, change in changes.items():
         if path not in hunks:
             continue
-        names: set[str] = set()
-        if path.endswith(".py"):
-            names = {name.rpartition(".")[2] for name, _ in changed_names(change)}
         text = hunks[path]
-        if not names or text is None:
+        if text is None or not path.endswith(".py"):
             return path
+        names = {name.rpartition(".")[2] for name, _ in changed_names(change)}
         for name in sorted(names):
             if re.search(rf"\b{re.escape(name)}\b", text):
                 return f"{name} in {path}"
+        # A hunk within a long function does not name it.
+        shown = {line[1:].strip() for line in text.splitlines() if line[:1] in {" ", "-"}}
+        line = next((one for one in _lines_at(change) if one in shown), None)
+        if line is not None:
+            return f"the line {line!r} in {path}"
     return None
+
+
+def _lines_at(change: Change) -> list[str]:
+    """The lines that a change takes, or between which it puts some, if they say anything."""
+    before = (change.before or b"").decode(errors="replace").splitlines()
+    after = change.after.decode(errors="replace").splitlines()
+    found: list[str] = []
+    for tag, i, j, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "insert":
+            found += before[max(0, i - 1) : i + 1]
+        elif tag != "equal":
+            found += before[i:j]
+    return [line.strip() for line in found if len(line.strip()) >= _TELLING]

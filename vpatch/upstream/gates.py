@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from vpatch.upstream.status import Known
 
 _SAME = {"same change", "backport"}
+# Letters of a body that GitHub takes.
+_BODY = 65536
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def not_ended(asked: bool, ours: Pull | None) -> Gate:  # noqa: FBT001
     if ours is None:
         return Gate(name, "pass", "it was not proposed before")
     if ours.state == "open":
-        return Gate(name, "pass", f"it is open: {ours.url}")
+        return Gate(name, "pass", f"it is open, to {ours.base}: {ours.url}")
     return Gate(
         name,
         "fail",
@@ -122,16 +124,19 @@ def not_ended(asked: bool, ours: Pull | None) -> Gate:  # noqa: FBT001
 
 
 def not_proposed(
-    searched: Searched | None, declared: Sequence[Upstream], proposal: Proposal | None
+    searched: Searched | None,
+    declared: Sequence[Upstream],
+    proposal: Proposal | None,
+    ours: str | None = None,
 ) -> Gate:
-    """Whether nobody else proposes the same."""
+    """Whether nobody else proposes the same; `ours` is our own pull request."""
     name = "not proposed by others"
-    differs = proposal.differs if proposal else {}
+    known = {*(proposal.differs if proposal else ()), ours}
     open_ones = [
         f"{one.ref} ({one.relation})"
         for one in declared
         if one.is_ == "pull request" and one.state == "open"
-        if one.relation in _SAME and one.ref not in differs
+        if one.relation in _SAME and one.ref not in known
     ]
     found = [
         f"{hit.thread.url} ({hit.thread.title!r} by {hit.thread.author}: {hit.why})"
@@ -188,9 +193,12 @@ def title(tree: Tree, target: Target, text: str) -> Gate:
     return Gate("title", "pass", f"{''.join(f'[{tag}]' for tag in tags)}{remark}")
 
 
-def size(found: Size, target: Target, text: str, proposal: Proposal) -> Gate:
-    """Whether it is as small as upstream asks for."""
+def size(found: Size, target: Target, text: str, proposal: Proposal, body: str) -> Gate:
+    """Whether it is as small as upstream asks for, and its body as GitHub takes."""
     sizes = target.sizes
+    if len(body) > _BODY:
+        said = f"the body has {len(body)} letters, and GitHub takes {_BODY}"
+        return Gate("size", "fail", said, "shorten what the patch says, or the tests' messages")
     said = f"{found.counted} lines added that count, {found.added} in all"
     is_fix = any(tag.lower().startswith("bug") for tag in tags_of(text) or ())
     if is_fix and sizes.bugfix and found.counted > sizes.bugfix:
@@ -205,7 +213,7 @@ def size(found: Size, target: Target, text: str, proposal: Proposal) -> Gate:
 def signed_off(person: tuple[str, str] | None, target: Target) -> Gate:
     """Whether git knows who stands behind the commit."""
     if person is None:
-        todo = "git config --global user.name 'YOUR NAME', and user.email"
+        todo = "git config --global user.name 'YOUR NAME', and user.email, both without < and >"
         return Gate("sign-off", "fail", "git does not know who commits", todo)
     how = "signed off" if target.sign_off else "committed"
     return Gate("sign-off", "pass", f"{how} by {person[0]} <{person[1]}>")
@@ -213,20 +221,21 @@ def signed_off(person: tuple[str, str] | None, target: Target) -> Gate:
 
 def hooks(found: Sequence[Hook], target: Target) -> Gate:
     """Whether upstream's own hooks have nothing against it, as far as they can run here."""
+    name = "upstream's hooks"
     failed = [hook for hook in found if hook.verdict == "fail"]
     if failed:
         said = "; ".join(f"{hook.id}: {' '.join(hook.said.split())}" for hook in failed)
-        return Gate("upstream's hooks", "fail", said, "correct the patch or its test")
+        return Gate(name, "fail", said, "correct the patch or its test")
+    left = [hook for hook in found if hook.verdict == "not run"]
+    if left:
+        said = "; ".join(f"{hook.id} could not run: {hook.said}" for hook in left)
+        todo = "look at the network and at pip's settings: their packages come from the index"
+        return Gate(name, "fail", said, todo)
     count = sum(hook.verdict == "pass" for hook in found)
-    left = list(dict.fromkeys(hook.id for hook in found if hook.verdict == "not run"))
+    elsewhere = list(dict.fromkeys(hook.id for hook in found if hook.verdict == "elsewhere"))
     said = f"{count} of {target.hooks} pass"
-    said += f"; not run here: {', '.join(left)}" if left else ""
-    if count:
-        return Gate("upstream's hooks", "pass", said)
-    first = next((hook for hook in found if hook.verdict == "not run"), None)
-    reason = f" ({first.id}: {first.said})" if first else ""
-    todo = "look at the network and at pip's settings: their packages come from the index"
-    return Gate("upstream's hooks", "fail", f"none could be run{reason}", todo)
+    said += f"; not to be had here: {', '.join(elsewhere)}" if elsewhere else ""
+    return Gate(name, "pass", said)
 
 
 def open_pulls(count: int | None, target: Target) -> Gate:

@@ -21,6 +21,7 @@ from ruamel.yaml.error import YAMLError
 
 from vpatch import git_checkout as git
 from vpatch.git_checkout import NewCommit
+from vpatch.github.tokens import VARIABLES
 from vpatch.upstream.rules import RulesError
 
 if TYPE_CHECKING:
@@ -57,10 +58,14 @@ _ID = re.compile(r"^- hook id: (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Hook:
-    """A hook, and how it ended: `idle` has nothing to look at in these files."""
+    """A hook, and how it ended.
+
+    `idle` has nothing to look at in these files, `elsewhere` is none that can be had here, and
+    `not run` is one that should have run.
+    """
 
     id: str
-    verdict: Literal["pass", "fail", "idle", "not run"]
+    verdict: Literal["pass", "fail", "idle", "not run", "elsewhere"]
     said: str = ""
 
 
@@ -108,11 +113,21 @@ def _derived(tree: CachedTree, file: str) -> tuple[dict[str, Any], list[Hook]]:
         if repo["repo"] == "local":
             hooks = [hook for hook in repo["hooks"] if _checks(hook)]
         elif known is not None:
-            hooks = [_as_package(hook, repo["rev"], *known) for hook in repo["hooks"]]
-        else:
-            left += [
-                Hook(hook["id"], "not run", f"it lies in {repo['repo']}") for hook in repo["hooks"]
+            package, commands = known
+            hooks = [
+                _as_package(hook, repo["rev"], package, *commands[hook["id"]])
+                for hook in repo["hooks"]
+                if hook["id"] in commands
             ]
+        else:
+            hooks = []
+        there = {hook["id"] for hook in hooks}
+        if repo["repo"] != "local":
+            said = f"it lies in {repo['repo']}"
+            left += [
+                Hook(h["id"], "elsewhere", said) for h in repo["hooks"] if h["id"] not in there
+            ]
+        if not hooks:
             continue
         kept.append({"repo": "local", "hooks": hooks})
     return {**document, "repos": kept}, left
@@ -124,9 +139,8 @@ def _checks(hook: Mapping[str, Any]) -> bool:
 
 
 def _as_package(
-    hook: Mapping[str, Any], rev: str, package: str, commands: Mapping[str, tuple[str, list[str]]]
+    hook: Mapping[str, Any], rev: str, package: str, entry: str, types: list[str]
 ) -> dict[str, Any]:
-    entry, types = commands[hook["id"]]
     version = rev.removeprefix("v")
     return {
         "types_or": types,
@@ -172,8 +186,9 @@ def _run(
             yield Hook(hook_id, "pass" if line["verdict"] == "Passed" else "idle")
 
 
-# Of a hook or an editor that runs vpatch: pre-commit would look into another repository.
-_CALLERS = {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "PRE_COMMIT", "SKIP"}
+# Of a hook or an editor that runs vpatch: pre-commit would look into another repository. And what
+# is nobody's but ours: hooks are upstream's code.
+_CALLERS = VARIABLES | {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "PRE_COMMIT", "SKIP"}
 
 
 def _gist(output: str) -> str:

@@ -87,7 +87,13 @@ def _commands(patch: Patch, proposal: Proposal, proven: Proven) -> str:
 def _results(proven: Proven) -> Iterator[str]:
     for evidence in proven.tests.values():
         record = evidence.record
-        yield f"**{_where(record)}**, each test without this change and with it:"
+        on_top = record["proof"].get("on-top-of")
+        also = (
+            f" (both times with {', '.join(on_top)}, without which it does not run)"
+            if on_top
+            else ""
+        )
+        yield f"**{_where(record)}**, each test without this change and with it{also}:"
         yield "\n".join(_before_and_after(record))
     for evidence in proven.smoke:
         report = report_of(evidence.record).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
+_FUTURE = "from __future__ "
 _Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
@@ -32,9 +34,10 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     if there is None:
         return test
     module, ours = _parsed(there, at), _parsed(test, "the test")
-    taken = set(_defined(module.body))
-    for name in _defined(ours.body):
-        if name in taken:
+    taken = dict.fromkeys(_defined(module.body)) | dict(_imported(module.body))
+    mine = dict.fromkeys(_defined(ours.body)) | dict(_imported(ours.body))
+    for name, code in mine.items():
+        if name in taken and (code is None or code != taken[name]):
             raise PlacingError(
                 f"there is a {name!r} already, that is not ours",
                 where=at,
@@ -42,13 +45,25 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
             )
     imports = [line for line in ours.body if _is_import(line)]
     body = [line for line in ours.body[_docstrings(ours) :] if not _is_import(line)]
+    if not body:
+        raise PlacingError("the test has nothing but imports", where=at, todo="write the test")
     merged = list(module.body)
     for line in imports:
-        _sort_in(merged, line)
+        if _code(line).startswith(_FUTURE):
+            _put_first(merged, line)
+        else:
+            _sort_in(merged, line)
     comments = [line for line in body[0].leading_lines if line.comment is not None]
     gap = [cst.EmptyLine(indent=False)] * 2
     first = body[0].with_changes(leading_lines=[*gap, *comments])
-    return module.with_changes(body=[*merged, first, *body[1:]]).bytes
+    placed = module.with_changes(body=[*merged, first, *body[1:]]).bytes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(placed, at, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            raise PlacingError(f"with the test it does not compile: {error}", where=at) from error
+    return placed
 
 
 def _parsed(source: bytes, where: str) -> cst.Module:
@@ -71,6 +86,31 @@ def _defined(body: Sequence[_Statement]) -> Iterator[str]:
                 if isinstance(statement, cst.Assign):
                     names = (get_full_name_for_node(target.target) for target in statement.targets)
                     yield from (name for name in names if name)
+
+
+def _imported(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
+    """What imports bind, each with what it stands for."""
+    for line in body:
+        for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(statement, cst.Import):
+                for one in statement.names:
+                    whole = get_full_name_for_node(one.name) or ""
+                    bound = one.evaluated_alias or whole.partition(".")[0]
+                    yield bound, whole if one.evaluated_alias else bound
+            elif isinstance(statement, cst.ImportFrom) and not isinstance(
+                statement.names, cst.ImportStar
+            ):
+                module = get_full_name_for_node(statement.module) if statement.module else ""
+                for one in statement.names:
+                    source = f"{'.' * len(statement.relative)}{module}.{one.evaluated_name}"
+                    yield one.evaluated_alias or one.evaluated_name, source
+
+
+def _put_first(body: list[_Statement], line: _Statement) -> None:
+    """Put an import from __future__ where Python wants it: behind the docstring alone."""
+    if not any(_code(other) == _code(line) for other in body if _is_import(other)):
+        at = 1 if body and _is_docstring(body[0]) else 0
+        body.insert(at, line.with_changes(leading_lines=[]))
 
 
 def _is_import(line: _Statement) -> bool:

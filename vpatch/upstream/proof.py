@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from vpatch.commits import digest_of
 from vpatch.definitions import changed_names
+from vpatch.errors import VpatchError
 from vpatch.smoke.evidence import is_test, tampered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from vpatch.declare.patch import Hardware, Proposal
+    from vpatch.declare.patch import Hardware, Proof, Proposal
     from vpatch.outcome import Change, Decision
     from vpatch.patch import Patch
     from vpatch.smoke.evidence import Evidence
@@ -36,12 +38,16 @@ class Proven:
         return [*self.tests.values(), *self.smoke]
 
 
+class IncomparableError(VpatchError):
+    """What evidence was made on cannot be had again, to compare it with upstream's."""
+
+
 @dataclass(frozen=True)
 class Judge:
     """What evidence is held against: a decision on upstream's tree, and the rules of a target.
 
-    `decide` gives the decision on the patch for the source that a record names, or None where that
-    cannot be had any more.
+    `decide` plans again what a record is of, and returns the decision on the patch there, or raises
+    IncomparableError.
     """
 
     patch: Patch
@@ -49,7 +55,7 @@ class Judge:
     decision: Decision
     days: int
     now: datetime
-    decide: Callable[[Mapping[str, Any]], Decision | None]
+    decide: Callable[[Mapping[str, Any]], Decision]
 
     def proven(self, found: Sequence[Evidence]) -> Proven:
         """Sort evidence; what is for other patches is passed over without a word."""
@@ -66,7 +72,7 @@ class Judge:
                 tests[evidence.record["test"]["file"]] = evidence  # the oldest come first
             else:
                 smoke.append(evidence)
-        return Proven(tests, tuple(smoke), tuple(rejected))
+        return Proven(tests, tuple(smoke[-1:]), tuple(rejected))
 
     def _concerns(self, record: Mapping[str, Any]) -> bool:
         if is_test(record):
@@ -92,7 +98,7 @@ class Judge:
             else "it is for another content of the patch",
             self._too_old(record),
             unfit(self.proposal.needs, record),
-            self._other_test(record),
+            self._other_test(record) if is_test(record) else self._other_patches(record),
         )
         return next((one for one in reasons if one), None) or self._other_code(record)
 
@@ -103,44 +109,72 @@ class Judge:
         return f"it is {age.days} days old, and at most {self.days} count"
 
     def _other_test(self, record: Mapping[str, Any]) -> str | None:
-        if not is_test(record):
-            return None
         file = self.patch.folder / record["test"]["file"]
-        if file.is_file() and digest_of(file.read_bytes()) == record["test"]["digest"]:
-            return None
-        return "its test has changed since"
+        if not file.is_file() or digest_of(file.read_bytes()) != record["test"]["digest"]:
+            return "its test has changed since"
+        declared = [p.model_dump(mode="json", exclude_defaults=True) for p in self._proofs]
+        return None if record["proof"] in declared else "what is declared of its test has changed"
+
+    @property
+    def _proofs(self) -> Sequence[Proof]:
+        return self.patch.declaration.proof
+
+    def _other_patches(self, record: Mapping[str, Any]) -> str | None:
+        """A run with more than the patch shows what all of them do together."""
+        mine = {self.patch.id, *self.patch.declaration.requires}
+        mine |= {patch_id for proof in self._proofs for patch_id in proof.on_top_of}
+        ran = [one["id"] for tree in record["subject"] for one in tree["patches"]]
+        others = [patch_id for patch_id in ran if patch_id not in mine]
+        return f"it is of a run with {', '.join(others)} as well" if others else None
 
     def _other_code(self, record: Mapping[str, Any]) -> str | None:
         """Evidence is of a release, and upstream moved on: what is changed must be the same."""
-        if self._same_files(record):
+        files = [file for tree in record["subject"] for file in tree["files"]]
+        after = {file["path"]: file["after"] for file in files}
+        ours = self.decision.changes
+        if all(after.get(path) == digest_of(change.after) for path, change in ours.items()):
             return None
-        there = self.decide(record)
-        if there is None:
-            return "its source cannot be had any more, to compare it with upstream's"
+        try:
+            there = self.decide(record)
+        except IncomparableError as error:
+            return error.what
         if there.variant != self.decision.variant:
             return f"there it was the variant {there.variant}, and is {self.decision.variant} here"
-        ours, theirs = names_in(self.decision.changes), names_in(there.changes)
-        other = sorted(name for name in ours if ours[name] != theirs.get(name))
-        if not ours:
-            return "upstream's files are others by now, and have no names to compare them by"
-        if other:
-            return f"what the patch makes of {other[0]} is not the same upstream"
+        for path in sorted(ours.keys() | there.changes.keys()):
+            if path not in ours or path not in there.changes:
+                return f"{path} is changed by the patch in one of the two alone"
+            other = difference(ours[path], there.changes[path], path)
+            if other is not None:
+                return f"what the patch makes of {other} is not the same upstream"
         return None
 
-    def _same_files(self, record: Mapping[str, Any]) -> bool:
-        files = (file for tree in record["subject"] for file in tree["files"])
-        after = {file["path"]: file["after"] for file in files}
-        return all(after.get(p) == digest_of(c.after) for p, c in self.decision.changes.items())
+
+def difference(ours: Change, theirs: Change, path: str) -> str | None:
+    """Name what two changes of one file do not do alike; None where they are the same.
+
+    In Python the lines taken and given must be the same, and so must all of each definition that
+    they are in. Of other files nobody can tell where a change ends.
+    """
+    if ours == theirs:
+        return None
+    if not path.endswith(".py"):
+        return path
+    here, there = changed_names(ours), changed_names(theirs)
+    for key in sorted(here.keys() | there.keys()):
+        if here.get(key) != there.get(key):
+            return f"{key[0]} ({path})"
+    return None if _edited(ours) == _edited(theirs) else path
 
 
-def names_in(changes: Mapping[str, Change]) -> dict[str, str]:
-    """Return what a patch defines anew in Python files, with the syntax of each."""
-    return {
-        f"{name} ({path})": text
-        for path, change in changes.items()
-        if path.endswith(".py")
-        for (name, _), text in changed_names(change).items()
-    }
+def _edited(change: Change) -> list[tuple[tuple[bytes, ...], tuple[bytes, ...]]]:
+    """The lines that a change takes, and those that it gives for them, place by place."""
+    before, after = (change.before or b"").splitlines(), change.after.splitlines()
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return [
+        (tuple(before[i:j]), tuple(after[k:m]))
+        for tag, i, j, k, m in matcher.get_opcodes()
+        if tag != "equal"
+    ]
 
 
 def unfit(needs: Hardware, record: Mapping[str, Any]) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vpatch import git_checkout as git
-from vpatch.errors import VpatchError
+from vpatch.errors import ManyErrors, VpatchError
 from vpatch.git_checkout import NewCommit
 from vpatch.outcome import Change, State
 from vpatch.upstream import body, gates, rules
@@ -44,12 +44,16 @@ _COLUMNS = 72
 
 @dataclass(frozen=True)
 class Online:
-    """What can be asked of GitHub: `known` are the patch's threads, `ours` its pull request."""
+    """What was asked of GitHub: the patch's threads, who one is, and its pull request so far.
+
+    `failures` are by the gate that cannot be judged for them.
+    """
 
     github: GitHub
-    login: str
+    login: str | None
     known: tuple[Known, ...]
     ours: Pull | None
+    failures: Mapping[str, VpatchError]
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Ground:
     decisions: Sequence[Decision]
     evidence: Sequence[Evidence]
     evidence_folder: str
-    decide: Callable[[Mapping[str, object]], Decision | None]
+    decide: Callable[[Mapping[str, Any]], Decision]
     person: tuple[str, str] | None
     now: datetime
     hooks_home: Path
@@ -107,10 +111,11 @@ def propose(ground: Ground, progress: Progress) -> Proposed:
     """Put a patch and its tests on upstream's tree, and ask every gate: nothing is sent."""
     declared, online = ground.patch.declaration, ground.online
     known = online.known if online else None
+    ours = online.ours if online else None
     found = [
         gates.needed(ground.decision, known or (), declared.upstream),
-        gates.not_merged(known, declared.upstream),
-        gates.not_ended(online is not None, online.ours if online else None),
+        _unless_failed(ground, gates.not_merged(known, declared.upstream)),
+        _unless_failed(ground, gates.not_ended(online is not None, ours)),
     ]
     if ground.decision.state is State.NEEDED and declared.proposal is not None:
         return _on_top(ground, declared.proposal, found, progress)
@@ -146,19 +151,19 @@ def _on_top(ground: Ground, proposal: Proposal, found: list[Gate], progress: Pro
     judge = Judge(patch, proposal, ground.decision, target.evidence_days, ground.now, ground.decide)
     proven = judge.proven(ground.evidence)
     hooks = _hooks(ground, files, progress)
+    text = _body(ground, proposal, proven, searched)
     found += [
         gate,
         gates.alone(ground.decisions[:-1]),
         gates.evidence(proven, patch, proposal, ground.evidence_folder),
         gates.test_placed([one.at for one in proposal.tests], placing),
         _rule("title", lambda: gates.title(tree, target, declared.title)),
-        gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal),
+        gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal, text),
         gates.signed_off(ground.person, target),
         *hooks,
         _open_pulls(ground),
     ]
     labels = _labels(ground, sorted(files), progress)
-    text = _body(ground, proposal, proven, searched)
     return _proposed(ground, files, diff.decode(errors="replace"), text, labels, found)
 
 
@@ -232,7 +237,8 @@ def _searched(
         )
     except VpatchError as error:
         return None, _failed("not proposed by others", error)
-    return searched, gates.not_proposed(searched, declared, proposal)
+    ours = f"{ground.target.repository}#{online.ours.number}" if online.ours else None
+    return searched, gates.not_proposed(searched, declared, proposal, ours)
 
 
 def _labels(ground: Ground, paths: Sequence[str], progress: Progress) -> list[str]:
@@ -261,13 +267,21 @@ def _open_pulls(ground: Ground) -> Gate:
     target, online = ground.target, ground.online
     if online is None or target.open_pull_requests is None:
         return gates.open_pulls(None, target)
+    name = "open pull requests"
+    if name in online.failures:
+        return _failed(name, online.failures[name])
     query = f"repo:{target.repository} is:pr is:open author:{online.login}"
     try:
         count = online.github.count(query)
     except VpatchError as error:
-        return _failed("open pull requests", error)
+        return _failed(name, error)
     mine = online.ours is not None and online.ours.state == "open"
     return gates.open_pulls(count - mine, target)
+
+
+def _unless_failed(ground: Ground, gate: Gate) -> Gate:
+    failures = ground.online.failures if ground.online else {}
+    return _failed(gate.name, failures[gate.name]) if gate.name in failures else gate
 
 
 def _rule(name: str, ask: Callable[[], Gate]) -> Gate:
@@ -278,8 +292,9 @@ def _rule(name: str, ask: Callable[[], Gate]) -> Gate:
 
 
 def _failed(name: str, error: VpatchError) -> Gate:
-    where = f"{error.where}: " if error.where else ""
-    return Gate(name, "fail", f"{where}{error.what}", error.todo)
+    errors = error.errors if isinstance(error, ManyErrors) else (error,)
+    said = (f"{one.where}: {one.what}" if one.where else one.what for one in errors)
+    return Gate(name, "fail", "; ".join(said), errors[0].todo)
 
 
 def _body(ground: Ground, proposal: Proposal, proven: Proven, searched: Searched | None) -> str:

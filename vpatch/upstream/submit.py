@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from vpatch import git_fork as git
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git_fork import ForkError, Person
+from vpatch.github.errors import GitHubError
 from vpatch.source.locks import wait_for_lock
-from vpatch.source.urls import split_credentials
+from vpatch.source.urls import has_secret, redact
 from vpatch.upstream import body
 
 if TYPE_CHECKING:
@@ -45,15 +46,14 @@ class Way:
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of it. `kept` are parts of the body that a person changed, `gone` removed."""
+    """What became of it; `left` are parts of the body that were not written, and why."""
 
     url: str
     commit: str
     pushed: bool
-    created: bool
-    updated: bool
-    kept: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
+    created: bool = False
+    updated: bool = False
+    left: tuple[str, ...] = ()
 
 
 def refuse_credentials(url: str) -> str:
@@ -62,11 +62,10 @@ def refuse_credentials(url: str) -> str:
     Raises:
         UsageError: there is one: it would be seen in the list of processes.
     """
-    clean, credentials = split_credentials(url)
-    if credentials is not None and (credentials[1] or not url.startswith("ssh://")):
+    if has_secret(url):
         raise UsageError(
             "the fork's URL has credentials in it, which others would see",
-            where=clean,
+            where=redact(url),
             todo="give it without them, and leave them to git (gh auth setup-git)",
         )
     return url
@@ -94,45 +93,48 @@ def submit(proposed: Proposed, github: GitHub, way: Way, progress: Progress) -> 
         GitHubError: GitHub refuses.
         VpatchError: upstream's branch moved on meanwhile, or the pull request was ended.
     """
-    target, branch = proposed.target, proposed.branch
-    pull = github.pull_of(target.repository, way.owner, branch, target.branch)
-    refuse_ended(pull)
+    repository, branch = proposed.target.repository, proposed.branch
+
+    def ours() -> Pull | None:
+        found = github.pull_of(repository, way.owner, branch)
+        refuse_ended(found)
+        return found
+
+    pull = ours()
     waiting = lambda: progress.note(f"waiting for another vpatch in {way.room}")  # noqa: E731
     with wait_for_lock(way.room.with_suffix(".lock"), exclusive=True, on_wait=waiting):
         known = body.facts_of(pull.body).get(_COMMIT) if pull else None
         commit, pushed = _push(proposed, way, known, progress)
     text = body.with_fact(proposed.body, _COMMIT, commit)
+    # Anew: people may have written there while this fetched and pushed.
+    pull = ours()
     if pull is None:
         try:
             made = github.create_pull(
-                target.repository, way.fork, branch, target.branch, proposed.title, text
+                repository, way.fork, branch, proposed.target.branch, proposed.title, text
             )
-        except VpatchError as error:
-            if getattr(error, "status", None) != _EXISTS:
+        except GitHubError as error:
+            if error.status != _EXISTS:
                 raise
             # An earlier request may have got there although its answer did not.
-            pull = github.pull_of(target.repository, way.owner, branch, target.branch)
-            if pull is None or pull.state != "open":
+            pull = ours()
+            if pull is None:
                 raise
         else:
-            return Sent(made.url, commit, pushed, created=True, updated=False)
+            return Sent(made.url, commit, pushed, created=True)
     merged = body.update(pull.body, text)
     changed = merged.text != pull.body.replace("\r\n", "\n")
     if changed:
-        github.update_pull(target.repository, pull.number, body=merged.text)
-    return Sent(
-        pull.url,
-        commit,
-        pushed,
-        created=False,
-        updated=changed,
-        kept=merged.kept,
-        gone=merged.gone,
-    )
+        github.update_pull(repository, pull.number, body=merged.text)
+    return Sent(pull.url, commit, pushed, updated=changed, left=merged.left)
 
 
 def _push(proposed: Proposed, way: Way, known: str | None, progress: Progress) -> tuple[str, bool]:
-    """Bring the fork's branch to where it should be; its commit, and whether it had to move."""
+    """Bring the fork's branch to where it should be; its commit, and whether it had to move.
+
+    A branch is ours where its commit is the one that the pull request's body names (`known`), or
+    that this machine noted before it pushed.
+    """
     git.open_room(way.room)
     task = progress.start(f"Fetching {proposed.target.branch} of {proposed.target.repository}")
     # What the fork has already need not be fetched; from there on, upstream has it.
@@ -149,30 +151,39 @@ def _push(proposed: Proposed, way: Way, known: str | None, progress: Progress) -
     now = datetime.now(UTC)
     made = git.add_commit(way.room, base, proposed.files, proposed.message, way.person, now)
     there = git.branch_tip(way.fork_url, proposed.branch)
+    note = f"{way.fork.full_name}/{proposed.branch}"
     if there is not None:
         git.fetch_tip(way.room, way.fork_url, proposed.branch, depth=2)
-        same = _same(way, base, made, there)
-        if same == "whole":
+        if _is_made(way, there, made):
             return there, False
-        if same is None and there != known:
-            raise ForkError(
-                f"its branch {proposed.branch} has a commit that vpatch did not make "
-                f"({git.subject_of(way.room, there)})",
-                where=way.fork.full_name,
-                todo="take what it changes into the patch, then delete that branch there",
-            )
+        if there not in {known, git.noted(way.room, note)}:
+            if git.tree_of(way.room, there) == git.tree_of(way.room, made):
+                return there, False  # by others' commits, and all that would be written is there
+            raise _written_by_others(proposed, way, there, known)
+    git.note(way.room, note, made)
     task = progress.start(f"Pushing {proposed.branch} to {way.fork.full_name}")
     git.push(way.room, way.fork_url, made, proposed.branch, there)
     task.done()
     return made, True
 
 
-def _same(way: Way, base: str, made: str, there: str) -> str | None:
-    """How far a branch is the one that we would push: wholly, in what it changes, or not."""
-    parent = git.parent_of(way.room, there)
-    if parent == base and git.tree_of(way.room, there) == git.tree_of(way.room, made):
-        told = git.message_of(way.room, there) == git.message_of(way.room, made)
-        return "whole" if told else "changes"
-    if parent and git.patch_id(way.room, parent, there) == git.patch_id(way.room, base, made):
-        return "changes"
-    return None
+def _is_made(way: Way, there: str, made: str) -> bool:
+    """Whether a commit is the one that would be made again, but for its date."""
+    return all(
+        of(way.room, there) == of(way.room, made)
+        for of in (git.parent_of, git.tree_of, git.message_of)
+    )
+
+
+def _written_by_others(proposed: Proposed, way: Way, there: str, known: str | None) -> ForkError:
+    todo = "take what it changes into the patch, then "
+    if known:
+        todo += f"set the branch back to {known}, which vpatch made"
+    else:
+        todo += "remove that branch from the fork"
+    return ForkError(
+        f"its branch {proposed.branch} has a commit that vpatch did not make "
+        f"({git.subject_of(way.room, there)})",
+        where=way.fork.full_name,
+        todo=f"{todo}; vpatch writes over nobody's work",
+    )
