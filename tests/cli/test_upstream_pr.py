@@ -425,3 +425,17 @@ def test_evidence_of_another_declaration(upstream):
 def test_a_body_that_github_does_not_take(upstream):
     upstream.declare("  claims: [Quantised models load.]", f"  claims: [{'Long. ' * 11000}]")
     assert "the body has" in upstream.gates(code=1)["size"]["said"]
+
+
+def test_evidence_on_top_of_another_patch(upstream):
+    upstream.declare("    engine: cpu\n", "    engine: cpu\n    on-top-of: [slow-mode]\n")
+    upstream.evidence()
+    text = upstream.repo.joinpath(LLAMA).read_bytes()
+    upstream.commit({LLAMA: text + b"\n\ndef more():\n    pass\n"})
+    found = upstream.run("--json").json
+    assert (
+        "(both with `slow-mode` applied as well, without which it does not run):" in found["body"]
+    )
+    upstream.declare('mode="slow"', 'mode="slower"', "slow-mode")
+    said = upstream.gates(code=1)["evidence"]["said"]
+    assert "it was made with slow-mode, which has changed since" in said

@@ -88,11 +88,10 @@ def _results(proven: Proven) -> Iterator[str]:
     for evidence in proven.tests.values():
         record = evidence.record
         on_top = record["proof"].get("on-top-of")
-        also = (
-            f" (both times with {', '.join(on_top)}, without which it does not run)"
-            if on_top
-            else ""
-        )
+        also = ""
+        if on_top:
+            named = ", ".join(f"`{patch_id}`" for patch_id in on_top)
+            also = f" (both with {named} applied as well, without which it does not run)"
         yield f"**{_where(record)}**, each test without this change and with it{also}:"
         yield "\n".join(_before_and_after(record))
     for evidence in proven.smoke:

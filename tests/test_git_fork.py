@@ -1,0 +1,77 @@
+"""git for a branch in a fork, where the command line cannot come in between."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.cli.proposals import git
+from vpatch import git_fork
+from vpatch.git_fork import ForkError, Person
+
+WHO = Person("Pat", "pat@example.com")
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def fork(tmp_path):
+    """A bare repository with one commit on main."""
+    work, bare = tmp_path / "work", tmp_path / "fork.git"
+    work.mkdir()
+    git(work, "init", "-q", "-b", "main")
+    (work / "run.sh").write_text("true\n")
+    (work / "run.sh").chmod(0o755)
+    git(work, "add", "run.sh")
+    git(work, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "one")
+    git(tmp_path, "clone", "-q", "--bare", str(work), str(bare))
+    return bare
+
+
+@pytest.fixture
+def room(tmp_path):
+    folder = tmp_path / "rooms" / "room"
+    git_fork.open_room(folder)
+    git_fork.open_room(folder)  # which is there already
+    return folder
+
+
+def commit_on(room, parent, text):
+    return git_fork.add_commit(room, parent, {"run.sh": text}, "msg\n", WHO, NOW)
+
+
+def test_a_commit_keeps_modes_and_says_who(room, fork):
+    base = git_fork.fetch_tip(room, fork.as_uri(), "main", depth=1)
+    made = git_fork.add_commit(room, base, {"run.sh": b"false\n", 'od"d.py': b""}, "m\n", WHO, NOW)
+    listed = git(room, "ls-tree", made).splitlines()
+    assert [line.split()[0] for line in listed] == ["100644", "100755"]
+    assert git_fork.parent_of(room, made) == base
+    assert git_fork.subject_of(room, made) == "Pat: m"
+    assert git(room, "show", "--no-patch", "--format=%ad", "--date=unix", made) == "1767312000"
+
+
+def test_nobody_who_was_quicker_is_written_over(room, fork):
+    url = fork.as_uri()
+    base = git_fork.fetch_tip(room, url, "main", depth=1)
+    first, second = (commit_on(room, base, text) for text in (b"1\n", b"2\n"))
+    git_fork.push(room, url, first, "topic", None)
+    for expected in (None, base):
+        with pytest.raises(ForkError, match="changed while it was written"):
+            git_fork.push(room, url, second, "topic", expected)
+    assert git_fork.branch_tip(url, "topic") == first
+    git_fork.push(room, url, second, "topic", first)
+    assert git_fork.branch_tip(url, "topic") == second
+
+
+def test_what_was_noted(room, fork):
+    base = git_fork.fetch_tip(room, fork.as_uri(), "main", depth=1)
+    assert git_fork.noted(room, "me/vllm/topic") is None
+    git_fork.note(room, "me/vllm/topic", base)
+    assert git_fork.noted(room, "me/vllm/topic") == base
+
+
+def test_a_remote_without_the_branch_or_without_anything(tmp_path, fork):
+    assert git_fork.branch_tip(fork.as_uri(), "topic") is None
+    with pytest.raises(ForkError, match="no repository there") as caught:
+        git_fork.branch_tip((tmp_path / "gone.git").as_uri(), "main")
+    assert "--fork-url" in caught.value.todo
