@@ -119,11 +119,15 @@ def propose(ground: Ground, progress: Progress) -> Proposed:
     ]
     if ground.decision.state is State.NEEDED and declared.proposal is not None:
         return _on_top(ground, declared.proposal, found, progress)
-    found.append(gates.not_proposed(None, declared.upstream, declared.proposal))
     why = _NOTHING
     if ground.decision.state is State.NEEDED:
         found.append(gates.undescribed(ground.patch))
         why = "the patch does not say what is proposed"
+    known_open = gates.not_proposed(None, declared.upstream, declared.proposal)
+    if known_open.verdict == "fail":
+        found.append(known_open)
+    else:
+        found.append(gates.unasked(known_open.name, why))
     found += [gates.unasked(name, why) for name in _LATER]
     return _proposed(ground, {}, "", "", (), found)
 

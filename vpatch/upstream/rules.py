@@ -14,7 +14,7 @@ from unidiff.patch import PatchSet
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from vpatch.declare.target import Sizes, Titles
     from vpatch.source.tree import Tree
@@ -118,13 +118,6 @@ def size_of(diff: bytes, sizes: Sizes) -> Size:
         if not any(fnmatch.fnmatchcase(path, glob) for glob in sizes.not_counted)
     }
     return Size(sum(counted.values()), sum(added.values()))
-
-
-def sections_of(body: str) -> Iterator[str]:
-    """Yield the headings of a body in Markdown."""
-    for line in body.splitlines():
-        if re.match(r"#{1,6} ", line):
-            yield line.lstrip("#").strip()
 
 
 def _text(tree: Tree, path: str) -> str:
