@@ -33,16 +33,15 @@ def parts_of(
 ) -> dict[Part, str]:
     """Return the parts of a body; empty ones where there is nothing to say."""
     declaration = patch.declaration
-    limits = [declaration.risks, proposal.limits, *_measured_on(proven)]
     parts: dict[Part, str] = {
         "summary": _joined([proposal.summary, _related(declaration, repository)]),
         "claims": "\n".join(f"- {unwrapped(claim)}" for claim in proposal.claims),
         "reproduction": _joined(["**Reproduction**", proposal.reproduction]),
         "commands": _commands(patch, proposal, proven),
-        "results": "\n\n".join(_results(proven)),
+        "results": "\n\n".join(_results(proposal, proven)),
         "cause": unwrapped(declaration.why),
         "not a duplicate": _not_a_duplicate(proposal, repository, searched),
-        "limits": _joined(["**Limits**", *limits]) if any(limits) else "",
+        "limits": _limits(declaration, proposal, proven),
         "assistance": _assistance(proposal),
     }
     return {name: _short_refs(text, repository) for name, text in parts.items()}
@@ -84,15 +83,20 @@ def _commands(patch: Patch, proposal: Proposal, proven: Proven) -> str:
     return f"{block}\n\nThe results below were made with vpatch, inside an installed vLLM:\n\n{ran}"
 
 
-def _results(proven: Proven) -> Iterator[str]:
-    for evidence in proven.tests.values():
-        record = evidence.record
+def _results(proposal: Proposal, proven: Proven) -> Iterator[str]:
+    """What each test says without the change and with it: first those that upstream gets."""
+    places = {one.test: one.at for one in proposal.tests}
+    for test in sorted(proven.tests, key=lambda test: test not in places):
+        record = proven.tests[test].record
+        what = (
+            f"The test in `{places[test]}`" if test in places else "Further tests, not added here"
+        )
         on_top = record["proof"].get("on-top-of")
         also = ""
         if on_top:
             named = ", ".join(f"`{patch_id}`" for patch_id in on_top)
             also = f" (both with {named} applied as well, without which it does not run)"
-        yield f"**{_where(record)}**, each test without this change and with it{also}:"
+        yield f"{what}, on **{_where(record)}**, without this change and with it{also}:"
         yield "\n".join(_before_and_after(record))
     for evidence in proven.smoke:
         report = report_of(evidence.record).strip()
@@ -118,7 +122,7 @@ def _before_and_after(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _one_line(message: str) -> str:
-    line = " ".join(message.split())
+    line = message.strip().partition("\n")[0]
     line = line if len(line) <= _MESSAGE else f"{line[:_MESSAGE]}…"
     return f"`{_cell(line.replace('`', ''))}`" if line else ""
 
@@ -127,13 +131,19 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _measured_on(proven: Proven) -> Iterator[str]:
+def _limits(declaration: PatchDeclaration, proposal: Proposal, proven: Proven) -> str:
+    parts: list[str | None] = []
+    if declaration.risks:
+        parts += ["**Risks**", declaration.risks]
     versions = sorted({e.record["engine"]["vllm"] for e in proven.all_evidence})
+    if proposal.limits or versions:
+        parts += ["**Limits**", proposal.limits]
     if versions:
-        yield (
+        parts.append(
             f"The results are those of vLLM {', '.join(versions)}; "
             "what this change replaces and what it puts there are the same on main."
         )
+    return _joined(parts)
 
 
 def _not_a_duplicate(proposal: Proposal, repository: str, searched: Searched | None) -> str:
