@@ -145,6 +145,16 @@ def diff(repo: Path, before: str, after: str) -> bytes:
     return run(repo, "diff-tree", "-p", "-r", *_DIFF_OPTIONS, before, after)
 
 
+def uncommitted(repo: Path) -> bytes:
+    """The difference of the files that git tracks to what is committed."""
+    return run(repo, "diff", "--no-color", "--no-ext-diff", "--unified=1", "HEAD")
+
+
+def restore(repo: Path) -> None:
+    """Take back every change of the files that git tracks."""
+    run(repo, "checkout", "--quiet", "--force", "HEAD", "--", ".")
+
+
 def clone(checkout: Path, folder: Path, *, tag: str) -> None:
     """Clone a checkout, with what is committed and nothing else, and tag what is checked out.
 

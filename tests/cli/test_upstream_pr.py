@@ -46,13 +46,15 @@ def test_the_body_stands_on_its_own(upstream):
         "The projection has no prefix, and quantisation cannot find it.\n\nRelated: #7\n",
         "- Quantised models load.\n",
         "Load a quantised model.",
-        f'pytest {TEST_AT} -v -k "test_prefix or test_head"',
+        f'python -m pytest {TEST_AT} -v -k "test_prefix or test_head"',
         "| `test_prefix` | failed | passed | `assert False` |",
         "Without it, the small model fails.",
         "pull requests for #7",
         "Nothing open does the same.",
         "Shown on a small model.",
-        "The results are those of vLLM 0.50.0",
+        "**Results**, of vLLM 0.50.0 as it is installed",
+        "is the same on main. Made by `vpatch test name-proj --engine cpu --vllm 0.50.0`.",
+        "**Limits**\n\nShown on a small model.",
         "AI assistance was used for this change (Some Assistant).",
         "- [x] AI assistance was used",
         "- [ ] **Code Quality:**",
@@ -258,12 +260,14 @@ def test_a_test_that_upstream_has_already(upstream):
 
 def test_titles(upstream):
     upstream.declare('title: "[Bugfix] name-proj"', 'title: "name-proj"')
-    assert "has no [Tag]" in upstream.gates(code=1)["title"]["said"]
+    gate = upstream.gates(code=1)["title"]
+    assert "does not begin with tags" in gate["said"]
+    assert gate["todo"].startswith("begin the title with one or more of [Bugfix] [Perf], as in")
     upstream.declare('title: "name-proj"', 'title: "[Odd] name-proj"')
     assert upstream.gates(code=1)["title"]["said"] == "[Odd]; [Odd] is not among upstream's own"
     rules = THERE_WITHOUT_OTHERS
     upstream.commit({"docs/contributing/README.md": rules})
-    assert "[Odd] is none of [Bugfix]" in upstream.gates(code=1)["title"]["said"]
+    assert "[Odd] is none of upstream's tags" in upstream.gates(code=1)["title"]["said"]
 
 
 THERE_WITHOUT_OTHERS = b"# C\n\n### PR Title and Classification\n\nOnly `[Bugfix]`.\n"
@@ -321,8 +325,38 @@ def test_a_proposed_test_must_be_a_proof(upstream):
 
 
 def test_no_token(upstream):
-    del upstream.project.env["GH_TOKEN"]
-    assert "no token for 127.0.0.1" in upstream.run(code=2).err
+    """What needs none is shown all the same, and nothing is sent."""
+    for name in ("GH_TOKEN", "GH_ENTERPRISE_TOKEN"):
+        del upstream.project.env[name]
+    run = upstream.run()
+    assert "no token for 127.0.0.1" in run.err
+    assert run.out.endswith("7 of 11 gates pass, 0 fail, 4 not asked\n")
+    assert "nothing was sent: every gate must pass" in upstream.submit(code=1)
+
+
+def test_upstream_is_out_of_reach(upstream):
+    path = upstream.project.folder / "targets" / "vllm.yaml"
+    path.write_text(
+        path.read_text().replace(f"url: {upstream.repo}\n", "url: https://127.0.0.1:9/v\n")
+    )
+    assert "take something else for it in a dry run: --on 0.33.0" in upstream.run(code=1).err
+
+
+def test_another_branch_is_called_by_its_name(upstream):
+    git(upstream.repo, "branch", "stable")
+    upstream.target("branch: stable")
+    found = upstream.run("--json").json
+    assert found["gates"][0]["said"].startswith("upstream's stable needs it")
+    assert "is the same on stable." in found["body"]
+
+
+def test_differences_are_in_the_preview_as_well(upstream):
+    differs = "differs: {vllm-project/vllm#12: It is for training.}"
+    upstream.declare("  keywords:", f"  {differs}\n  keywords:")
+    upstream.run()
+    body = upstream.run("--offline", "--json").json["body"]
+    assert "were not searched for this preview" in body
+    assert "- #12: It is for training." in body
 
 
 def test_a_companys_fork_is_a_declaration(upstream):
@@ -349,6 +383,7 @@ def test_a_companys_fork_is_a_declaration(upstream):
     assert "The projection has no prefix" in why
     assert "| `test_prefix` | failed | passed |" in rest
     assert "## Details" in rest
+    assert "Related: vllm-project/vllm#7" in why
 
 
 def test_a_target_for_another_tree(upstream):

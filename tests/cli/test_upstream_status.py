@@ -115,10 +115,13 @@ def test_offline_says_how_old(declared, github):
 def test_offline_and_never_asked(declared):
     declared.run("status", "--vllm", "0.50.0")
     out = status(declared, "--offline", code=1).out
-    said = "not known: offline, and GitHub was not asked about it before\n"
-    assert f"  vllm-project/vllm#7  {said}  vllm-project/vllm#9  {said}" in out
+    assert "  vllm-project/vllm#7  not known\n  vllm-project/vllm#9  not known\n" in out
     assert "  vllm-0.50.0  needed\n" in out
-    assert out.endswith("next: run it once without --offline\n")
+    assert "what became of vllm-project/vllm#7, vllm-project/vllm#9 is not known\n" in out
+    assert out.endswith(
+        "not known: offline, and GitHub was not asked about it before\n"
+        "next: run it once without --offline\n"
+    )
 
 
 def test_github_is_out_of_reach(declared):
@@ -137,7 +140,7 @@ def test_a_damaged_answer_is_asked_for_anew(declared):
     status(declared)
     for file in (declared.cache / "github").rglob("*.json"):
         file.write_text('{"asked": "x"}')
-    assert status(declared, "--offline", code=1).out.count("not asked about it before") == 2
+    assert "not asked about it before" in status(declared, "--offline", code=1).out
 
 
 def test_every_thread_that_cannot_be_asked_is_named(declared, github):

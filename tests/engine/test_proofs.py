@@ -114,7 +114,7 @@ def test_a_patch_that_is_needed_on_the_newest_release(upstream, evidence):
         "| `test_an_engine_samples_as_its_requests_ask` | failed | passed |",
         "AssertionError: Tensor-likes are not equal!",
         "**Limits**",
-        f"The results are those of vLLM {RELEASE}",
+        f"**Results**, of vLLM {RELEASE} as it is installed",
         "- [x] AI assistance was used",
     ):
         assert said in document["body"]

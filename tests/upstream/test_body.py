@@ -107,7 +107,9 @@ def test_what_no_heading_takes_comes_before_the_end():
     assert rest.startswith("- one\n- two\n\nrun it")
     assert rest.endswith("None.\n\n---\nchecklist")
     alone = render(None, "", PARTS, FACTS, assisted=True)
-    assert below(f"\n{alone}", "Details").startswith("It cures.")
+    assert below(f"\n{alone}", "Purpose") == "It cures.\n\n- one\n- two"
+    assert below(f"\n{alone}", "Validation").startswith("run it")
+    assert below(f"\n{alone}", "Details").startswith("It was so.")
 
 
 def test_upstreams_bot_leaves_what_the_next_run_needs():

@@ -101,6 +101,10 @@ def test_what_a_hook_mends_is_a_failure(tmp_path):
     assert found["ruff-check"].verdict == found["ruff-format"].verdict == "fail"
     assert "undefined" in found["ruff-check"].said
     assert "files were modified by this hook" in found["ruff-format"].said
+    # What it made of the file is shown, and not handed on.
+    assert "-import os\n" in found["ruff-check"].said
+    assert "-A  =  1\n+\n+A = 1\n" in found["ruff-format"].said
+    assert "-import os" not in found["ruff-format"].said
 
 
 def test_an_index_that_is_out_of_reach(tmp_path, monkeypatch):

@@ -109,3 +109,19 @@ def test_a_name_that_an_import_binds(ours):
 def test_a_test_without_a_test():
     with pytest.raises(PlacingError, match="nothing but imports"):
         place_test(THERE, b"import json\n", "x")
+
+
+@pytest.mark.parametrize(
+    ("ours", "merged"),
+    [
+        ("from vllm.z import Z", "from vllm.z import (\n    Z,\n)\n"),
+        ("from vllm.z import A, Z", "from vllm.z import (\n    A,\n    Z,\n)\n"),
+        ("from vllm.z import make, MAX", "from vllm.z import (\n    MAX,\n    Z,\n    make,\n)\n"),
+        ("from vllm.b import C", "from vllm.b import B, C\n"),
+        ("from vllm.b import A as D", "from vllm.b import A as D, B\n"),
+    ],
+)
+def test_names_of_a_module_that_is_imported_already(ours, merged):
+    found = place_test(THERE, f"{ours}\n\n\ndef test_new():\n    pass\n".encode(), "x").decode()
+    assert merged in found
+    assert found.count(merged.partition(" import")[0]) == 1

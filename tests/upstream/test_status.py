@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
 from vpatch.declare.patch import Upstream
 from vpatch.github.client import Thread
 from vpatch.outcome import Decision, State
+from vpatch.source.tree import Pin
 from vpatch.upstream.status import Known, advise
 from vpatch.upstream.threads import Answer, age
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+PIN = Pin("vllm", "pypi", "0.23.0", "sha256:1", "vllm.tar.gz")
+
+
+def decision(state, disagreement=None, needed_in=None):
+    declared = SimpleNamespace(needed_in=needed_in or {"vllm": ">=0.20,<0.22"})
+    return Decision(SimpleNamespace(declaration=declared), state, "why", disagreement=disagreement)
+
+
+@pytest.mark.parametrize(
+    ("needed_in", "action", "said"),
+    [
+        ({"vllm": ">=0.20,<0.22"}, "drop", "nothing to carry any more"),
+        ({"vllm": ">=0.24"}, "keep", "older than what it is for"),
+        (
+            {"vllm": ">=0.20", "vllm-metax": "<0.25"},
+            "keep",
+            "not for this tree, but for vllm-metax",
+        ),
+    ],
+)
+def test_what_is_not_there(needed_in, action, said):
+    found = advise(decision(State.ABSENT, needed_in=needed_in), PIN, [])
+    assert found.action == action
+    assert said in found.reason
+
+
+def test_nothing_is_concluded_from_what_was_not_asked():
+    found = advise(decision(State.NEEDED), PIN, [], ["o/r#1"])
+    assert found.reason == "the tree needs it, and what became of o/r#1 is not known"
+    found = advise(decision(State.NEEDED), PIN, [known(release="0.24.0")], ["o/r#1"])
+    assert "drop it when" in found.reason
 
 
 def known(state="merged", *, relation="same change", release=None, declared=None, **keys):
@@ -55,13 +91,13 @@ def known(state="merged", *, relation="same change", release=None, declared=None
     ],
 )  # fmt: skip
 def test_advice(state, disagreement, threads, action, says, finding):
-    found = advise(Decision(None, state, "why", disagreement=disagreement), "0.23.0", threads)
+    found = advise(decision(state, disagreement), PIN, threads)
     assert (found.action, found.finding) == (action, finding)
     assert says in found.reason
 
 
 def test_a_tree_without_a_version_has_no_release_behind_it():
-    found = advise(Decision(None, State.NEEDED, "why"), None, [known(release="0.1.0")])
+    found = advise(decision(State.NEEDED), replace(PIN, version=None), [known(release="0.1.0")])
     assert "drop it when that is pinned" in found.reason
 
 

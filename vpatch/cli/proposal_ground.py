@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,13 @@ from vpatch.upstream.propose import Ground, Online
 from vpatch.upstream.status import Known
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from contextlib import ExitStack
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.cli.session import Session
     from vpatch.declare.target import Target
     from vpatch.outcome import Decision
     from vpatch.patch import Patch
+    from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
 
 
@@ -76,7 +77,7 @@ def ground_of(
     """Collect what a proposal stands on; `on` is taken for upstream's branch.
 
     Raises:
-        UsageError: the patch does not concern the target's tree, or there is no token.
+        UsageError: the patch does not concern the target's tree.
     """
     if target.tree not in patch.declaration.needed_in:
         raise UsageError(
@@ -84,7 +85,7 @@ def ground_of(
             where=str(patch.folder),
             todo="give another --target",
         )
-    tree = stack.enter_context(session.tree(_spec(target, on)))
+    tree = stack.enter_context(_opened(session, target, on))
     series = with_required([patch.id], session.library)
     concerning = [one for one in series if target.tree in one.declaration.needed_in]
     plan = remembered_plan(session.plans, concerning, tree, to_write=True)
@@ -112,16 +113,30 @@ def ground_of(
     )
 
 
+@contextmanager
+def _opened(session: Session, target: Target, on: str | None) -> Iterator[CachedTree]:
+    with ExitStack() as stack:
+        try:
+            tree = stack.enter_context(session.tree(_spec(target, on)))
+        except VpatchError as error:
+            if on is not None:
+                raise
+            todo = f"{error.todo}; or take something else for it in a dry run: --on 0.33.0"
+            raise VpatchError(error.what, where=error.where, todo=todo) from error
+        yield tree
+
+
 def _online(
     session: Session, patch: Patch, target: Target, fork: str | None, stack: ExitStack
-) -> Online:
-    """Ask GitHub what the gates need; a token is needed, as it knows who one is."""
+) -> Online | None:
+    """Ask GitHub what the gates need; without a token, as it knows who one is, nothing."""
     github = session.github(stack, target)
     if github.token is None:
-        raise UsageError(
-            f"no token for {github.host} was found",
-            todo="gh auth login, or set GH_TOKEN; or leave out what is asked there: --offline",
+        session.progress.note(
+            f"no token for {github.host} was found, so nothing is asked there "
+            "(gh auth login, or set GH_TOKEN)"
         )
+        return None
     threads = session.threads(stack)
     failures: dict[str, VpatchError] = {}
     known, errors = [], []

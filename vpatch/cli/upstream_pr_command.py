@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +148,8 @@ def _print(proposed: Proposed) -> None:
         click.echo(proposed.diff.rstrip())
         _heading("body")
         click.echo(proposed.body.rstrip())
-        _heading("what only a person can do")
+        if proposed.person:
+            _heading("what only a person can do")
         for todo in proposed.person:
             click.echo(f"- {todo}")
     _heading("gates")
@@ -157,7 +161,10 @@ def _print(proposed: Proposed) -> None:
         _print_gate(gate, width)
     if idle:
         names = ", ".join(gate.name for gate in idle)
-        click.echo(f"{click.style('not asked', fg='yellow')}  {names}: {idle[0].said}")
+        first, *more = _lines(f"{names}: {idle[0].said}", 11)
+        click.echo(f"{click.style('not asked', fg='yellow')}  {first}")
+        for line in more:
+            click.echo(f"{'':<11}{line}")
     failed = sum(gate.verdict == "fail" for gate in proposed.gates)
     unasked = sum(gate.verdict == "not asked" for gate in proposed.gates)
     passed = len(proposed.gates) - failed - unasked
@@ -171,9 +178,22 @@ def _heading(text: str) -> None:
 
 def _print_gate(gate: Gate, width: int) -> None:
     verdict = click.style(f"{gate.verdict:<9}", fg=_COLOURS[gate.verdict])
-    click.echo(f"{verdict}  {gate.name:<{width}}  {gate.said}")
+    indent = " " * (9 + 2 + width + 2)
+    first, *more = _lines(gate.said, len(indent))
+    click.echo(f"{verdict}  {gate.name:<{width}}  {first}")
     if gate.todo and gate.verdict != "pass":
-        click.echo(f"{'':<11}{'':<{width}}  next: {gate.todo}")
+        more += _lines(f"next: {gate.todo}", len(indent))
+    for line in more:
+        click.echo(f"{indent}{line}".rstrip())
+
+
+def _lines(text: str, indent: int) -> list[str]:
+    """The lines of a text, broken between words where a terminal has no room for them."""
+    if not sys.stdout.isatty():
+        return text.splitlines()
+    room = max(30, shutil.get_terminal_size().columns - indent - 1)
+    wrap = partial(textwrap.wrap, width=room, break_long_words=False, break_on_hyphens=False)
+    return [part for line in text.splitlines() for part in (wrap(line) or [""])]
 
 
 def _confirm(patch_id: str, fork: str) -> None:

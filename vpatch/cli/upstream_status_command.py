@@ -14,7 +14,7 @@ from vpatch.cli.session import Session, json_option, library_options, source_opt
 from vpatch.errors import ExitCode, VpatchError
 from vpatch.memo import remembered_plan
 from vpatch.upstream.status import Known, PatchStatus
-from vpatch.upstream.threads import age
+from vpatch.upstream.threads import UnknownThreadError, age
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,8 +46,9 @@ def command(
 
     Three answers, none of which follows from another: the state of the pull request, the first
     release that contains what was merged, and whether the pinned tree shows the effect. Nothing is
-    changed. Ends with 1 where a patch is to be dropped or ported, or declares of a thread what is
-    not so. Without a network, GitHub's last answers count, and it is said how old they are.
+    changed. Ends with 1 where a patch is to be dropped or ported, declares of a thread what is not
+    so, or names one of which nothing is known. Without a network, GitHub's last answers count, and
+    it is said how old they are.
     """
     session = Session(patches, recipes, offline)
     rows = []
@@ -116,12 +117,17 @@ def _print(rows: Sequence[PatchStatus]) -> None:
             for disagreement in known.disagreements:
                 click.secho(f"    {disagreement}: correct patch.yaml", fg="yellow")
         for ref, error in row.unknown:
-            click.echo(f"  {ref}  {click.style('not known', fg='red')}: {error.what}")
+            # Why nobody could be asked is told once, at the end.
+            why = "" if isinstance(error, UnknownThreadError) else f": {error.what}"
+            click.echo(f"  {ref}  {click.style('not known', fg='red')}{why}")
         click.echo(f"  {row.plan.pin.label}  {render.styled(row.decision.state)}")
         advice = row.advice
         action = click.style(advice.action, fg=_COLOURS[advice.action])
         click.echo(f"  {action}: " + advice.reason.replace("\n", "\n    "))
-    for todo in dict.fromkeys(error.todo for row in rows for _, error in row.unknown):
+    unknown = [error for row in rows for _, error in row.unknown]
+    for what in dict.fromkeys(e.what for e in unknown if isinstance(e, UnknownThreadError)):
+        click.echo(f"not known: {what}")
+    for todo in dict.fromkeys(error.todo for error in unknown):
         click.echo(f"next: {todo}")
     if not rows:
         click.echo("no patch here names a thread upstream")

@@ -127,7 +127,8 @@ class GitHub:
             retry=Retry(
                 total=2,
                 connect=0,
-                read=False,
+                # A connection that was kept open may have been closed meanwhile.
+                read=1,
                 backoff_factor=0.5,
                 status_forcelist=(502, 503, 504),
                 allowed_methods=("GET",),

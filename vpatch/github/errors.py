@@ -46,15 +46,19 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
     """
     import requests  # noqa: PLC0415
     from github import GithubException  # noqa: PLC0415
+    from urllib3.exceptions import ReadTimeoutError  # noqa: PLC0415
 
     try:
         yield
     except requests.Timeout as error:
-        raise UnreachableError("GitHub did not answer in time", where=where, todo=_AGAIN) from error
+        raise _late(where) from error
     except requests.RequestException as error:
         # Its text repeats the request; what urllib3 met is the reason.
         met = error.args[0] if error.args else error
-        cause = str(getattr(met, "reason", met)).rpartition(": ")[2]
+        reason = getattr(met, "reason", met)
+        if isinstance(reason, ReadTimeoutError):
+            raise _late(where) from error
+        cause = str(reason).rpartition(": ")[2]
         raise UnreachableError(
             _without(f"GitHub could not be reached: {cause}", token),
             where=where,
@@ -77,6 +81,10 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
         ) from error
     except GithubException as error:
         raise _of(error, where, token) from None  # which repeats what was sent
+
+
+def _late(where: str) -> UnreachableError:
+    return UnreachableError("GitHub did not answer in time", where=where, todo=_AGAIN)
 
 
 def _of(error: GithubException, where: str, token: str | None) -> GitHubError:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 KIND = "test"
 _RUNS = {"pristine": "Before: without the patch", "patched": "After: with the patch"}
-# Of a message; the log has all of it.
-_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield from table_of_test(record["runs"][run])
     for problem in record["problems"]:
         yield ""
-        yield f"- {problem}"
+        yield "- " + problem.replace("\n", "\n  ")
 
 
 def table_of_test(tests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -119,7 +117,7 @@ def table_of_test(tests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "| test | result | message |"
     yield "|---|---|---|"
     for test in tests:
-        message = " ".join(line.strip() for line in test["message"].splitlines()[:_LINES])
+        message = test["message"].strip().partition("\n")[0]
         cell = f"`{message.replace('`', '')}`" if message else ""
         row = [f"`{test['name']}`", test["outcome"], cell]
         yield "| " + " | ".join(text.replace("|", r"\|") for text in row) + " |"

@@ -27,6 +27,12 @@ _FACTS = re.compile(r"<!-- vpatch:\n(?P<facts>.*?) -->", re.DOTALL)
 # Where a template has no heading for a part: below one of ours, and called as no heading can be.
 _REST, _REST_HEADING = "*", "## Details"
 _RULE = "---"
+# Where upstream has no template.
+_SECTIONS: dict[str, tuple[Part, ...]] = {
+    "Purpose": ("summary", "claims"),
+    "Validation": ("reproduction", "commands", "results"),
+    "Details": ("cause", "not a duplicate", "limits", "assistance"),
+}
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,10 @@ def render(
     `facts` are for the next run: they stand in a comment. Parts without text are left out.
     """
     left = {name: _harmless(part) for name, part in parts.items() if part}
+    sections: Mapping[str, Sequence[Part]] = template.sections if template else _SECTIONS
+    text = text if template else "\n\n".join(f"## {name}" for name in _SECTIONS)
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n") if text else []
     kinds = list(_kinds(lines))
-    sections = template.sections if template else {}
     filled: list[str] = []
     rule = None
     for line, kind in zip(lines, kinds, strict=True):

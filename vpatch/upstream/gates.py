@@ -40,11 +40,13 @@ class Gate:
     todo: str | None = None
 
 
-def needed(decision: Decision, known: Sequence[Known], declared: Sequence[Upstream]) -> Gate:
-    """Whether upstream's main still needs it, by its code."""
+def needed(
+    decision: Decision, known: Sequence[Known], declared: Sequence[Upstream], branch: str
+) -> Gate:
+    """Whether upstream still needs it, by the code of its branch."""
     name = "needed upstream"
     if decision.state is State.NEEDED:
-        return Gate(name, "pass", f"upstream's main needs it: {decision.reason}")
+        return Gate(name, "pass", f"upstream's {branch} needs it: {decision.reason}")
     if decision.state is State.UPSTREAMED:
         by = [describe_upstream(one) for one in declared if one.relation in _SAME and one.release]
         live = [
@@ -61,8 +63,8 @@ def needed(decision: Decision, known: Sequence[Known], declared: Sequence[Upstre
     todo = {
         State.ABSENT: "nothing is to be proposed: the code is not there",
         State.BLOCKED: "propose what it requires first",
-    }.get(decision.state, "port the patch to upstream's main: a variant for its shape")
-    return Gate(name, "fail", f"{decision.state} on upstream's main: {decision.reason}", todo)
+    }.get(decision.state, f"port the patch to upstream's {branch}: a variant for its shape")
+    return Gate(name, "fail", f"{decision.state} on upstream's {branch}: {decision.reason}", todo)
 
 
 def alone(required: Sequence[Decision]) -> Gate:
@@ -164,7 +166,10 @@ def evidence(proven: Proven, patch: Patch, proposal: Proposal, folder: str) -> G
         return Gate(name, "pass", f"for this content, on {proposal.needs.engine}: {names}")
     said = f"there is none for {', '.join(missing)}"
     if proven.rejected:
-        said += "; what does not count: " + "; ".join(proven.rejected)
+        # The newest comes last, and is the one that somebody has just made.
+        older = len(proven.rejected) - 1
+        said += f"; what does not count: {proven.rejected[-1]}"
+        said += f" (and {older} older)" if older else ""
     return Gate(
         name, "fail", said, f"vpatch test {patch.id} --engine {proposal.needs.engine} --to {folder}"
     )
@@ -182,13 +187,14 @@ def title(tree: Tree, target: Target, text: str) -> Gate:
     if target.titles is None:
         return Gate("title", "pass", "upstream has no rule for it")
     tags = tags_of(text)
-    if tags is None:
-        return Gate("title", "fail", f"{text!r} has no [Tag] and text behind it", "correct title")
     known, others_too = known_tags(tree, target.titles)
+    listed = " ".join(f"[{tag}]" for tag in sorted(known))
+    todo = f"begin the title with one or more of {listed}, as in '[Bugfix] Do this'"
+    if tags is None:
+        return Gate("title", "fail", f"{text!r} does not begin with tags", todo)
     unknown = [f"[{tag}]" for tag in tags if tag not in known]
     if unknown and not others_too:
-        known_text = " ".join(f"[{tag}]" for tag in sorted(known))
-        return Gate("title", "fail", f"{''.join(unknown)} is none of {known_text}", "correct title")
+        return Gate("title", "fail", f"{''.join(unknown)} is none of upstream's tags", todo)
     remark = f"; {''.join(unknown)} is not among upstream's own" if unknown else ""
     return Gate("title", "pass", f"{''.join(f'[{tag}]' for tag in tags)}{remark}")
 
@@ -224,7 +230,7 @@ def hooks(found: Sequence[Hook], target: Target) -> Gate:
     name = "upstream's hooks"
     failed = [hook for hook in found if hook.verdict == "fail"]
     if failed:
-        said = "; ".join(f"{hook.id}: {' '.join(hook.said.split())}" for hook in failed)
+        said = "\n".join(f"{hook.id}: {hook.said}" for hook in failed)
         return Gate(name, "fail", said, "correct the patch or its test")
     left = [hook for hook in found if hook.verdict == "not run"]
     if left:
@@ -233,7 +239,8 @@ def hooks(found: Sequence[Hook], target: Target) -> Gate:
         return Gate(name, "fail", said, todo)
     count = sum(hook.verdict == "pass" for hook in found)
     elsewhere = list(dict.fromkeys(hook.id for hook in found if hook.verdict == "elsewhere"))
-    said = f"{count} of {target.hooks} pass"
+    idle = sum(hook.verdict == "idle" for hook in found)
+    said = f"{count} of {target.hooks} pass, {idle} have nothing to look at"
     said += f"; not to be had here: {', '.join(elsewhere)}" if elsewhere else ""
     return Gate(name, "pass", said)
 
@@ -266,4 +273,4 @@ def unasked(name: str, why: str) -> Gate:
 
 
 def _offline(name: str, what: str) -> Gate:
-    return Gate(name, "not asked", f"offline: {what}", "leave out --offline")
+    return Gate(name, "not asked", what, "ask GitHub: without --offline, and with a token")

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,7 +93,13 @@ def run_hooks(
         ids = [hook["id"] for repo in derived["repos"] for hook in repo["hooks"]]
         for hook_id in dict.fromkeys(ids):
             task = progress.start(f"Upstream's hook {hook_id}")
-            ran += _run(hook_id, config, checkout, sorted(changes), home)
+            found = list(_run(hook_id, config, checkout, sorted(changes), home))
+            mended = git.uncommitted(checkout).decode(errors="replace")
+            if mended:
+                # The next hook gets what is proposed, and not what this one made of it.
+                git.restore(checkout)
+                found = [replace(hook, said=f"{hook.said}\n{mended}") for hook in found]
+            ran += found
             task.done()
     return [*ran, *not_run]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.declare.patch import PatchDeclaration, Proposal
-    from vpatch.declare.target import Part
+    from vpatch.declare.target import Part, Target
     from vpatch.patch import Patch
     from vpatch.upstream.duplicates import Searched
     from vpatch.upstream.proof import Proven
@@ -27,21 +27,22 @@ _MESSAGE = 120
 def parts_of(
     patch: Patch,
     proposal: Proposal,
-    repository: str,
+    target: Target,
     proven: Proven,
     searched: Searched | None,
 ) -> dict[Part, str]:
     """Return the parts of a body; empty ones where there is nothing to say."""
+    repository, branch = target.repository, target.branch
     declaration = patch.declaration
     parts: dict[Part, str] = {
-        "summary": _joined([proposal.summary, _related(declaration, repository)]),
+        "summary": _joined([proposal.summary, _related(declaration)]),
         "claims": "\n".join(f"- {unwrapped(claim)}" for claim in proposal.claims),
         "reproduction": _joined(["**Reproduction**", proposal.reproduction]),
-        "commands": _commands(patch, proposal, proven),
-        "results": "\n\n".join(_results(proposal, proven)),
+        "commands": _commands(patch, proposal),
+        "results": "\n\n".join(_results(proposal, proven, branch)),
         "cause": unwrapped(declaration.why),
         "not a duplicate": _not_a_duplicate(proposal, repository, searched),
-        "limits": _limits(declaration, proposal, proven),
+        "limits": _limits(declaration, proposal),
         "assistance": _assistance(proposal),
     }
     return {name: _short_refs(text, repository) for name, text in parts.items()}
@@ -55,8 +56,8 @@ def _short_refs(text: str, repository: str) -> str:
     return re.sub(rf"(?<![\w/]){re.escape(repository)}(#\d+)", r"\1", text)
 
 
-def _related(declaration: PatchDeclaration, repository: str) -> str | None:
-    refs = [one.ref for one in declaration.upstream if one.ref.startswith(f"{repository}#")]
+def _related(declaration: PatchDeclaration) -> str | None:
+    refs = [one.ref for one in declaration.upstream]
     return f"Related: {', '.join(refs)}" if refs else None
 
 
@@ -67,24 +68,24 @@ def functions_in(test: bytes) -> list[str]:
     return [d.name.value for d in defined if d.name.value.lower().startswith("test")]
 
 
-def _commands(patch: Patch, proposal: Proposal, proven: Proven) -> str:
+def _commands(patch: Patch, proposal: Proposal) -> str:
     lines = []
     for one in proposal.tests:
         names = functions_in((patch.folder / one.test).read_bytes())
-        lines.append(f'.venv/bin/python -m pytest {one.at} -v -k "{" or ".join(names)}"')
-    made = [
-        command_of_test(e.record) if is_test(e.record) else command_of(e.record["asked"])
-        for e in proven.all_evidence
-    ]
-    block = "**Commands**\n\n```bash\n" + "\n".join(lines) + "\n```"
-    if not made:
-        return block
-    ran = "\n".join(f"- `{command}`" for command in dict.fromkeys(made))
-    return f"{block}\n\nThe results below were made with vpatch, inside an installed vLLM:\n\n{ran}"
+        lines.append(f'python -m pytest {one.at} -v -k "{" or ".join(names)}"')
+    return "**Commands**\n\n```bash\n" + "\n".join(lines) + "\n```"
 
 
-def _results(proposal: Proposal, proven: Proven) -> Iterator[str]:
+def _results(proposal: Proposal, proven: Proven, branch: str) -> Iterator[str]:
     """What each test says without the change and with it: first those that upstream gets."""
+    versions = sorted({e.record["engine"]["vllm"] for e in proven.all_evidence})
+    if versions:
+        yield (
+            f"**Results**, of vLLM {', '.join(versions)} as it is installed, without this change "
+            f"and with it; what it replaces and puts there is the same on {branch}. Made by "
+            + " and ".join(f"`{one}`" for one in _commands_of(proven))
+            + "."
+        )
     places = {one.test: one.at for one in proposal.tests}
     for test in sorted(proven.tests, key=lambda test: test not in places):
         record = proven.tests[test].record
@@ -96,7 +97,7 @@ def _results(proposal: Proposal, proven: Proven) -> Iterator[str]:
         if on_top:
             named = ", ".join(f"`{patch_id}`" for patch_id in on_top)
             also = f" (both with {named} applied as well, without which it does not run)"
-        yield f"{what}, on **{_where(record)}**, without this change and with it{also}:"
+        yield f"{what}, on {_where(record)}{also}:"
         yield "\n".join(_before_and_after(record))
     for evidence in proven.smoke:
         report = report_of(evidence.record).strip()
@@ -104,6 +105,14 @@ def _results(proposal: Proposal, proven: Proven) -> Iterator[str]:
             f"<details>\n<summary>End to end on {_where(evidence.record)}: "
             f"{evidence.record['result']}</summary>\n\n{report}\n\n</details>"
         )
+
+
+def _commands_of(proven: Proven) -> list[str]:
+    made = [
+        command_of_test(e.record) if is_test(e.record) else command_of(e.record["asked"])
+        for e in proven.all_evidence
+    ]
+    return list(dict.fromkeys(made))
 
 
 def _where(record: Mapping[str, Any]) -> str:
@@ -131,28 +140,23 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _limits(declaration: PatchDeclaration, proposal: Proposal, proven: Proven) -> str:
+def _limits(declaration: PatchDeclaration, proposal: Proposal) -> str:
     parts: list[str | None] = []
-    if declaration.risks:
-        parts += ["**Risks**", declaration.risks]
-    versions = sorted({e.record["engine"]["vllm"] for e in proven.all_evidence})
-    if proposal.limits or versions:
-        parts += ["**Limits**", proposal.limits]
-    if versions:
-        parts.append(
-            f"The results are those of vLLM {', '.join(versions)}; "
-            "what this change replaces and what it puts there are the same on main."
-        )
+    for heading, text in (("**Risks**", declaration.risks), ("**Limits**", proposal.limits)):
+        parts += [heading, text] if text else []
     return _joined(parts)
 
 
 def _not_a_duplicate(proposal: Proposal, repository: str, searched: Searched | None) -> str:
+    lines = ["**Not a duplicate**"]
     if searched is None:
-        return ""
-    lines = ["**Not a duplicate**", f"Searched in {repository}: {', '.join(searched.asked)}."]
-    if not searched.same:
-        lines.append("Nothing open does the same.")
-    others = [f"- {hit.thread.ref} touches the same file, elsewhere." for hit in searched.near]
+        lines.append("(Upstream's open threads were not searched for this preview.)")
+    else:
+        lines.append(f"Searched in {repository}: {', '.join(searched.asked)}.")
+        if not searched.same:
+            lines.append("Nothing open does the same.")
+    near = searched.near if searched else ()
+    others = [f"- {hit.thread.ref} touches the same file, elsewhere." for hit in near]
     others += [f"- {ref}: {why.strip()}" for ref, why in proposal.differs.items()]
     return _joined([*lines, "\n".join(others)])
 
@@ -160,8 +164,5 @@ def _not_a_duplicate(proposal: Proposal, repository: str, searched: Searched | N
 def _assistance(proposal: Proposal) -> str:
     if not proposal.assisted_by:
         return ""
-    names = ", ".join(proposal.assisted_by)
-    return (
-        f"AI assistance was used for this change ({names}). The submitter has reviewed every "
-        "changed line and run the tests above."
-    )
+    # That they read and ran it, the submitters say themselves.
+    return f"AI assistance was used for this change ({', '.join(proposal.assisted_by)})."

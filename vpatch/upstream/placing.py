@@ -51,7 +51,7 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     for line in imports:
         if _code(line).startswith(_FUTURE):
             _put_first(merged, line)
-        else:
+        elif not _join(merged, line):
             _sort_in(merged, line)
     comments = [line for line in body[0].leading_lines if line.comment is not None]
     gap = [cst.EmptyLine(indent=False)] * 2
@@ -104,6 +104,68 @@ def _imported(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
                 for one in statement.names:
                     source = f"{'.' * len(statement.relative)}{module}.{one.evaluated_name}"
                     yield one.evaluated_alias or one.evaluated_name, source
+
+
+def _join(body: list[_Statement], line: _Statement) -> bool:
+    """Put the names of a `from` import into the one of the same module that is there, if one is."""
+    ours = _from(line)
+    if ours is None:
+        return False
+    for place, other in enumerate(body):
+        there = _from(other)
+        if there is None or _module(there) != _module(ours):
+            continue
+        for alias in _aliases(ours):
+            there = _with_name(there, alias)
+        body[place] = other.with_changes(body=[there])
+        return True
+    return False
+
+
+def _from(line: _Statement) -> cst.ImportFrom | None:
+    """The one `from` import of names that a line is."""
+    if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+        found = line.body[0]
+        if isinstance(found, cst.ImportFrom) and not isinstance(found.names, cst.ImportStar):
+            return found
+    return None
+
+
+def _module(found: cst.ImportFrom) -> str:
+    name = get_full_name_for_node(found.module) if found.module else ""
+    return f"{'.' * len(found.relative)}{name}"
+
+
+def _aliases(found: cst.ImportFrom) -> Sequence[cst.ImportAlias]:
+    return () if isinstance(found.names, cst.ImportStar) else found.names
+
+
+def _with_name(found: cst.ImportFrom, alias: cst.ImportAlias) -> cst.ImportFrom:
+    """A `from` import with one more name, where isort would have it, in the layout that it has."""
+    names = list(_aliases(found))
+    if any(_said(one) == _said(alias) for one in names):
+        return found
+    between = found.lpar.whitespace_after if found.lpar else cst.SimpleWhitespace(" ")
+    comma = cst.Comma(whitespace_after=between)
+    at = next((n for n, one in enumerate(names) if _order(one) > _order(alias)), len(names))
+    if at < len(names):
+        names.insert(at, alias.with_changes(comma=comma))
+    else:
+        last = names[-1].comma
+        names[-1] = names[-1].with_changes(comma=comma)
+        names.append(alias.with_changes(comma=last))
+    return found.with_changes(names=names)
+
+
+def _said(alias: cst.ImportAlias) -> tuple[str, str | None]:
+    return alias.evaluated_name, alias.evaluated_alias
+
+
+def _order(alias: cst.ImportAlias) -> tuple[int, str]:
+    """Isort's order by type: constants, classes, and then all else."""
+    name = alias.evaluated_name
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return kind, name
 
 
 def _put_first(body: list[_Statement], line: _Statement) -> None:

@@ -113,7 +113,7 @@ def propose(ground: Ground, progress: Progress) -> Proposed:
     known = online.known if online else None
     ours = online.ours if online else None
     found = [
-        gates.needed(ground.decision, known or (), declared.upstream),
+        gates.needed(ground.decision, known or (), declared.upstream, ground.target.branch),
         _unless_failed(ground, gates.not_merged(known, declared.upstream)),
         _unless_failed(ground, gates.not_ended(online is not None, ours)),
     ]
@@ -306,7 +306,7 @@ def _body(ground: Ground, proposal: Proposal, proven: Proven, searched: Searched
     template, text = target.template, ""
     if template is not None and template.file in tree.paths():
         text = tree.read(template.file).decode()
-    parts = parts_of(ground.patch, proposal, target.repository, proven, searched)
+    parts = parts_of(ground.patch, proposal, target, proven, searched)
     facts = {"patch": ground.patch.id, "digest": ground.patch.digest}
     return body.render(template, text, parts, facts, assisted=bool(proposal.assisted_by))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from vpatch.outcome import State
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from vpatch.declare.patch import Upstream
     from vpatch.errors import VpatchError
     from vpatch.outcome import Decision, Plan
+    from vpatch.source.tree import Pin
     from vpatch.upstream.threads import Answer
 
 # What merging it means that the patch can go; a cause or another approach says nothing of that.
@@ -69,7 +71,7 @@ class PatchStatus:
 
     @property
     def advice(self) -> Advice:
-        return advise(self.decision, self.plan.pin.version, self.known)
+        return advise(self.decision, self.plan.pin, self.known, [ref for ref, _ in self.unknown])
 
     @property
     def needs_a_person(self) -> bool:
@@ -78,22 +80,40 @@ class PatchStatus:
         return advice.action != "keep" or advice.finding or disagree or bool(self.unknown)
 
 
-def advise(decision: Decision, version: str | None, known: Sequence[Known]) -> Advice:
-    """Say what to do, and why; nothing is done."""
+def advise(
+    decision: Decision, pin: Pin, known: Sequence[Known], unknown: Sequence[str] = ()
+) -> Advice:
+    """Say what to do, and why; nothing is done. Of `unknown` threads nothing could be asked."""
     state, reason = decision.state, decision.reason
+    cures = [one for one in known if one.cures]
     if state is State.UPSTREAMED:
         found = Advice("drop", f"the tree has the effect: {reason}")
-    elif state is State.ABSENT and decision.disagreement is None:
-        found = Advice("drop", f"there is nothing to carry: {reason}")
     elif state is State.ABSENT:
-        found = Advice("port", f"{decision.disagreement}: {reason}")
+        found = _absent(decision, pin)
     elif state.stops:
         found = Advice("port", reason)
     elif state is State.APPLIED:
         found = Advice("keep", "the tree carries it")
+    elif unknown and not cures:
+        threads = ", ".join(unknown)
+        found = Advice("keep", f"the tree needs it, and what became of {threads} is not known")
     else:
-        found = _until(version, [one for one in known if one.cures])
+        found = _until(pin.version, cures)
     return found
+
+
+def _absent(decision: Decision, pin: Pin) -> Advice:
+    """The code is not there: gone for good, not there yet, or somewhere else altogether."""
+    if decision.disagreement is not None:
+        return Advice("port", f"{decision.disagreement}: {decision.reason}")
+    claims = decision.patch.declaration.needed_in
+    others = [tree for tree in claims if tree != pin.tree]
+    if others:
+        return Advice("keep", f"not for this tree, but for {', '.join(others)}")
+    bounds = [one for one in SpecifierSet(claims[pin.tree]) if one.operator in {">=", ">", "~="}]
+    if pin.version and any(Version(one.version) > Version(pin.version) for one in bounds):
+        return Advice("keep", f"this version is older than what it is for ({claims[pin.tree]})")
+    return Advice("drop", f"there is nothing to carry any more: {decision.reason}")
 
 
 def _until(version: str | None, cures: Sequence[Known]) -> Advice:
