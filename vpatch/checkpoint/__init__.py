@@ -1,0 +1,1 @@
+"""A checkpoint on disk: what its headers tell, and what can be put right without loading it."""

@@ -1,0 +1,203 @@
+"""The folder of a checkpoint: its config, its index, and the headers of its shards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vpatch.checkpoint.header import CheckpointError, Shard, Tensor, read_shard
+from vpatch.errors import UsageError, together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CONFIG = "config.json"
+INDEX = "model.safetensors.index.json"
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+# Some models have their language model's config in one of these.
+_NESTED = ("text_config", "llm_config", "language_config")
+_LARGEST_JSON = 256_000_000
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What the files of a checkpoint tell without their data.
+
+    `missing` has each shard that the index names and that is not there, with the tensors in it;
+    `absent` the tensors that the index promises and whose shard has them not; `unlisted` the
+    shards that are there and that the index does not name: vLLM does not read those.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    index: dict[str, Any] | None
+    shards: tuple[Shard, ...]
+    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+
+    @property
+    def language(self) -> dict[str, Any]:
+        """The config of the language model, which may stand in another one."""
+        for key in _NESTED:
+            if isinstance(self.config.get(key), dict):
+                return {**self.config, **self.config[key]}
+        return self.config
+
+    @property
+    def architecture(self) -> str | None:
+        """The first of the config's architectures: the one that vLLM goes by."""
+        named = self.config.get("architectures")
+        return named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None
+
+    @property
+    def layers(self) -> int | None:
+        """How many layers the trunk has, by the config."""
+        return as_count(self.language.get("num_hidden_layers"))
+
+    def tensors(self) -> Iterator[tuple[str, Tensor, Shard]]:
+        for shard in self.shards:
+            for name, tensor in shard.tensors.items():
+                yield name, tensor, shard
+
+    def names(self) -> set[str]:
+        return {name for shard in self.shards for name in shard.tensors}
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint's JSON files, and the headers of its shards.
+
+    Raises:
+        UsageError: the folder is not there, or what is in it is no safetensors checkpoint.
+        CheckpointError: a file is damaged, or the index names what cannot be a shard.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            "there is no such folder", where=str(folder), todo="name the folder of a checkpoint"
+        )
+    config = read_json(folder / CONFIG) if (folder / CONFIG).exists() else {}
+    there = sorted(path.name for path in folder.glob("*.safetensors"))
+    index = read_json(folder / INDEX) if (folder / INDEX).exists() else None
+    if not there and index is None:
+        raise _no_tensors(folder)
+    listed = _listed(folder, index) if index is not None else dict.fromkeys(there, ())
+    present = [name for name in listed if (folder / name).exists()]
+    shards, errors = [], []
+    for name in present:
+        try:
+            shards.append(read_shard(folder / name))
+        except CheckpointError as error:
+            errors.append(error)
+    if errors:
+        raise together(errors)
+    _check_once(shards)
+    inside = {shard.path.name: shard.tensors for shard in shards}
+    return Checkpoint(
+        folder,
+        config,
+        index,
+        tuple(shards),
+        {name: names for name, names in listed.items() if name not in inside},
+        tuple(
+            n
+            for file, names in listed.items()
+            if file in inside
+            for n in names
+            if n not in inside[file]
+        ),
+        tuple(name for name in there if name not in listed),
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file that has one JSON object.
+
+    Raises:
+        CheckpointError: it cannot be read, or has something else.
+    """
+    try:
+        if not path.is_file():
+            raise CheckpointError("it is no regular file", where=str(path), todo="put it right")
+        if path.stat().st_size > _LARGEST_JSON:
+            raise CheckpointError(
+                "it is too large to be true", where=str(path), todo="put it right"
+            )
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise CheckpointError(
+            f"it cannot be read: {error.strerror or error}", where=str(path), todo="put it right"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"it is no JSON: {error}", where=str(path), todo="fetch it again, or put it right"
+        ) from error
+    if not isinstance(found, dict):
+        raise CheckpointError("it is no JSON object", where=str(path), todo="put it right")
+    return found
+
+
+def as_count(value: object) -> int | None:
+    """Return a value of a config that counts something; None for what cannot be a count."""
+    valid = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if valid and isinstance(value, int) else None
+
+
+def _listed(folder: Path, index: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the shards of an index, each with the tensors that it should have."""
+    where = str(folder / INDEX)
+    weights = index.get("weight_map")
+    if not isinstance(weights, dict):
+        raise CheckpointError("it has no weight_map", where=where, todo="fetch it again")
+    found: dict[str, list[str]] = {}
+    for tensor, file in weights.items():
+        # A shard lies in the folder itself, whatever it may be a link to.
+        if not isinstance(file, str) or file in {"", ".", ".."} or set(file) & set("/\\\0"):
+            raise CheckpointError(
+                f"it says that {tensor} is in {file!r}, which is no file of this folder",
+                where=where,
+                todo="do not use this checkpoint: such an index is wrong, or means harm",
+            )
+        if not file.endswith(".safetensors"):
+            raise CheckpointError(
+                f"it says that {tensor} is in {file}, which is no safetensors file",
+                where=where,
+                todo="convert the checkpoint to safetensors: nothing is unpickled here",
+            )
+        found.setdefault(file, []).append(tensor)
+    return {file: tuple(names) for file, names in sorted(found.items())}
+
+
+def _check_once(shards: list[Shard]) -> None:
+    seen: dict[str, Shard] = {}
+    for shard in shards:
+        for name in shard.tensors:
+            if name in seen:
+                raise CheckpointError(
+                    f"{name} is in {seen[name].path.name} as well as in {shard.path.name}",
+                    where=str(shard.path.parent),
+                    todo="remove the shard that is left over",
+                )
+            seen[name] = shard
+
+
+def _no_tensors(folder: Path) -> UsageError:
+    files = sorted(path.name for path in folder.iterdir())
+    pickles = [name for name in files if name.endswith(_PICKLES)]
+    if pickles:
+        return UsageError(
+            f"it has its tensors as a pickle ({pickles[0]}), which could run anything when read; "
+            "nothing was unpickled",
+            where=str(folder),
+            todo="convert it to safetensors, where you trust it",
+        )
+    if any(name.endswith(".gguf") for name in files):
+        return UsageError(
+            "it is in GGUF, which is not read here",
+            where=str(folder),
+            todo="name the checkpoint that it was made of",
+        )
+    return UsageError(
+        "there are no safetensors files", where=str(folder), todo="name the folder of a checkpoint"
+    )

@@ -1,0 +1,157 @@
+"""The header of a safetensors file: read strictly, and nothing behind it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vpatch.errors import VpatchError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The format's own limit; the reference implementation refuses larger ones too.
+LARGEST = 100_000_000
+LENGTH = 8
+BITS = {
+    **dict.fromkeys(("F4",), 4),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0"), 8),
+    **dict.fromkeys(("F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("I16", "U16", "F16", "BF16"), 16),
+    **dict.fromkeys(("I32", "U32", "F32"), 32),
+    **dict.fromkeys(("I64", "U64", "F64", "C64"), 64),
+}
+"""Each dtype of the format, and how many bits one value has."""
+_REMEDY = "fetch the file again, or convert the checkpoint again"
+
+
+class CheckpointError(VpatchError):
+    """A checkpoint whose files are damaged, or contradict each other."""
+
+
+class Tensor(NamedTuple):
+    """One tensor of a file: `begin` and `end` are in bytes, from where the data begins."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of tensors. `data` is where the data begins in it, in bytes."""
+
+    path: Path
+    data: int
+    tensors: dict[str, Tensor]
+
+
+def read_shard(path: Path) -> Shard:
+    """Read the header of a safetensors file, and compare it with the file's size.
+
+    Raises:
+        CheckpointError: the file is truncated, is no safetensors file, or its header lies.
+    """
+    try:
+        with _opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            announced = int.from_bytes(file.read(LENGTH), "little")
+            if size < LENGTH or announced > LARGEST:
+                raise _damaged(path, _no_header(size, announced))
+            if announced > size - LENGTH:
+                raise _damaged(path, f"is truncated: {size} bytes, in the middle of its header")
+            text = file.read(announced)
+    except OSError as error:
+        raise _damaged(path, f"cannot be read: {error.strerror or error}") from error
+    return Shard(path, LENGTH + announced, _tensors(path, text, size - LENGTH - announced))
+
+
+def write_header(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
+    """Return the first bytes of a safetensors file, so long that its data are aligned."""
+    document: dict[str, Any] = {"__metadata__": metadata}
+    for name, tensor in tensors.items():
+        offsets = [tensor.begin, tensor.end]
+        document[name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": offsets}
+    text = json.dumps(document, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % LENGTH)
+    return len(text).to_bytes(LENGTH, "little") + text
+
+
+def _opened(path: Path) -> Any:
+    # A pipe would be waited for, for ever.
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise _damaged(path, "is no regular file")
+    return path.open("rb")
+
+
+def _no_header(size: int, announced: int) -> str:
+    if size < LENGTH:
+        return f"is truncated: it has {size} bytes"
+    return (
+        f"is no safetensors file: it announces a header of {announced} bytes, "
+        f"and {LARGEST} are allowed"
+    )
+
+
+def _tensors(path: Path, text: bytes, room: int) -> dict[str, Tensor]:
+    try:
+        document = json.loads(text, object_pairs_hook=_without_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"has a header that is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise _damaged(path, "has a header that is no JSON object")
+    document.pop("__metadata__", None)
+    found = {name: _tensor(path, name, entry) for name, entry in document.items()}
+    end = 0
+    for name, tensor in sorted(found.items(), key=lambda item: item[1][2:]):
+        if tensor.begin != end:
+            raise _damaged(
+                path, f"has a header that lies: {name} begins at {tensor.begin}, not {end}"
+            )
+        end = tensor.end
+    if end > room:
+        raise _damaged(path, f"is truncated: {room} bytes of data, and the header tells of {end}")
+    if end < room:
+        raise _damaged(path, f"has {room - end} bytes that its header does not tell of")
+    return found
+
+
+def _tensor(path: Path, name: str, entry: object) -> Tensor:
+    match entry:
+        case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [begin, end]}:
+            numbers = (*shape, begin, end)
+        case _:
+            raise _damaged(path, f"has a header that lies: {name} has no dtype, shape and offsets")
+    if dtype not in BITS:
+        raise _damaged(path, f"has a header that lies: {name} is of no known dtype ({dtype})")
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
+        raise _damaged(path, f"has a header that lies: {name} has numbers that cannot be")
+    bits = math.prod(shape) * BITS[dtype]
+    if bits % 8 or bits // 8 != end - begin:
+        raise _damaged(
+            path,
+            f"has a header that lies: {name} is {dtype}{shape}, which is {bits // 8} bytes, "
+            f"and has {end - begin}",
+        )
+    return Tensor(dtype, tuple(shape), begin, end)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _damaged(path: Path, what: str) -> CheckpointError:
+    return CheckpointError(f"it {what}", where=str(path), todo=_REMEDY)

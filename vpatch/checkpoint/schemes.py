@@ -1,0 +1,178 @@
+"""How models name the tensors of MTP layers, as the loaders of vLLM 0.20.0 to 0.33.0 read them.
+
+Data: one `Scheme` for each way of naming, with the architectures that use it. Where it was read is
+said by `source`, a file of vLLM that still has it in 0.33.0.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_MODELS = "model_executor/models"
+_BEHIND = (
+    r"(?P<outer>model\.|language_model\.model\.|model\.language_model\.|)layers\.(?P<layer>\d+)\."
+)
+TRUNK = re.compile(_BEHIND)
+"""The beginning of a trunk layer's names, and of MTP layers that are behind it."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A way of naming MTP tensors.
+
+    `layer` matches the beginning of a layer's tensors, with its number; `shared` that of what all
+    layers share, and `home` is where that is. `behind`: the number goes on from the trunk's layers.
+    `runtime` is what vLLM calls the layer where it decides how it is quantised, with a number that
+    goes on from the trunk's.
+    `glue` must be in each layer (or, for one that shares it, once). `like_trunk`: the layer has the
+    modules of a trunk layer, under the same names.
+    """
+
+    name: str
+    layer: re.Pattern[str]
+    source: str
+    shared: re.Pattern[str] | None = None
+    home: str = "mtp."
+    behind: bool = False
+    runtime: str | None = None
+    glue: tuple[str, ...] = ()
+    like_trunk: bool = True
+
+
+@dataclass(frozen=True)
+class Family:
+    """Architectures whose MTP vLLM runs from `since` on; `key` of the config counts the layers.
+
+    `always` is how many layers vLLM takes whatever the config says.
+    """
+
+    scheme: Scheme
+    key: str
+    architectures: tuple[str, ...]
+    since: str = "0.20.0"
+    always: int | None = None
+
+
+DEEPSEEK = Scheme(
+    "layers behind the trunk",
+    re.compile(_BEHIND),
+    f"{_MODELS}/deepseek_mtp.py",
+    behind=True,
+    glue=("enorm", "hnorm", "eh_proj"),
+)
+_STEP = Scheme(
+    "layers behind the trunk",
+    re.compile(_BEHIND),
+    f"{_MODELS}/step3p5_mtp.py",
+    behind=True,
+    glue=("enorm", "hnorm", "eh_proj"),
+    like_trunk=False,
+)
+DEEPSEEK_V4 = Scheme(
+    "mtp.N",
+    re.compile(r"mtp\.(?P<layer>\d+)\."),
+    "models/deepseek_v4/nvidia/mtp.py",
+    runtime="model.layers.{layer}.",
+    glue=("e_proj", "h_proj", "enorm", "hnorm"),
+)
+QWEN = Scheme(
+    "mtp.layers.N",
+    re.compile(r"mtp\.layers\.(?P<layer>\d+)\."),
+    f"{_MODELS}/qwen3_next_mtp.py",
+    shared=re.compile(r"mtp\.(?!layers\.|\d+\.)"),
+    glue=("fc", "norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"),
+)
+_NEMOTRON = Scheme(
+    "mtp.layers.N",
+    QWEN.layer,
+    f"{_MODELS}/nemotron_h_mtp.py",
+    shared=QWEN.shared,
+    like_trunk=False,
+)
+MIMO = Scheme(
+    "model.mtp_layers.N",
+    re.compile(r"model\.mtp_layers\.(?P<layer>\d+)\."),
+    f"{_MODELS}/mimo_mtp.py",
+    runtime="model.layers.{layer}.",
+    glue=("token_layernorm", "hidden_layernorm", "input_proj", "final_layernorm"),
+)
+_INSIDE = Scheme(
+    "model.mtp.layers.N",
+    re.compile(r"(?:language_model\.)?model\.mtp\.layers\.(?P<layer>\d+)\."),
+    f"{_MODELS}/mimo_v2_mtp.py",
+    shared=re.compile(r"(?:language_model\.)?model\.mtp\.(?!layers\.)"),
+    like_trunk=False,
+)
+ERNIE = Scheme(
+    "model.mtp_block.N",
+    re.compile(r"model\.mtp_block\.(?P<layer>\d+)\."),
+    f"{_MODELS}/ernie_mtp.py",
+    shared=re.compile(r"model\.(?=mtp_(?:emb_norm|hidden_norm|linear_proj)\.\d+\.)"),
+    runtime="model.layers.{layer}.",
+    home="model.",
+    glue=("mtp_emb_norm.0", "mtp_hidden_norm.0", "mtp_linear_proj.0"),
+)
+
+_NEXTN = "num_nextn_predict_layers"
+FAMILIES = (
+    Family(
+        DEEPSEEK,
+        _NEXTN,
+        (
+            "DeepseekV3ForCausalLM",
+            "DeepseekV32ForCausalLM",
+            "GlmMoeDsaForCausalLM",
+            "Glm4MoeForCausalLM",
+            "Glm4MoeLiteForCausalLM",
+            "GlmOcrForConditionalGeneration",
+            "PanguUltraMoEForCausalLM",
+            "HYV3ForCausalLM",
+        ),
+    ),
+    Family(_STEP, _NEXTN, ("Step3p5ForCausalLM",)),
+    Family(DEEPSEEK_V4, _NEXTN, ("DeepseekV4ForCausalLM",)),
+    Family(QWEN, _NEXTN, ("Qwen3NextForCausalLM", "ExaoneMoEForCausalLM")),
+    Family(
+        QWEN,
+        "mtp_num_hidden_layers",
+        (
+            "Qwen3_5ForConditionalGeneration",
+            "Qwen3_5MoeForConditionalGeneration",
+        ),
+    ),
+    Family(
+        QWEN,
+        "mtp_num_hidden_layers",
+        ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"),
+        since="0.28.0",
+    ),
+    Family(_NEMOTRON, _NEXTN, ("NemotronHForCausalLM",)),
+    Family(MIMO, _NEXTN, ("MiMoForCausalLM",)),
+    Family(
+        _INSIDE,
+        _NEXTN,
+        ("MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM", "MiMoV2OmniForCausalLM"),
+        since="0.21.0",
+        always=1,
+    ),
+    Family(_INSIDE, _NEXTN, ("LongcatFlashForCausalLM",), always=1),
+    Family(
+        _INSIDE, "num_mtp_modules", ("MiniMaxM3SparseForConditionalGeneration",), since="0.24.0"
+    ),
+    Family(ERNIE, _NEXTN, ("Ernie4_5_MoeForCausalLM",)),
+)
+SCHEMES = (DEEPSEEK_V4, QWEN, MIMO, _INSIDE, ERNIE, DEEPSEEK)
+"""What is looked for where the architecture is not known: the most telling names first."""
+KEYS = (
+    "num_nextn_predict_layers",
+    "mtp_num_hidden_layers",
+    "n_predict",
+    "num_mtp_modules",
+    "num_mtp_layers",
+)
+"""Keys of a config that count MTP layers, in a config of any architecture."""
+
+
+def family_of(architecture: str | None) -> Family | None:
+    return next((f for f in FAMILIES if architecture in f.architectures), None)
