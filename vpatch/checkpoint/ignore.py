@@ -1,0 +1,172 @@
+"""Lists of modules that are not quantised: what they hit on disk, and what in vLLM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.checkpoint.fused import naming_of, run_time_modules, with_prefix
+from vpatch.checkpoint.generalise import pattern_for
+from vpatch.checkpoint.quantisation import Entry, Matching
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpatch.checkpoint.folder import Checkpoint
+    from vpatch.checkpoint.fused import Naming, RunTime
+    from vpatch.checkpoint.modules import Module
+    from vpatch.checkpoint.mtp import Mtp
+    from vpatch.checkpoint.quantisation import Ignored
+
+_OLDEST = "0.20.0"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An entry of a list. `disk` and `run` are the modules that it hits, there and in vLLM.
+
+    `missed` are those that it leaves out on disk and not in vLLM, and `until` is the release from
+    which vLLM itself knows that they are the same; None if none does. `better` would hit both, as
+    one entry or more; it is empty where nothing is missed.
+    """
+
+    entry: str
+    disk: tuple[str, ...]
+    run: tuple[str, ...]
+    missed: tuple[str, ...] = ()
+    until: str | None = None
+    better: tuple[str, ...] = ()
+    fault: str | None = None
+
+
+@dataclass(frozen=True)
+class JudgedList:
+    """A list, its entries, and modules that are fused of some it names and some it does not."""
+
+    ignored: Ignored
+    entries: tuple[Judged, ...]
+    split: tuple[str, ...]
+
+    @property
+    def clean(self) -> bool:
+        return not self.split and not any(e.missed or e.fault for e in self.entries)
+
+
+def judge(
+    checkpoint: Checkpoint, mtp: Mtp, modules: dict[str, Module], ignored: Ignored
+) -> JudgedList:
+    """Compare a list with the modules that have a matrix, under their names on disk and in vLLM."""
+    disk = [name for name, module in modules.items() if module.format is not None]
+    run = run_time_modules(checkpoint, mtp, disk)
+    naming = naming_of(checkpoint.architecture)
+    names = _Names(disk, run)
+    compared = [_compare(Entry(text, ignored.matching), naming, names) for text in ignored.entries]
+    everywhere = {name for one in compared for name in one.disk}
+    spelt = {name for one in compared for name in one.run}
+    # gptq's patterns are never asked for the parts of a module.
+    by_parts = {
+        one.name: one.declared
+        for one in run
+        if one.declared is not None
+        and ignored.matching is not Matching.DYNAMIC
+        and spelt.issuperset(one.parts)
+    }
+    # Before 0.24 plain lists are asked for the parts of such a module alone, and not for its name.
+    parts_alone = ignored.matching in {Matching.EXACT, Matching.INSIDE}
+    by_name = {
+        one.name
+        for one in run
+        if one.name in spelt and not (parts_alone and one.declared == _OLDEST)
+    }
+    split = tuple(
+        one.name
+        for one in run
+        if one.name not in by_name and 0 < len(everywhere & set(one.disk)) < len(one.disk)
+    )
+    found = []
+    for one in compared:
+        # A part is hit by its name where vLLM knows what it is a part of.
+        hits = dict.fromkeys(
+            names.owner[name].name
+            for name in one.run
+            if name in by_name or names.owner[name].name in by_parts
+        )
+        missed = [
+            owner
+            for owner in dict.fromkeys(names.made_of[name] for name in one.disk)
+            # What another entry hits in vLLM is not missed.
+            if owner.name not in by_name
+            and owner.name not in split
+            and by_parts.get(owner.name) != _OLDEST
+        ]
+        until = [by_parts.get(owner.name) for owner in missed]
+        found.append(
+            Judged(
+                one.entry.text,
+                tuple(one.disk),
+                tuple(hits),
+                tuple(owner.name for owner in missed),
+                max(u for u in until if u) if until and all(until) else None,
+                _better(one, missed, names),
+                one.entry.fault,
+            )
+        )
+    return JudgedList(ignored, tuple(found), split)
+
+
+def left_out(judged: Iterable[JudgedList]) -> set[str]:
+    """Return the modules, by their names in vLLM, that lists leave out in every release."""
+    lists = list(judged)
+    missed = {name for one in lists for entry in one.entries for name in entry.missed}
+    return {name for one in lists for entry in one.entries for name in entry.run} - missed
+
+
+class _Names:
+    """All names of modules: on disk, in vLLM, and those that vLLM gives to parts of modules."""
+
+    def __init__(self, disk: list[str], run: list[RunTime]) -> None:
+        self.disk = dict.fromkeys(disk)
+        self.owner = {name: one for one in run for name in (one.name, *one.parts)}
+        self.made_of = {name: one for one in run for name in one.disk}
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """An entry, as vLLM's mapper makes it, and the names that it matches."""
+
+    entry: Entry
+    mapped: Entry
+    disk: list[str]
+    run: dict[str, None]
+
+
+def _compare(entry: Entry, naming: Naming, names: _Names) -> _Compared:
+    # vLLM puts names in a list through the model's mapper, though neither patterns nor words.
+    is_name = "." in entry.text and not entry.is_pattern
+    text = with_prefix(naming, entry.text) if is_name else entry.text
+    mapped = Entry(text, entry.matching)
+    run = dict.fromkeys(mapped.those(names.owner))
+    return _Compared(entry, mapped, entry.those(names.disk), run)
+
+
+def _better(one: _Compared, missed: list[RunTime], names: _Names) -> tuple[str, ...]:
+    """Return what to write in an entry's place, so that it hits the same on disk and in vLLM."""
+    if not missed:
+        return ()
+    entry, new = one.entry, {owner.name for owner in missed}
+    if entry.matching in {Matching.EXACT, Matching.INSIDE}:
+        return (entry.text, *sorted(new))
+    disk = set(one.disk)
+    parts = {
+        part
+        for owner in missed
+        for part, made_of in zip(owner.parts, owner.disk, strict=False)
+        if made_of in disk
+    }
+    known = {*names.disk, *names.owner}
+    sign = "-:" if entry.matching is Matching.DYNAMIC else "re:"
+    if entry.is_pattern:
+        further = pattern_for((new | parts) - disk, known)
+        return (f"{entry.text}|{further}$",)
+    # A pattern is not put through the mapper any more.
+    return (f"{sign}{pattern_for(disk | new | parts | set(one.run), known)}$",)

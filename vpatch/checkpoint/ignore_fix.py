@@ -1,0 +1,49 @@
+"""Lists of modules that are not quantised, written so that they hit the same in vLLM as on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vpatch.checkpoint.folder import CONFIG, read_json
+from vpatch.checkpoint.writing import alone_in, back_up, replace_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.checkpoint.ignore import JudgedList
+
+
+def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
+    """Write better entries into config.json; return the copy of it from before.
+
+    None is returned, and nothing written, where no entry has a better one.
+
+    Raises:
+        CheckpointError: the file cannot be written, or another vpatch is writing to the folder.
+    """
+    if not any(entry.better for one in judged for entry in one.entries):
+        return None
+    with alone_in(folder):
+        config = read_json(folder / CONFIG)
+        for one in judged:
+            better = {entry.entry: entry.better for entry in one.entries if entry.better}
+            inner = config
+            for key in one.ignored.way[:-1]:
+                inner = inner[key]
+            inner[one.ignored.way[-1]] = _replaced(inner[one.ignored.way[-1]], better)
+        backup = back_up(folder / CONFIG)
+        replace_json(folder / CONFIG, config)
+    return backup
+
+
+def _replaced(entries: Any, better: dict[str, tuple[str, ...]]) -> Any:
+    """Return a list, or gptq's table, with entries replaced where they stand, and none twice."""
+    if isinstance(entries, dict):
+        return {new: value for key, value in entries.items() for new in better.get(key, (key,))}
+    found: list[Any] = []
+    for entry in entries:
+        for new in better.get(entry, (entry,)) if isinstance(entry, str) else (entry,):
+            if new not in found:
+                found.append(new)
+    return found

@@ -1,0 +1,130 @@
+"""A checkpoint, looked at: all that its headers tell, before anybody has an opinion."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from vpatch.checkpoint.folder import open_checkpoint
+from vpatch.checkpoint.fused import run_time_modules
+from vpatch.checkpoint.ignore import judge, left_out
+from vpatch.checkpoint.modules import FLOATS, any_expert, modules_of
+from vpatch.checkpoint.mtp import find_mtp
+from vpatch.checkpoint.quantisation import quantisation_of
+from vpatch.checkpoint.schemes import TRUNK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.checkpoint.folder import Checkpoint
+    from vpatch.checkpoint.ignore import JudgedList
+    from vpatch.checkpoint.modules import Module
+    from vpatch.checkpoint.mtp import Mtp
+    from vpatch.checkpoint.quantisation import Quantisation
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How many tensors, and how many bytes they have together."""
+
+    tensors: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    checkpoint: Checkpoint
+    modules: dict[str, Module]
+    mtp: Mtp
+    quantisation: Quantisation | None
+    judged: tuple[JudgedList, ...]
+
+    @cached_property
+    def by_dtype(self) -> dict[str, Amount]:
+        """The tensors of each dtype, the most bytes first."""
+        counted: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for _, tensor, _ in self.checkpoint.tensors():
+            counted[tensor.dtype] += 1
+            sizes[tensor.dtype] += tensor.size
+        return {dtype: Amount(counted[dtype], size) for dtype, size in sizes.most_common()}
+
+    @cached_property
+    def left_out(self) -> set[str]:
+        """Modules that the quantisation config leaves out, by their names in vLLM."""
+        return left_out(self.judged)
+
+    @cached_property
+    def run_time_names(self) -> dict[str, str]:
+        """What vLLM calls the module that each one on disk becomes, or becomes a part of."""
+        disk = [name for name, module in self.modules.items() if module.format is not None]
+        found = run_time_modules(self.checkpoint, self.mtp, disk)
+        return {name: one.name for one in found for name in one.disk}
+
+    @cached_property
+    def mtp_modules(self) -> dict[str, Module]:
+        own = {name.rpartition(".")[0] for name in self.mtp.names}
+        return {name: module for name, module in self.modules.items() if name in own}
+
+    @cached_property
+    def trunk_formats(self) -> dict[str, Counter[str]]:
+        """The formats of each matrix inside a trunk layer, by its name there."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for name, module in self.modules.items():
+            match = TRUNK.match(name)
+            if match and module.format and name not in self.mtp_modules:
+                found[any_expert(name[match.end() :])][module.format] += 1
+        return found
+
+    def formats(self, *, mtp: bool) -> dict[str, Amount]:
+        """The formats of matrices in MTP layers, or in the trunk's, the most bytes first."""
+        counted: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for name, module in self.modules.items():
+            inside = name in self.mtp_modules
+            if module.format and inside is mtp and (mtp or TRUNK.match(name)):
+                counted[module.format] += 1
+                sizes[module.format] += sum(tensor.size for tensor in module.tensors.values())
+        return {kind: Amount(counted[kind], size) for kind, size in sizes.most_common()}
+
+    def built_quantised(self) -> list[str]:
+        """Name unquantised modules of MTP layers that vLLM will build quantised.
+
+        They are those that are quantised in every trunk layer, and DeepSeek-V4's two projections,
+        unless the config leaves them out by their names in vLLM.
+        """
+        if self.quantisation is None or not self.quantisation.understood:
+            return []
+        return [
+            name
+            for name, module in self.mtp_modules.items()
+            if module.format in FLOATS
+            and self.run_time_names.get(name) not in self.left_out
+            and self._is_covered(name)
+        ]
+
+    def _is_covered(self, name: str) -> bool:
+        last = name.rpartition(".")[2]
+        if last in {"e_proj", "h_proj"}:
+            return True
+        scheme = self.mtp.scheme
+        match = scheme.layer.match(name) if scheme else None
+        formats = self.trunk_formats.get(any_expert(name[match.end() :])) if match else None
+        return bool(formats) and not any(kind in FLOATS for kind in formats or ())
+
+
+def inspect(folder: Path) -> Inspection:
+    """Read what there is to read; no tensor is.
+
+    Raises:
+        VpatchError: what is there is no checkpoint, or a damaged one.
+    """
+    checkpoint = open_checkpoint(folder)
+    modules = modules_of(checkpoint)
+    mtp = find_mtp(checkpoint, modules)
+    quantisation = quantisation_of(checkpoint)
+    lists = quantisation.ignored() if quantisation else ()
+    judged = tuple(judge(checkpoint, mtp, modules, one) for one in lists)
+    return Inspection(checkpoint, modules, mtp, quantisation, judged)

@@ -1,0 +1,161 @@
+"""What a config says about quantisation: the method, and the modules that are left out of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from vpatch.checkpoint.folder import Checkpoint
+
+_KEYS = ("quantization_config", "compression_config")
+# A longer pattern is no name of modules, and may take for ever to match.
+_LONGEST = 20_000
+
+
+class Matching(Enum):
+    """How vLLM compares an entry of a list with the name of a module."""
+
+    REGEX = "equal, or as a regular expression after re:"
+    EXACT = "equal"
+    INSIDE = "somewhere in the name"
+    DYNAMIC = "as a regular expression after -:"
+
+
+# As read in vLLM's compressed_tensors/utils.py, quant_utils.py, awq.py and gptq_utils.py.
+_LISTS = {
+    "compressed-tensors": (("ignore", Matching.REGEX),),
+    "fp8": (("ignored_layers", Matching.EXACT), ("modules_to_not_convert", Matching.EXACT)),
+    "deepseek_v4_fp8": (
+        ("ignored_layers", Matching.EXACT),
+        ("modules_to_not_convert", Matching.EXACT),
+    ),
+    "awq": (("modules_to_not_convert", Matching.INSIDE),),
+    "awq_marlin": (("modules_to_not_convert", Matching.INSIDE),),
+    "gptq": (("dynamic", Matching.DYNAMIC),),
+    "gptq_marlin": (("dynamic", Matching.DYNAMIC),),
+}
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """One list of modules that are not quantised: where it is, its entries, and how they match."""
+
+    way: tuple[str, ...]
+    entries: tuple[str, ...]
+    matching: Matching
+
+    @property
+    def where(self) -> str:
+        return ".".join(self.way)
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """The quantisation config, with the way to it in config.json."""
+
+    way: tuple[str, ...]
+    config: dict[str, Any]
+
+    @property
+    def method(self) -> str:
+        return str(self.config.get("quant_method", "not named"))
+
+    @property
+    def understood(self) -> bool:
+        """Whether it is known how vLLM matches what this method leaves out."""
+        return self.method in _LISTS
+
+    @property
+    def bits(self) -> tuple[str, ...]:
+        """What it stores matrices as, in words, such as INT4 in groups of 128."""
+        groups = self.config.get("config_groups")
+        if isinstance(groups, dict):
+            weights = [g.get("weights") for g in groups.values() if isinstance(g, dict)]
+            return tuple(dict.fromkeys(_described(w) for w in weights if isinstance(w, dict)))
+        if self.method in {"fp8", "deepseek_v4_fp8"}:
+            match self.config.get("weight_block_size"):
+                case [rows, columns]:
+                    return (f"FP8 in blocks of {rows} x {columns}",)
+            return ("FP8",)
+        bits = self.config.get("bits", self.config.get("w_bit"))
+        group = self.config.get("group_size", self.config.get("q_group_size"))
+        return (f"INT{bits} in groups of {group}",) if bits else ()
+
+    def ignored(self) -> tuple[Ignored, ...]:
+        found = []
+        for key, matching in _LISTS.get(self.method, ()):
+            entries = self.config.get(key)
+            if matching is Matching.DYNAMIC and isinstance(entries, dict):
+                entries = [e for e in entries if e.startswith("-:")]
+            if isinstance(entries, list) and entries:
+                texts = tuple(e for e in entries if isinstance(e, str))
+                found.append(Ignored((*self.way, key), texts, matching))
+        return tuple(found)
+
+
+def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
+    """Return the quantisation config of config.json; the text model's own, if it has none."""
+    for way, config in (
+        ((), checkpoint.config),
+        (("text_config",), checkpoint.config.get("text_config")),
+    ):
+        for key in _KEYS:
+            if isinstance(config, dict) and isinstance(config.get(key), dict) and config[key]:
+                return Quantisation((*way, key), config[key])
+    return None
+
+
+class Entry:
+    """An entry of a list, made ready to be compared with many names."""
+
+    def __init__(self, text: str, matching: Matching) -> None:
+        self.text = text
+        self.matching = matching
+        self.fault: str | None = None
+        self._regex: re.Pattern[str] | None = None
+        pattern = {Matching.REGEX: "re:", Matching.DYNAMIC: "-:"}.get(matching)
+        if pattern is not None and text.startswith(pattern):
+            if len(text) > _LONGEST:
+                self.fault = f"it is too long for a pattern: {len(text)} characters"
+                return
+            try:
+                self._regex = re.compile(text[len(pattern) :])
+            except (re.error, OverflowError, RecursionError) as error:
+                self.fault = f"it is no regular expression: {error}"
+
+    @property
+    def is_pattern(self) -> bool:
+        return self._regex is not None or self.fault is not None
+
+    def matches(self, name: str) -> bool:
+        if self._regex is not None:
+            return self._regex.match(name) is not None
+        if self.matching is Matching.INSIDE:
+            return self.text in name
+        return self.fault is None and self.text == name
+
+    def those(self, names: Collection[str]) -> list[str]:
+        if self._regex is None and self.matching is not Matching.INSIDE:
+            # Lists have thousands of names, and checkpoints tens of thousands of modules.
+            return [self.text] if self.fault is None and self.text in names else []
+        return [name for name in names if self.matches(name)]
+
+
+def _described(weights: dict[str, Any]) -> str:
+    kind = {"int": "INT", "float": "FP"}.get(str(weights.get("type")), "")
+    bits = weights.get("num_bits", "?")
+    text = f"{kind}{bits}" if kind else f"{bits} bits"
+    match weights.get("strategy"), weights.get("group_size"), weights.get("block_structure"):
+        case "group", group, _:
+            return f"{text} in groups of {group}"
+        case "block", _, [rows, columns]:
+            return f"{text} in blocks of {rows} x {columns}"
+        case str(strategy), _, _:
+            return f"{text} by {strategy}"
+        case _:
+            return text

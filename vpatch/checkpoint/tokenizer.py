@@ -1,0 +1,85 @@
+"""The class of a checkpoint's tokenizer, and whether a Python's transformers has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.checkpoint.folder import read_json
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SETTINGS = "tokenizer_config.json"
+# transformers itself looks for a class with and without this at its end.
+_ASK = """
+import sys
+import transformers
+name = sys.argv[1]
+found = any(hasattr(transformers, n) for n in (name, name + "Fast", name.removesuffix("Fast")))
+print(transformers.__version__, found)
+"""
+_SECONDS = 120
+NEW_IN_5 = ("TokenizersBackend", "SentencePieceBackend", "PythonBackend")
+"""Classes that transformers has from 5.0 on: what it saves since then names them."""
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """`name` is its class, None where no file names one; `own_code`: it comes with the checkpoint.
+
+    `transformers` is the version that was asked, and `known` what it said; None where none was.
+    """
+
+    name: str | None
+    own_code: bool = False
+    transformers: str | None = None
+    known: bool | None = None
+
+
+def tokenizer_of(folder: Path, python: Path | None) -> Tokenizer:
+    """Read which class a tokenizer is of; ask a Python whether its transformers has that.
+
+    Raises:
+        UsageError: that Python cannot be run, or has no transformers.
+    """
+    settings = read_json(folder / _SETTINGS) if (folder / _SETTINGS).exists() else {}
+    name = settings.get("tokenizer_class")
+    own = isinstance(settings.get("auto_map"), dict) and "AutoTokenizer" in settings["auto_map"]
+    if not isinstance(name, str):
+        return Tokenizer(None, own)
+    if python is None or own:
+        return Tokenizer(name, own)
+    version, known = _ask(python, name)
+    return Tokenizer(name, own, version, known)
+
+
+def _ask(python: Path, name: str) -> tuple[str, bool]:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    try:
+        done = subprocess.run(
+            [python, "-c", _ASK, name],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+            env=environment | {"HF_HUB_OFFLINE": "1"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _cannot(python, str(error)) from error
+    words = done.stdout.split()
+    if done.returncode != 0 or len(words) != 2:  # noqa: PLR2004 - a version and an answer
+        lines = done.stderr.strip().splitlines()
+        raise _cannot(python, lines[-1] if lines else "it says nothing")
+    return words[0], words[1] == "True"
+
+
+def _cannot(python: Path, why: str) -> UsageError:
+    return UsageError(
+        f"its transformers cannot be asked: {why}",
+        where=str(python),
+        todo="give --engine the Python that vLLM is installed for",
+    )

@@ -1,0 +1,107 @@
+"""Files of a checkpoint, replaced so that there is no moment with half of one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from vpatch.checkpoint.header import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_INDENT = re.compile(rb"^\{\n( +|\t)")
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Let no other vpatch write to a checkpoint meanwhile.
+
+    Raises:
+        CheckpointError: one does already, or the folder cannot be written to.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise CheckpointError(
+                "another vpatch is writing to it", where=str(folder), todo="wait until it is done"
+            ) from error
+        with _told(folder):
+            yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a new file to write, which takes a path's place at the end, and not before.
+
+    What is at the path may be a link into a cache that others share: it is replaced, and not
+    written through. After an error the path is as it was.
+    """
+    new = path.with_name(f".{path.name}.vpatch")
+    try:
+        with new.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def replace_json(path: Path, document: dict[str, Any]) -> None:
+    """Write a JSON file in another's place, indented as that was."""
+    indent: str | int = 2
+    if path.exists() and (found := _INDENT.match(path.read_bytes())):
+        indent = found[1].decode()
+    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode())
+
+
+def back_up(path: Path) -> Path:
+    """Keep a copy of a file beside it: NAME.orig, or NAME.orig.2 and so on where that is taken.
+
+    A copy with the same bytes that is there already is enough.
+    """
+    content = path.read_bytes()
+    number = 1
+    while True:
+        copy = path.with_name(f"{path.name}.orig" + (f".{number}" if number > 1 else ""))
+        if not copy.exists() and not copy.is_symlink():
+            with replacing(copy) as file:
+                file.write(content)
+            return copy
+        if copy.is_file() and copy.read_bytes() == content:
+            return copy
+        number += 1
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Say which file the system would not let us write."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"it cannot be written to: {error.strerror or error}",
+            where=str(error.filename or folder),
+            todo="free space, or see to your rights there; nothing was left half done",
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
