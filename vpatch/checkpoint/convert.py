@@ -1,0 +1,35 @@
+"""Floating-point numbers of one dtype, made another, a piece at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from vpatch.checkpoint.header import CheckpointError
+
+# numpy itself has no bfloat16.
+_TYPES: dict[str, Any] = {
+    "BF16": ml_dtypes.bfloat16,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+
+
+def converted(piece: bytes, old: str, new: str, name: str) -> bytes:
+    """Return whole numbers of values in another dtype, each rounded to the nearest there is.
+
+    Raises:
+        CheckpointError: a finite value of the tensor of that name is too large for the new dtype.
+    """
+    values = np.frombuffer(piece, dtype=_TYPES[old])
+    with np.errstate(over="ignore"):
+        made = values.astype(_TYPES[new])
+    if not np.array_equal(np.isfinite(values), np.isfinite(made)):
+        raise CheckpointError(
+            f"{name} has values that are too large for {new}",
+            todo="graft it in the format of its source: --as source",
+        )
+    return made.tobytes()

@@ -1,0 +1,248 @@
+"""MTP tensors that a conversion dropped, taken from the original checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint
+from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
+from vpatch.checkpoint.header import BITS, CheckpointError, Tensor, read_shard, write_header
+from vpatch.checkpoint.inspection import inspect
+from vpatch.checkpoint.writing import alone_in, back_up, replace_json, replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from vpatch.checkpoint.folder import Checkpoint
+    from vpatch.checkpoint.graft_plan import Taken
+    from vpatch.checkpoint.header import Shard
+    from vpatch.progress import Progress, Task
+
+SHARD = "model-mtp.safetensors"
+# A multiple of every dtype's size. Memory is a few of these, whatever a tensor has.
+_PIECE = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class Grafted:
+    """What was done. `written` and `there`: names of tensors; `size` is the bytes of `written`.
+
+    `converted` counts tensors by their dtypes before and after. `keys` are those of the config
+    that were lost. `backup` is a copy of the config from before, where that was changed.
+    """
+
+    written: tuple[str, ...]
+    there: tuple[str, ...]
+    size: int
+    shard: Path | None
+    converted: dict[tuple[str, str], int]
+    keys: tuple[str, ...]
+    backup: Path | None
+    index: bool
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.written or self.keys or self.index)
+
+
+def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> Grafted:
+    """Give a checkpoint the MTP tensors of another: a new shard, the config's keys, the index.
+
+    Each file is written beside and renamed, the index last, so that a killed run leaves a
+    checkpoint without them, and a second run does what is left to do.
+
+    Raises:
+        UsageError: the two do not belong together, or one is no checkpoint.
+        CheckpointError: a file is damaged, a tensor cannot be converted, or the target has another
+            tensor under the same name; or what was written does not read back as it should.
+    """
+    mine, its = inspect(target), inspect(source)
+    taken = plan_graft(mine, its, as_trunk=as_trunk)
+    with alone_in(target):
+        present = {name: (shard, tensor) for name, tensor, shard in mine.checkpoint.tensors()}
+        there = [one for one in taken if one.name in present]
+        if there:
+            task = progress.start("Comparing what is there", total=sum(o.size for o in there))
+            for one in there:
+                _check_equal(one, *present[one.name], task)
+            task.done()
+        new = [one for one in taken if one.name not in present]
+        path = _free_name(mine.checkpoint) if new else None
+        if path is not None:
+            _write_shard(path, new, progress)
+        keys = lost_keys(mine.checkpoint, its.checkpoint)
+        backup = _write_config(target, keys) if keys else None
+        index = bool(new) or (mine.checkpoint.index is None and len(mine.checkpoint.shards) > 1)
+        if index:
+            _write_index(mine.checkpoint, path, new)
+        _read_back(target, taken)
+    return Grafted(
+        tuple(one.name for one in new),
+        tuple(one.name for one in there),
+        sum(one.size for one in new),
+        path,
+        dict(Counter((o.tensor.dtype, o.dtype) for o in new if o.tensor.dtype != o.dtype)),
+        tuple(".".join(way) for way in keys),
+        backup,
+        index,
+    )
+
+
+def _pieces(one: Taken) -> Iterator[bytes]:
+    """Yield a tensor's bytes as they shall be."""
+    for piece in _read(one.shard, one.tensor):
+        if one.dtype == one.tensor.dtype:
+            yield piece
+        else:
+            # numpy takes a tenth of a second, and most grafts convert nothing.
+            from vpatch.checkpoint.convert import converted  # noqa: PLC0415
+
+            yield converted(piece, one.tensor.dtype, one.dtype, one.name)
+
+
+def _read(shard: Shard, tensor: Tensor) -> Iterator[bytes]:
+    with shard.path.open("rb", buffering=0) as file:
+        file.seek(shard.data + tensor.begin)
+        left = tensor.size
+        while left:
+            piece = _exactly(file, min(left, _PIECE))
+            if not piece:
+                raise CheckpointError(
+                    "it became shorter while it was read",
+                    where=str(shard.path),
+                    todo="see who writes to it",
+                )
+            left -= len(piece)
+            yield piece
+
+
+def _exactly(file: Any, count: int) -> bytes:
+    found = bytearray()
+    while len(found) < count and (piece := file.read(count - len(found))):
+        found += piece
+    # A value that is cut in two could not be converted.
+    return bytes(found) if len(found) == count else b""
+
+
+def _digest(pieces: Iterator[bytes], task: Task | None = None) -> bytes:
+    total = hashlib.sha256()
+    for piece in pieces:
+        total.update(piece)
+        if task is not None:
+            task.advance(len(piece))
+    return total.digest()
+
+
+def _check_equal(one: Taken, shard: Shard, tensor: Tensor, task: Task) -> None:
+    same = (tensor.dtype, tensor.shape) == (one.dtype, one.tensor.shape)
+    if same and _digest(_read(shard, tensor), task) == _digest(_pieces(one)):
+        return
+    what = "another value" if same else f"{tensor.dtype}{list(tensor.shape)}"
+    raise CheckpointError(
+        f"{one.name} is there already, with {what}, and would be {one.dtype}"
+        f"{list(one.tensor.shape)}",
+        where=str(shard.path),
+        todo="graft with the same --as as before, or take these tensors out first",
+    )
+
+
+def _free_name(checkpoint: Checkpoint) -> Path:
+    """Return where the new shard goes: where a killed run left one, or where there is none."""
+    used = {shard.path.name for shard in checkpoint.shards}
+    number = 1
+    while (name := SHARD if number == 1 else f"model-mtp-{number}.safetensors") in used:
+        number += 1
+    return checkpoint.folder / name
+
+
+def _write_shard(path: Path, new: Sequence[Taken], progress: Progress) -> None:
+    tensors: dict[str, Tensor] = {}
+    end = 0
+    # As the format's own library has it: the widest values first, so that all are aligned.
+    ordered = sorted(new, key=lambda one: (-BITS[one.dtype], one.name))
+    for one in ordered:
+        tensors[one.name] = Tensor(one.dtype, one.tensor.shape, end, end + one.size)
+        end += one.size
+    header = write_header(tensors, {"format": "pt"})
+    free = shutil.disk_usage(path.parent).free
+    if free < end + len(header):
+        raise CheckpointError(
+            f"{end / 1e9:.1f} GB are to be written, and {free / 1e9:.1f} GB are free",
+            where=str(path.parent),
+            todo="free space there",
+        )
+    task = progress.start(f"Writing {path.name}", total=end)
+    digests = {}
+    with replacing(path) as file:
+        file.write(header)
+        for one in ordered:
+            total = hashlib.sha256()
+            for piece in _pieces(one):
+                file.write(piece)
+                total.update(piece)
+                task.advance(len(piece))
+            digests[one.name] = total.digest()
+        file.flush()
+        os.fsync(file.fileno())
+        with suppress(OSError):
+            # What is compared then comes from the disk, and not from memory.
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        _verify(path, file.name, digests, progress)
+    task.done()
+
+
+def _verify(path: Path, written: str, digests: dict[str, bytes], progress: Progress) -> None:
+    shard = read_shard(path.with_name(os.path.basename(written)))  # noqa: PTH119
+    task = progress.start("Reading it back", total=sum(t.size for t in shard.tensors.values()))
+    for name, tensor in shard.tensors.items():
+        if _digest(_read(shard, tensor), task) != digests[name]:
+            raise CheckpointError(
+                f"{name} does not read back as it was written",
+                where=str(path),
+                todo="see to the disk; the checkpoint is as it was",
+            )
+    task.done()
+
+
+def _write_config(folder: Path, keys: dict[tuple[str, ...], Any]) -> Path:
+    config = open_checkpoint(folder).config
+    backup = back_up(folder / CONFIG)
+    for way, value in keys.items():
+        inner = config
+        for key in way[:-1]:
+            inner = inner[key]
+        inner[way[-1]] = value
+    replace_json(folder / CONFIG, config)
+    return backup
+
+
+def _write_index(checkpoint: Checkpoint, path: Path | None, new: Sequence[Taken]) -> None:
+    sizes = {name: tensor.size for name, tensor, _ in checkpoint.tensors()}
+    document = checkpoint.index or {
+        "metadata": {"total_size": 0},
+        "weight_map": {name: shard.path.name for name, _, shard in checkpoint.tensors()},
+    }
+    if path is not None:
+        document["weight_map"].update(dict.fromkeys(sorted(o.name for o in new), path.name))
+        sizes |= {one.name: one.size for one in new}
+    if isinstance(document.get("metadata"), dict):
+        document["metadata"]["total_size"] = sum(sizes.values())
+    replace_json(checkpoint.folder / INDEX, document)
+
+
+def _read_back(target: Path, taken: Sequence[Taken]) -> None:
+    after = open_checkpoint(target)
+    lacking = {one.name for one in taken} - after.names()
+    if lacking or after.missing:
+        raise CheckpointError(
+            f"after all, the index does not lead to {min(lacking or set(after.missing))}",
+            where=str(target / INDEX),
+            todo="see who else writes to the checkpoint",
+        )
