@@ -1,0 +1,264 @@
+"""vpatch checkpoint: what a checkpoint is, what stands in its way, and putting that right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch.checkpoint.findings import findings_of
+from vpatch.checkpoint.graft import graft
+from vpatch.checkpoint.ignore_fix import fix_lists
+from vpatch.checkpoint.inspection import inspect as look_at
+from vpatch.checkpoint.needs import needs_of
+from vpatch.checkpoint.platforms import NAMES
+from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
+from vpatch.cli import render
+from vpatch.cli.checkpoint_text import (
+    print_findings,
+    print_grafted,
+    print_inspection,
+    print_lists,
+)
+from vpatch.cli.session import Session, json_option, library_options
+from vpatch.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.checkpoint.findings import Finding
+    from vpatch.checkpoint.graft import Grafted
+    from vpatch.checkpoint.ignore import JudgedList
+    from vpatch.checkpoint.inspection import Inspection
+    from vpatch.checkpoint.needs import Need
+
+_folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Path))
+
+
+@click.group("checkpoint")
+def command() -> None:
+    """Look at a checkpoint without loading it, and put right what keeps its MTP layers out.
+
+    PATH is the folder that has config.json and *.safetensors.
+    """
+
+
+@command.command("inspect")
+@_folder
+@click.option(
+    "--engine",
+    "python",
+    type=click.Path(path_type=Path),
+    metavar="PYTHON",
+    help="Ask this Python's transformers for the tokenizer's class.",
+)
+@click.option("--platform", metavar="NAME", help=f"Where it shall run: {', '.join(NAMES)}.")
+@library_options
+@json_option
+def inspect(
+    folder: Path,
+    python: Path | None,
+    platform: str | None,
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """Tell from headers alone what a checkpoint has, and what it needs for MTP.
+
+    No tensor is read, so it takes seconds whatever its size. Ends with 1 where something stands in
+    the way, of loading it or of its MTP layers.
+    """
+    found = look_at(folder)
+    tokenizer = tokenizer_of(folder, python)
+    findings = findings_of(found, tokenizer, platform)
+    session = Session(patches, recipes)
+    needs = [(need, _needed_in(session, need)) for need in needs_of(found, platform)]
+    if as_json:
+        render.print_json(_as_json(found, tokenizer, findings, needs))
+    else:
+        print_inspection(found, tokenizer, needs)
+        print_findings(findings)
+    return ExitCode.FINDINGS if any(f.fault for f in findings) else ExitCode.CLEAN
+
+
+@command.command("ignore-names")
+@_folder
+@click.option("--fix", is_flag=True, help="Write the better entries into config.json.")
+@json_option
+def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> ExitCode:
+    """Compare lists of modules that are not quantised with vLLM's names of them.
+
+    Such lists name what is on disk. vLLM fuses modules (q_proj, k_proj and v_proj become
+    qkv_proj), renames others, and matches the new names. --fix replaces an entry by one that hits
+    both, and keeps config.json.orig. Ends with 1 where one hits on disk alone, and is not fixed.
+    """
+    before = look_at(folder)
+    if before.quantisation is not None and not before.quantisation.understood:
+        raise UsageError(
+            f"how vLLM matches names for {before.quantisation.method} is not known here",
+            where=str(folder / "config.json"),
+            todo="compare its lists by hand",
+        )
+    backup = fix_lists(folder, before.judged) if fix else None
+    after = look_at(folder).judged if backup else before.judged
+    clean = all(one.clean for one in after)
+    if as_json:
+        document = {
+            "lists": [_list_as_json(one) for one in before.judged],
+            "fixed": backup is not None,
+            "backup": str(backup) if backup else None,
+            "clean": clean,
+        }
+        render.print_json(document)
+    else:
+        print_lists(before)
+        if backup:
+            click.echo(f"config.json is written anew; {backup.name} is what it was")
+            left = "" if clean else ", but for what a person must decide"
+            click.echo(f"its lists now hit in vLLM what they hit on disk{left}")
+    return ExitCode.CLEAN if clean else ExitCode.FINDINGS
+
+
+@command.command("graft-mtp")
+@_folder
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The original checkpoint, or what of it has config.json, the index and MTP tensors.",
+)
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["source", "trunk"]),
+    default="source",
+    show_default=True,
+    help="Leave the tensors as they are, or make them the trunk's floating-point dtype.",
+)
+@json_option
+def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> ExitCode:
+    """Put back the MTP tensors that a conversion dropped, from the original checkpoint.
+
+    Writes a new shard, what config.json lost about MTP (config.json.orig is what it was), and the
+    index. Nothing is seen of it until all is written and has been read back. A second run finds
+    nothing to do. Ends with 1 where something still stands in the way of MTP.
+    """
+    done = graft(folder, source, as_trunk=form == "trunk", progress=Session().progress)
+    after = [
+        f
+        for f in findings_of(look_at(folder), Tokenizer(None), None)
+        if f.fault and f.kind.startswith("mtp-")
+    ]
+    if as_json:
+        render.print_json(_grafted_as_json(done, after))
+    else:
+        print_grafted(done)
+        print_findings(after)
+    return ExitCode.FINDINGS if after else ExitCode.CLEAN
+
+
+def _needed_in(session: Session, need: Need) -> str | None:
+    """Return the releases that a patch says it is for; None where the library has no such patch."""
+    try:
+        return session.library.patch(need.patch).declaration.needed_in.get("vllm")
+    except UsageError:
+        return None
+
+
+def _as_json(
+    found: Inspection,
+    tokenizer: Tokenizer,
+    findings: Sequence[Finding],
+    needs: Sequence[tuple[Need, str | None]],
+) -> dict[str, Any]:
+    checkpoint, mtp, quantised = found.checkpoint, found.mtp, found.quantisation
+    return {
+        "folder": str(checkpoint.folder),
+        "architecture": checkpoint.architecture,
+        "layers": checkpoint.layers,
+        "shards": {
+            "present": [shard.path.name for shard in checkpoint.shards],
+            "missing": {name: len(names) for name, names in checkpoint.missing.items()},
+            "unlisted": list(checkpoint.unlisted),
+        },
+        "dtypes": {
+            dtype: {"tensors": amount.tensors, "bytes": amount.size}
+            for dtype, amount in found.by_dtype.items()
+        },
+        "quantisation": None
+        if quantised is None
+        else {
+            "where": ".".join(quantised.way),
+            "method": quantised.method,
+            "bits": list(quantised.bits),
+            "lists": [_list_as_json(one) for one in found.judged],
+        },
+        "formats": {
+            part: {kind: amount.tensors for kind, amount in found.formats(mtp=inside).items()}
+            for part, inside in (("trunk", False), ("mtp", True))
+        },
+        "mtp": {
+            "declared": {one.key: one.count for one in mtp.declared},
+            "names": mtp.scheme.name if mtp.scheme else None,
+            "layers": {str(number): len(names) for number, names in mtp.layers.items()},
+            "tensors": len(mtp.names),
+            "missing": list(mtp.missing),
+            "without-scale": list(mtp.lacking),
+        },
+        "tokenizer": {
+            "class": tokenizer.name,
+            "own-code": tokenizer.own_code,
+            "transformers": tokenizer.transformers,
+            "known": tokenizer.known,
+        },
+        "needs": {
+            "vllm": f">={mtp.family.since}" if mtp.family else None,
+            "patches": [
+                {"patch": need.patch, "reason": need.reason, "vllm": releases}
+                for need, releases in needs
+            ],
+        },
+        "findings": [
+            {"kind": f.kind, "what": f.what, "next": f.todo, "fault": f.fault} for f in findings
+        ],
+    }
+
+
+def _list_as_json(judged: JudgedList) -> dict[str, Any]:
+    return {
+        "where": judged.ignored.where,
+        "matching": judged.ignored.matching.value,
+        "split": list(judged.split),
+        "entries": [
+            {
+                "entry": one.entry,
+                "disk": list(one.disk),
+                "vllm": list(one.run),
+                "missed": list(one.missed),
+                "missed-before": one.until,
+                "better": list(one.better),
+                "fault": one.fault,
+            }
+            for one in judged.entries
+        ],
+    }
+
+
+def _grafted_as_json(done: Grafted, after: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "written": list(done.written),
+        "already-there": list(done.there),
+        "bytes": done.size,
+        "shard": str(done.shard) if done.shard else None,
+        "converted": [
+            {"from": old, "to": new, "tensors": count}
+            for (old, new), count in done.converted.items()
+        ],
+        "config": list(done.keys),
+        "backup": str(done.backup) if done.backup else None,
+        "index": done.index,
+        "findings": [{"kind": f.kind, "what": f.what, "next": f.todo} for f in after],
+    }
