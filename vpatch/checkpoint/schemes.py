@@ -132,7 +132,9 @@ FAMILIES = (
     ),
     Family(_STEP, _NEXTN, ("Step3p5ForCausalLM",)),
     Family(DEEPSEEK_V4, _NEXTN, ("DeepseekV4ForCausalLM",)),
-    Family(QWEN, _NEXTN, ("Qwen3NextForCausalLM", "ExaoneMoEForCausalLM")),
+    Family(QWEN, _NEXTN, ("Qwen3NextForCausalLM",)),
+    # Spelt in one way, in the other, and in both, from release to release.
+    Family(QWEN, _NEXTN, ("ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM")),
     Family(
         QWEN,
         "mtp_num_hidden_layers",

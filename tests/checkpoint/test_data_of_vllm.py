@@ -1,0 +1,129 @@
+"""What is data here about vLLM's models is what its releases have."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import ExitStack
+
+import pytest
+
+from vpatch.checkpoint.fused import _COMMON, _DEEPSEEK_V4, _GATED, _VISION
+from vpatch.checkpoint.schemes import FAMILIES
+from vpatch.cli.session import Session
+from vpatch.source.spec import parse_vllm
+
+# The first, the last, and each in which something begins, with the one before it.
+RELEASES = (
+    "0.20.0",
+    "0.20.2",
+    "0.21.0",
+    "0.23.0",
+    "0.24.0",
+    "0.27.1",
+    "0.28.0",
+    "0.29.0",
+    "0.33.0",
+)
+CONFIG = "vllm/config/speculative.py"
+REGISTRY = "vllm/model_executor/models/registry.py"
+
+
+@pytest.fixture(scope="module")
+def trees():
+    with ExitStack() as stack:
+        yield {v: stack.enter_context(Session().tree(parse_vllm(v))) for v in RELEASES}
+
+
+def text(tree, path):
+    return tree.read(path).decode()
+
+
+def since(trees, holds):
+    """The first of these releases that something holds for; it must hold in all later ones."""
+    held = [holds(tree) for tree in trees.values()]
+    assert held == sorted(held)
+    return RELEASES[held.index(True)]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.architectures[0])
+def test_a_family_has_mtp_since(family, trees):
+    registries = {release: text(tree, REGISTRY) for release, tree in trees.items()}
+    for release in RELEASES[RELEASES.index(family.since) :]:
+        assert any(f'"{name}"' in registries[release] for name in family.architectures)
+    for name in family.architectures:
+        assert any(f'"{name}"' in registry for registry in registries.values())
+    assert family.key in text(trees["0.33.0"], CONFIG) or family.always
+    source = f"vllm/{family.scheme.source}"
+    assert source in trees["0.33.0"].paths()
+
+
+def test_families_that_began_later(trees):
+    begins = {
+        "0.21.0": '"MiMoV2OmniForCausalLM"',
+        "0.24.0": '"MiniMaxM3SparseForConditionalGeneration"',
+    }
+    for release, word in begins.items():
+        assert since(trees, lambda t, w=word: w in text(t, REGISTRY)) == release
+    assert since(trees, lambda t: "qwen3_5_text" in text(t, CONFIG)) == "0.28.0"
+
+
+@pytest.mark.parametrize(
+    "family",
+    [family for family in FAMILIES if family.scheme.glue],
+    ids=lambda f: f.architectures[0],
+)
+def test_the_loader_has_what_joins_a_layer(family, trees):
+    source = text(trees["0.33.0"], f"vllm/{family.scheme.source}")
+    for glue in family.scheme.glue:
+        assert glue.removesuffix(".0") in source
+
+
+def declared(tree, source):
+    """The packed_modules_mapping of a file's classes, and what __init__ adds."""
+    if source not in tree.paths():
+        return {}
+    found = {}
+    for node in ast.walk(ast.parse(tree.read(source))):
+        target = getattr(node, "targets", [getattr(node, "target", None)])[0]
+        if "packed_modules_mapping" not in (ast.unparse(target) if target else ""):
+            continue
+        for part in ast.walk(node):
+            if isinstance(part, ast.Dict):
+                for key, value in zip(part.keys, part.values, strict=True):
+                    if isinstance(key, ast.Constant):
+                        found[key.value] = ast.literal_eval(value)
+        if isinstance(target, ast.Subscript):
+            found[ast.literal_eval(target.slice)] = ast.literal_eval(node.value)
+    return found
+
+
+FUSED = {f.name + f.source: f for f in (*_COMMON, *_GATED, *_DEEPSEEK_V4.fused)}
+
+
+@pytest.mark.parametrize("fused", FUSED.values(), ids=lambda f: f.name)
+def test_a_fused_module_is_declared_since(fused, trees):
+    def holds(tree):
+        found = declared(tree, f"vllm/{fused.source}").get(fused.name)
+        return found is not None and set(found) == set(fused.parts)
+
+    assert since(trees, holds) == fused.declared
+
+
+def test_what_is_fused_is_loaded_so_before_it_is_declared(trees):
+    source = text(trees["0.23.0"], "vllm/models/deepseek_v4/nvidia/model.py")
+    for fused in _DEEPSEEK_V4.fused:
+        assert fused.name in source
+        assert all(f'{part}"' in source for part in fused.parts)
+
+
+@pytest.mark.parametrize(
+    ("source", "naming"),
+    [
+        ("vllm/models/deepseek_v4/nvidia/model.py", _DEEPSEEK_V4),
+        ("vllm/model_executor/models/qwen3_vl.py", _VISION),
+    ],
+)
+def test_prefixes_are_those_of_the_mapper(source, naming, trees):
+    for release in ("0.23.0", "0.33.0"):
+        for old, new in naming.prefixes:
+            assert f'"{old}": "{new}"' in text(trees[release], source)

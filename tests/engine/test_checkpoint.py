@@ -1,0 +1,124 @@
+"""What vpatch checkpoint puts right is right for a real vLLM."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.checkpoint import builders
+from tests.engine.conftest import RELEASE, vpatch
+from tests.engine.test_tiny_deepseek_v4 import INSIDE, inside
+from vpatch.checkpoint.folder import open_checkpoint
+from vpatch.checkpoint.inspection import inspect
+from vpatch.cli.session import Session, open_engine
+
+SCRIPT = INSIDE.parents[2] / "tests" / "engine" / "match_names.py"
+WRITE = """
+import sys
+from pathlib import Path
+from tiny_mtp import write_checkpoint
+print(write_checkpoint(Path(sys.argv[1]), acceptance="all"))
+"""
+RECIPE = """
+vllm: 0.23.0
+patches: [cpu-spec-decode-fp64-gumbel]
+smoke:
+  models: {grafted: {checkpoint: FOLDER}}
+  prompts: {words: ["<003><009>"]}
+  defaults:
+    prompts: words
+    flags: {enforce-eager: true, max-model-len: 512, max-num-seqs: 8}
+    environment: {VLLM_CPU_KVCACHE_SPACE: "1", VLLM_ENABLE_V1_MULTIPROCESSING: "0"}
+    timeouts: {start: 300, token: 15, cell: 600, stop: 60}
+  cells:
+    - {model: grafted, k: [2], modes: [offline], checks: {acceptance-rate: ">= 1"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def engine(cpu_engine):
+    del cpu_engine  # it is there now
+    with open_engine(Session(), "cpu", RELEASE) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def original(engine, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
+    assert inside(engine, [], "-c", WRITE, folder) == str(folder)
+    return folder
+
+
+def without_mtp(original, folder):
+    """Write what a conversion leaves that knows nothing of MTP layers: no tensors, and no key."""
+    folder.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((original / name).read_bytes())
+    config = json.loads((original / "config.json").read_text())
+    del config["num_nextn_predict_layers"]
+    (folder / "config.json").write_text(json.dumps(config))
+    data = (original / "model.safetensors").read_bytes()
+    (shard,) = open_checkpoint(original).shards
+    kept = {n: t for n, t in shard.tensors.items() if ".mtp_layers." not in n}
+    values = {n: data[shard.data + t.begin : shard.data + t.end] for n, t in kept.items()}
+    tensors = {name: (tensor.dtype, tensor.shape) for name, tensor in kept.items()}
+    builders.write_shard(folder / "model.safetensors", tensors, values)
+    return folder
+
+
+def run(folder, *args, code=0):
+    done = vpatch(*args, env=os.environ | {"TMPDIR": str(folder)})
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_grafted_head_accepts_every_draft(original, tmp_path):
+    dropped = without_mtp(original, tmp_path / "dropped")
+    assert "there is no MTP" in run(tmp_path, "checkpoint", "inspect", dropped, code=1)
+    run(tmp_path, "checkpoint", "graft-mtp", dropped, "--from", original)
+    assert "finding" not in run(tmp_path, "checkpoint", "inspect", dropped)
+    recipe = tmp_path / "grafted.yaml"
+    recipe.write_text(RECIPE.replace("FOLDER", str(dropped)))
+    smoke = (
+        "smoke",
+        "--recipe",
+        recipe,
+        "--engine",
+        "cpu",
+        "--to",
+        tmp_path / "evidence",
+        "--json",
+    )
+    (cell,) = json.loads(run(tmp_path, *smoke))["cells"]
+    found = cell["rounds"][0]["passes"]["first"]["counters"]
+    assert found["drafts"] > 0
+    assert found["accepted"] == found["draft_tokens"] == 2 * found["drafts"]
+
+
+P1 = ["mtp.0.e_proj", "mtp.0.h_proj"]
+FUSED = ["mtp.0.attn.wq_a", "mtp.0.attn.wkv", "layers.1.attn.compressor.wkv"]
+FUSED += ["layers.1.attn.compressor.wgate", r"re:.*\.shared_experts\.w[13]$"]
+
+
+def asked(engine, folder):
+    (one,) = inspect(folder).judged
+    names = sorted(set(inspect(folder).run_time_names.values()))
+    return one, json.loads(inside(engine, [], SCRIPT, folder, *names))
+
+
+def test_names_are_matched_as_vllm_matches_them_and_fixed_for_it(engine, tmp_path):
+    folder = builders.v4(tmp_path / "v4", [*P1, *FUSED, "layers.0.attn.wo_b"])
+    before, answers = asked(engine, folder)
+    missed = {name for entry in before.entries for name in entry.missed}
+    assert {"model.layers.2.e_proj", "model.layers.2.h_proj"} < missed
+    assert "model.layers.2.attn.fused_wqa_wkv" in missed
+    # The release declares no fused names, so that what is missed before 0.29 is missed here.
+    left_out = {name for entry in before.entries for name in entry.run} - missed
+    assert {name for name, (out, _) in answers.items() if out} == left_out
+    assert all(answers[name] == [False, "Linear"] for name in missed)
+    run(tmp_path, "checkpoint", "ignore-names", folder, "--fix")
+    after, answers = asked(engine, folder)
+    assert after.clean
+    assert {name for name, (out, _) in answers.items() if out} == left_out | missed
