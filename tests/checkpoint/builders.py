@@ -8,6 +8,14 @@ import math
 from vpatch.checkpoint.header import BITS, Tensor, write_header
 
 HIDDEN = 8
+# The most memory that a process had since it began its program, in bytes: ru_maxrss has that of
+# the process which started it, too.
+PEAK = """
+def peak():
+    from pathlib import Path
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+"""
 NORM = ("BF16", (HIDDEN,))
 
 

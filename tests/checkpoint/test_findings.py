@@ -161,6 +161,14 @@ def test_an_unquantised_head_that_is_left_out(tmp_path):
     assert "mtp-format-differs" in kinds(tmp_path, faults=False)
 
 
+def test_deepseek_v4_has_two_projections_that_no_trunk_has(tmp_path):
+    names = ["e_proj", "h_proj"]
+    found = inspect(b.v4(tmp_path, [r"re:.*\.(attn|ffn)\."])).built_quantised()
+    assert found == [f"mtp.0.{name}" for name in names]
+    left_out = [f"model.layers.2.{name}" for name in names]
+    assert inspect(b.v4(tmp_path, [r"re:.*\.(attn|ffn)\.", *left_out])).built_quantised() == []
+
+
 def test_a_head_in_another_quantised_format(tmp_path):
     head = b.mimo_head()
     for name in [name for name in head if "_proj" in name]:

@@ -71,6 +71,17 @@ def test_a_pattern_that_is_none(tmp_path):
     assert not judged(tmp_path).clean
 
 
+def test_a_part_without_the_others_keeps_its_name(tmp_path):
+    tensors = {
+        n: t for n, t in b.trunk().items() if not n.endswith((".k_proj.weight", ".up_proj.weight"))
+    }
+    found = judged(
+        listed(tmp_path, "compressed-tensors", "ignore", [f"{ATTENTION}.q_proj"], tensors)
+    )
+    assert found.clean
+    assert found.entries[0].run == (f"{ATTENTION}.q_proj",)
+
+
 V4_NAMES = {
     "layers.1.attn.wq_a": "model.layers.1.attn.fused_wqa_wkv",
     "layers.1.attn.wkv": "model.layers.1.attn.fused_wqa_wkv",
@@ -91,6 +102,13 @@ def test_deepseek_v4_knows_its_parts_from_0_29_on(tmp_path):
     assert {name: one.run for name, one in found.items()} == {
         name: (fused,) for name, fused in V4_NAMES.items()
     }
+
+
+def test_until_is_said_only_where_it_holds_for_all(tmp_path):
+    entry = r"re:(model\.)?layers\.1\.attn\.(wq_a|wkv)$|mtp\.0\.e_proj"
+    one = entries(b.v4(tmp_path, [entry]))[entry]
+    assert one.missed == ("model.layers.1.attn.fused_wqa_wkv", "model.layers.2.e_proj")
+    assert one.until is None
 
 
 def test_names_that_vllm_maps_are_hit(tmp_path):

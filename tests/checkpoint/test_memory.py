@@ -10,16 +10,17 @@ import pytest
 from tests.checkpoint import builders as b
 
 LAYERS, EXPERTS = 43, 256
-MEASURED = """
-import resource, sys
+MEASURED = f"""
+{b.PEAK}
+import sys
 from vpatch.checkpoint.findings import findings_of
 from vpatch.checkpoint.tokenizer import Tokenizer
 from vpatch.checkpoint.inspection import inspect
 from pathlib import Path
 found = inspect(Path(sys.argv[1]))
 size = sum(amount.size for amount in found.by_dtype.values())
-kinds = {finding.kind for finding in findings_of(found, Tokenizer(None), None) if finding.fault}
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, size, *kinds)
+kinds = [one.kind for one in findings_of(found, Tokenizer(None), None) if one.fault]
+print(peak(), size, *kinds)
 """
 
 

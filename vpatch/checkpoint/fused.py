@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fused:
-    """A module that vLLM makes of several. `inside` names the module it must stand in, if any.
+    """A module that vLLM makes of several.
 
     `declared` is the first release whose packed_modules_mapping has it; None if none has.
     """
@@ -29,7 +29,6 @@ class Fused:
     name: str
     parts: tuple[str, ...]
     source: str
-    inside: str | None = None
     declared: str | None = "0.20.0"
 
 
@@ -81,9 +80,9 @@ _DEEPSEEK_V4 = Naming(
         ("mtp.", "model.mtp."),
     ),
     fused=(
-        Fused("fused_wqa_wkv", ("wq_a", "wkv"), _V4, inside="attn", declared="0.29.0"),
-        Fused("fused_wkv_wgate", ("wkv", "wgate"), _V4, inside="compressor", declared="0.29.0"),
-        Fused("gate_up_proj", ("w1", "w3"), _V4, inside="shared_experts", declared="0.29.0"),
+        Fused("fused_wqa_wkv", ("wq_a", "wkv"), _V4, declared="0.29.0"),
+        Fused("fused_wkv_wgate", ("wkv", "wgate"), _V4, declared="0.29.0"),
+        Fused("gate_up_proj", ("w1", "w3"), _V4, declared="0.29.0"),
     ),
     renamed=(
         (re.compile(r"\.shared_experts\.w2$"), ".shared_experts.down_proj"),
@@ -150,8 +149,7 @@ def _fused(naming: Naming, module: str, there: set[str]) -> Fused | None:
     """Return what a module becomes a part of, provided that all parts are there."""
     parent, _, last = module.rpartition(".")
     for fused in naming.fused:
-        fits = fused.inside is None or parent.rpartition(".")[2] == fused.inside
-        if last in fused.parts and fits and all(f"{parent}.{p}" in there for p in fused.parts):
+        if last in fused.parts and all(f"{parent}.{p}" in there for p in fused.parts):
             return fused
     return None
 

@@ -66,8 +66,12 @@ def read_shard(path: Path) -> Shard:
         with _opened(path) as file:
             size = os.fstat(file.fileno()).st_size
             announced = int.from_bytes(file.read(LENGTH), "little")
-            if size < LENGTH or announced > LARGEST:
-                raise _damaged(path, _no_header(size, announced))
+            if announced > LARGEST:
+                raise _damaged(
+                    path,
+                    f"is no safetensors file: it announces a header of {announced} bytes, and "
+                    f"{LARGEST} are allowed",
+                )
             if announced > size - LENGTH:
                 raise _damaged(path, f"is truncated: {size} bytes, in the middle of its header")
             text = file.read(announced)
@@ -92,15 +96,6 @@ def _opened(path: Path) -> Any:
     if not stat.S_ISREG(path.stat().st_mode):
         raise _damaged(path, "is no regular file")
     return path.open("rb")
-
-
-def _no_header(size: int, announced: int) -> str:
-    if size < LENGTH:
-        return f"is truncated: it has {size} bytes"
-    return (
-        f"is no safetensors file: it announces a header of {announced} bytes, "
-        f"and {LARGEST} are allowed"
-    )
 
 
 def _tensors(path: Path, text: bytes, room: int) -> dict[str, Tensor]:

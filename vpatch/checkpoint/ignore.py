@@ -169,4 +169,4 @@ def _better(one: _Compared, missed: list[RunTime], names: _Names) -> tuple[str, 
         further = pattern_for((new | parts) - disk, known)
         return (f"{entry.text}|{further}$",)
     # A pattern is not put through the mapper any more.
-    return (f"{sign}{pattern_for(disk | new | parts | set(one.run), known)}$",)
+    return (f"{sign}{pattern_for(disk | new | parts, known)}$",)
