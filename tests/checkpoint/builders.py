@@ -165,3 +165,41 @@ def v4(folder, ignore, *, layers=2, **keys):
     }
     config = config_of("DeepseekV4ForCausalLM", layers, num_nextn_predict_layers=1)
     return write_checkpoint(folder, config | {"quantization_config": quantised} | keys, tensors)
+
+
+def large_v4(folder, layers=43, experts=256):
+    """Write a DeepSeek-V4 of 100,000 tensors and 77 GB of holes, quantised but for its MTP layer.
+
+    What is not quantised is named as it is called on disk.
+    """
+    shards = {"model-00.safetensors": {"embed.weight": matrix(), "head.weight": matrix()}}
+    parts = [f"ffn.experts.{i}.w{n}" for i in range(experts) for n in (1, 2, 3)]
+    for layer in range(layers):
+        start = f"layers.{layer}"
+        tensors = v4_attention(start, "F8_E4M3")
+        for name in ("wkv", "wgate"):
+            tensors[f"{start}.attn.compressor.{name}.weight"] = matrix("BF16", 1024, 4096)
+        for part in parts:
+            tensors[f"{start}.{part}.weight_packed"] = ("I32", (1024, 512))
+            tensors[f"{start}.{part}.weight_scale"] = ("BF16", (1024, 32))
+            tensors[f"{start}.{part}.weight_shape"] = ("I64", (2,))
+        shards[f"model-{layer + 1:02}.safetensors"] = tensors
+    head = v4_attention("mtp.0", "BF16")
+    head |= {f"mtp.0.{part}.weight": matrix("BF16", 1024, 4096) for part in parts}
+    head |= {f"mtp.0.{name}.weight": matrix("BF16", 4096, 4096) for name in ("e_proj", "h_proj")}
+    head |= {f"mtp.0.{name}.weight": NORM for name in ("enorm", "hnorm", "norm")}
+    shards["model-mtp.safetensors"] = head
+    group = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128}
+    block = {"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [128, 128]}
+    quantised = {
+        "quant_method": "compressed-tensors",
+        "config_groups": {
+            "experts": {"targets": ["Linear"], "weights": group},
+            "attention": {"targets": [r"re:.*\.attn\."], "weights": block},
+        },
+        "ignore": ["lm_head", r"re:.*\.compressor\.(wkv|wgate)$", r"re:mtp\.0\."],
+    }
+    config = config_of("DeepseekV4ForCausalLM", layers, num_nextn_predict_layers=1)
+    tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    whole = config | {"quantization_config": quantised}
+    return write_checkpoint(folder, whole, shards, tokenizer=tokenizer)

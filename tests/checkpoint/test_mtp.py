@@ -60,6 +60,15 @@ def test_deepseek_v4(tmp_path):
     assert (found.scheme.name, len(found.names), found.missing) == ("mtp.N", 21, ())
 
 
+def test_deepseek_v4_compresses_in_its_trunk_alone(tmp_path):
+    tensors = {}
+    for start in ("layers.0", "layers.1", "mtp.0"):
+        tensors |= b.v4_layer(start, "BF16", compressor=start != "mtp.0")
+    for name in ("e_proj", "h_proj", "enorm", "hnorm"):
+        tensors[f"mtp.0.{name}.weight"] = b.NORM
+    assert mtp_of(tmp_path, "DeepseekV4ForCausalLM", tensors, **NEXTN).missing == ()
+
+
 def test_experts_are_missed_by_their_number(tmp_path):
     tensors = b.trunk()
     for layer in ("model.layers.0", "model.layers.1", "model.layers.2"):

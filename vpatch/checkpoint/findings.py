@@ -173,13 +173,16 @@ def _formats(inspection: Inspection) -> Iterator[Finding]:
     wrong = inspection.built_quantised()
     if wrong:
         names = [inspection.run_time_names.get(name, name) for name in wrong]
-        where = ", ".join(one.ignored.where for one in inspection.judged)
+        lists = ", ".join(one.ignored.where for one in inspection.judged)
+        todo = f"name them in {lists or 'the list of what is not quantised'}, by these names"
+        if any(entry.better for one in inspection.judged for entry in one.entries):
+            todo = f"vpatch checkpoint ignore-names {inspection.checkpoint.folder} --fix"
         kinds = _some(sorted({str(inspection.modules[n].format) for n in wrong}))
         yield Finding(
             "mtp-format",
             f"the MTP head is {kinds}, and the quantisation config covers it: vLLM will build "
             f"{len(wrong)} modules quantised, such as {names[0]}, and has nowhere to load them",
-            f"name them in {where or 'the list of what is not quantised'}, by these names",
+            todo,
         )
         return
     trunk, head = inspection.formats(mtp=False), inspection.formats(mtp=True)

@@ -115,6 +115,7 @@ def _missing(mtp: Mtp, checkpoint: Checkpoint, modules: dict[str, Module]) -> It
     if scheme is None:
         return
     wanted = _children(modules, checkpoint.layers) if scheme.like_trunk else {}
+    wanted = {parent: found.difference(scheme.trunk_alone) for parent, found in wanted.items()}
     for number in range(max(mtp.count, max(mtp.layers, default=0) + 1)):
         if number not in mtp.layers:
             continue  # said once, and not of each of its modules

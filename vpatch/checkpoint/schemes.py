@@ -26,7 +26,7 @@ class Scheme:
     `runtime` is what vLLM calls the layer where it decides how it is quantised, with a number that
     goes on from the trunk's.
     `glue` must be in each layer (or, for one that shares it, once). `like_trunk`: the layer has the
-    modules of a trunk layer, under the same names.
+    modules of a trunk layer, under the same names, but for those in `trunk_alone`.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Scheme:
     runtime: str | None = None
     glue: tuple[str, ...] = ()
     like_trunk: bool = True
+    trunk_alone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ DEEPSEEK_V4 = Scheme(
     "models/deepseek_v4/nvidia/mtp.py",
     runtime="model.layers.{layer}.",
     glue=("e_proj", "h_proj", "enorm", "hnorm"),
+    # The last of compress_ratios, which is that of the MTP layer, is 0.
+    trunk_alone=("compressor", "indexer"),
 )
 QWEN = Scheme(
     "mtp.layers.N",
