@@ -69,3 +69,11 @@ def test_every_gate_is_in_the_table():
     source = (DOCS.parent / "vpatch" / "upstream" / "gates.py").read_text(encoding="utf-8")
     known = set(re.findall(r'(?:name = |Gate\(\s*)"([a-z\' -]+)"', source)) - {"described"}
     assert named == known
+
+
+def test_every_kind_of_finding_is_in_a_table():
+    text = (DOCS / "checkpoints.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `([a-z0-9-]+)` \| ", text, re.MULTILINE))
+    source = (DOCS.parent / "vpatch" / "checkpoint" / "findings.py").read_text(encoding="utf-8")
+    known = set(re.findall(r'Finding\(\s*"([a-z0-9-]+)"', source))
+    assert named == known

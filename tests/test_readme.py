@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkpoint.builders import large_v4
 from vpatch.declare.edits import VERBS
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +60,12 @@ def test_a_diagnosis_is_what_is_shown(tmp_path):
     log = ROOT / "tests" / "resources" / "vllm-0.23.0-cpu-mtp.log"
     shutil.copy(log, tmp_path / "engine.log")
     assert run("vpatch diagnose engine.log || test $? -eq 1", tmp_path) == shown("diagnose")
+
+
+def test_a_checkpoint_is_looked_at_as_is_shown(tmp_path):
+    large_v4(tmp_path / "DeepSeek-V4-W4A16")
+    command = "vpatch checkpoint inspect DeepSeek-V4-W4A16 || test $? -eq 1"
+    assert run(command, tmp_path) == shown("checkpoint")
 
 
 def test_the_guide_ends_in_a_working_patch(tmp_path):

@@ -97,6 +97,14 @@ def test_int8_without_a_config(tmp_path):
     assert kinds(tmp_path) == {}
 
 
+def test_modelopt_has_a_file_of_its_own(tmp_path):
+    b.write_checkpoint(tmp_path, b.config_of("LlamaForCausalLM"), fp8_trunk())
+    assert "quantised-without-config" in kinds(tmp_path)
+    (tmp_path / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "FP8"}}')
+    assert kinds(tmp_path) == {}
+    assert inspect(tmp_path).quantisation.method == "modelopt"
+
+
 def test_packed_weights_without_a_config(tmp_path):
     tensors = b.trunk() | {"model.layers.0.mlp.up_proj.weight_packed": ("I32", (8, 1))}
     b.write_checkpoint(tmp_path, b.config_of("LlamaForCausalLM"), tensors)

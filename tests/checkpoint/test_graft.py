@@ -109,6 +109,19 @@ def test_the_index_leads_to_every_tensor(source, tmp_path):
     assert document["metadata"]["total_size"] == sum(sizes)
 
 
+def test_links_into_a_cache_are_replaced_and_not_written_through(source, tmp_path):
+    blobs = dropped(tmp_path / "blobs", shards=1)
+    before = digests(blobs)
+    snapshot = tmp_path / "snapshot"
+    snapshot.mkdir()
+    for path in blobs.iterdir():
+        (snapshot / path.name).symlink_to(path)
+    run(snapshot, source)
+    assert digests(blobs) == before
+    assert (snapshot / "model.safetensors").is_symlink()
+    assert open_checkpoint(snapshot).names() == set(b.trunk()) | set(HEAD)
+
+
 def test_what_the_config_lost_comes_back(source, tmp_path):
     target = dropped(tmp_path / "target")
     before = (target / "config.json").read_bytes()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
+MODELOPT = "hf_quant_config.json"
+"""ModelOpt's quantisation config, which vLLM reads as well."""
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Some models have their language model's config in one of these.
 _NESTED = ("text_config", "llm_config", "language_config")
@@ -25,15 +27,17 @@ _LARGEST_JSON = 256_000_000
 class Checkpoint:
     """What the files of a checkpoint tell without their data.
 
-    `missing` has each shard that the index names and that is not there, with the tensors in it;
-    `absent` the tensors that the index promises and whose shard has them not; `unlisted` the
-    shards that are there and that the index does not name: vLLM does not read those.
+    `modelopt` is what a quantisation config in a file of its own has. `missing` has each shard that
+    the index names and that is not there, with the tensors in it; `absent` the tensors that the
+    index promises and whose shard has them not; `unlisted` the shards that are there and that the
+    index does not name: vLLM does not read those.
     """
 
     folder: Path
     config: dict[str, Any]
     index: dict[str, Any] | None
     shards: tuple[Shard, ...]
+    modelopt: dict[str, Any] | None = None
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
@@ -99,6 +103,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         config,
         index,
         tuple(shards),
+        read_json(folder / MODELOPT) if (folder / MODELOPT).exists() else None,
         {name: names for name, names in listed.items() if name not in inside},
         tuple(
             n

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from vpatch.checkpoint.folder import MODELOPT
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -56,7 +58,7 @@ class Ignored:
 
 @dataclass(frozen=True)
 class Quantisation:
-    """The quantisation config, with the way to it in config.json."""
+    """The quantisation config, with the way to it in config.json, or the file that it is."""
 
     way: tuple[str, ...]
     config: dict[str, Any]
@@ -99,7 +101,7 @@ class Quantisation:
 
 
 def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
-    """Return the quantisation config of config.json; the text model's own, if it has none."""
+    """Return the quantisation config of config.json, of its text model, or of ModelOpt's file."""
     for way, config in (
         ((), checkpoint.config),
         (("text_config",), checkpoint.config.get("text_config")),
@@ -107,6 +109,8 @@ def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
         for key in _KEYS:
             if isinstance(config, dict) and isinstance(config.get(key), dict) and config[key]:
                 return Quantisation((*way, key), config[key])
+    if checkpoint.modelopt is not None:
+        return Quantisation((MODELOPT,), {"quant_method": "modelopt"} | checkpoint.modelopt)
     return None
 
 
