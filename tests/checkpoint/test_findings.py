@@ -82,6 +82,13 @@ def test_mtp_tensors_under_other_names(tmp_path):
     assert "are called model.mtp_layers.N" in kinds(tmp_path)["mtp-names"]
 
 
+def test_a_scale_that_is_missing(tmp_path):
+    config = b.config_of("MiMoForCausalLM", num_nextn_predict_layers=1) | FP8
+    head = b.mimo_head() | {"model.mtp_layers.0.mlp.up_proj.weight": b.matrix("F8_E4M3")}
+    b.write_checkpoint(tmp_path, config, fp8_trunk() | head)
+    assert "no scale: model.mtp_layers.0.mlp.up_proj" in kinds(tmp_path)["mtp-scales"]
+
+
 def test_a_config_that_contradicts_itself(tmp_path):
     found = kinds(b.mimo(tmp_path, n_predict=2))
     assert "num_nextn_predict_layers 1, n_predict 2" in found["mtp-contradiction"]
@@ -247,6 +254,12 @@ def test_a_new_tokenizer_is_noted_where_nobody_is_asked(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "TokenizersBackend"}')
     found = tokenizer_of(tmp_path, None)
     assert "tokenizer-new" in kinds(tmp_path, tokenizer=found, faults=False)
+
+
+@pytest.mark.parametrize("settings", ["{}", '{"tokenizer_class": 1}'])
+def test_a_tokenizer_of_no_class(settings, tmp_path):
+    (tmp_path / "tokenizer_config.json").write_text(settings)
+    assert tokenizer_of(tmp_path, tmp_path / "no-python") == Tokenizer(None)
 
 
 def test_a_tokenizer_with_its_own_code_is_not_asked_for(tmp_path):

@@ -159,3 +159,9 @@ def test_the_config_of_a_language_model_may_be_nested(tmp_path):
     found = open_checkpoint(write_checkpoint(tmp_path, config, trunk()))
     assert found.layers == 7
     assert found.language["hidden_size"] == 2
+
+
+@pytest.mark.parametrize("named", [None, [], "X", [1], [["X"]], {"X": 1}])
+def test_an_architecture_that_is_no_name(named, tmp_path):
+    found = open_checkpoint(write_checkpoint(tmp_path, {"architectures": named}, trunk()))
+    assert found.architecture is None

@@ -70,6 +70,7 @@ def test_any_config(tmp_path, keys, quantised, tokenizer):
     assert found.mtp.scheme.name == "model.mtp_layers.N"
     assert findings_of(found, tokenizer_of(folder, None), "cpu")
     needs_of(found, "cpu")
+    assert found.quantisation is None or isinstance(found.quantisation.bits, tuple)
     lost_keys(inspect(b.mimo(tmp_path / "other")).checkpoint, found.checkpoint)
     lost_keys(found.checkpoint, inspect(tmp_path / "other").checkpoint)
 
