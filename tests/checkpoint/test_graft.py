@@ -397,6 +397,27 @@ def test_a_write_that_fails_leaves_nothing(source, tmp_path, monkeypatch):
     assert digests(target) == before
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [(os.unlink, "it cannot be read"), (lambda path: os.truncate(path, 1200), "shorter meanwhile")],
+)
+def test_a_source_that_changes_meanwhile(change, says, source, tmp_path, monkeypatch):
+    target = dropped(tmp_path / "target")
+    before = digests(target)
+    real = module.plan_graft
+
+    def then_changed(*args, **options):
+        found = real(*args, **options)
+        change(source / "b.safetensors")
+        return found
+
+    monkeypatch.setattr(module, "plan_graft", then_changed)
+    with pytest.raises(CheckpointError, match=says) as caught:
+        run(target, source)
+    assert caught.value.where == str(source / "b.safetensors")
+    assert digests(target) == before
+
+
 def test_two_at_once(source, tmp_path):
     target = dropped(tmp_path / "target")
     with module.alone_in(target), pytest.raises(CheckpointError, match="another vpatch"):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint
+from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint, read_json
 from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
 from vpatch.checkpoint.header import BITS, CheckpointError, Tensor, read_shard, write_header
 from vpatch.checkpoint.inspection import inspect
@@ -63,9 +63,10 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
         CheckpointError: a file is damaged, a tensor cannot be converted, or the target has another
             tensor under the same name; or what was written does not read back as it should.
     """
-    mine, its = inspect(target), inspect(source)
-    taken = plan_graft(mine, its, as_trunk=as_trunk)
+    its = inspect(source)
     with alone_in(target):
+        mine = inspect(target)
+        taken = plan_graft(mine, its, as_trunk=as_trunk)
         present = {name: (shard, tensor) for name, tensor, shard in mine.checkpoint.tensors()}
         there = [one for one in taken if one.name in present]
         if there:
@@ -108,19 +109,22 @@ def _pieces(one: Taken) -> Iterator[bytes]:
 
 
 def _read(shard: Shard, tensor: Tensor) -> Iterator[bytes]:
-    with shard.path.open("rb", buffering=0) as file:
-        file.seek(shard.data + tensor.begin)
-        left = tensor.size
-        while left:
-            piece = _exactly(file, min(left, _PIECE))
-            if not piece:
-                raise CheckpointError(
-                    "it became shorter while it was read",
-                    where=str(shard.path),
-                    todo="see who writes to it",
-                )
-            left -= len(piece)
-            yield piece
+    where = str(shard.path)
+    try:
+        with shard.path.open("rb", buffering=0) as file:
+            file.seek(shard.data + tensor.begin)
+            left = tensor.size
+            while left:
+                piece = _exactly(file, min(left, _PIECE))
+                if not piece:
+                    todo = "see who writes to it"
+                    raise CheckpointError("it became shorter meanwhile", where=where, todo=todo)
+                left -= len(piece)
+                yield piece
+    except OSError as error:
+        raise CheckpointError(
+            f"it cannot be read: {error.strerror or error}", where=where, todo="see to the disk"
+        ) from error
 
 
 def _exactly(file: Any, count: int) -> bytes:
@@ -212,7 +216,7 @@ def _verify(path: Path, written: str, digests: dict[str, bytes], progress: Progr
 
 
 def _write_config(folder: Path, keys: dict[tuple[str, ...], Any]) -> Path:
-    config = open_checkpoint(folder).config
+    config = read_json(folder / CONFIG)
     backup = back_up(folder / CONFIG)
     for way, value in keys.items():
         inner = config

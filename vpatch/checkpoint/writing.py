@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vpatch.checkpoint.header import CheckpointError
+from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,16 +24,24 @@ def alone_in(folder: Path) -> Iterator[None]:
     """Let no other vpatch write to a checkpoint meanwhile.
 
     Raises:
+        UsageError: there is no such folder.
         CheckpointError: one does already, or the folder cannot be written to.
     """
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UsageError(
+            "there is no such folder", where=str(folder), todo="name the folder of a checkpoint"
+        ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise CheckpointError(
                 "another vpatch is writing to it", where=str(folder), todo="wait until it is done"
             ) from error
+        except OSError:
+            pass  # a file system without locks: whoever has one there works on it alone
         with _told(folder):
             yield
     finally:
