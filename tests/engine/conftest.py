@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from vpatch.cli.session import Session, open_engine
 from vpatch.engine.environment import managed_folders
 from vpatch.source.cache import default_cache_folder
 
@@ -26,3 +27,10 @@ def cpu_engine():
         pytest.skip("no cpu engine in the cache: vpatch engine --vllm 0.23 makes it")
     run = vpatch("engine", "--vllm", RELEASE)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.fixture(scope="module")
+def engine(cpu_engine):
+    del cpu_engine  # it is there now
+    with open_engine(Session(), "cpu", RELEASE) as found:
+        yield found

@@ -8,11 +8,10 @@ import os
 import pytest
 
 from tests.checkpoint import builders
-from tests.engine.conftest import RELEASE, vpatch
+from tests.engine.conftest import vpatch
 from tests.engine.test_tiny_deepseek_v4 import INSIDE, inside
 from vpatch.checkpoint.folder import open_checkpoint
 from vpatch.checkpoint.inspection import inspect
-from vpatch.cli.session import Session, open_engine
 
 SCRIPT = INSIDE.parents[2] / "tests" / "engine" / "match_names.py"
 WRITE = """
@@ -35,13 +34,6 @@ smoke:
   cells:
     - {model: grafted, k: [2], modes: [offline], checks: {acceptance-rate: ">= 1"}}
 """
-
-
-@pytest.fixture(scope="module")
-def engine(cpu_engine):
-    del cpu_engine  # it is there now
-    with open_engine(Session(), "cpu", RELEASE) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 
 import vpatch.engine
 from tests.engine.conftest import RELEASE
-from vpatch.cli.session import Session, open_engine
+from vpatch.cli.session import Session
 from vpatch.commits import overall_changes
 from vpatch.engine.overlay import make_overlay
 from vpatch.plan import plan
@@ -50,13 +50,6 @@ def inside(engine, path, *command):
         check=True,
         timeout=300,
     ).stdout.splitlines()[-1]
-
-
-@pytest.fixture(scope="module")
-def engine(cpu_engine):
-    del cpu_engine  # it is there now
-    with open_engine(Session(), "cpu", RELEASE) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from tests.fake_github import Fault
@@ -18,7 +20,7 @@ def connect(github, monkeypatch):
     github.add_repository(UPSTREAM)
 
     def open_github(url=github.url):
-        return GitHub(url)
+        return closing(GitHub(url))
 
     return open_github
 

@@ -16,7 +16,7 @@ from vpatch.smoke.evidence import all_evidence
 from vpatch.source.index import parse_version
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree
 from vpatch.upstream.proof import IncomparableError
-from vpatch.upstream.propose import Ground, Online
+from vpatch.upstream.propose import Ground, Online, branch_of
 from vpatch.upstream.status import Known
 
 if TYPE_CHECKING:
@@ -89,8 +89,6 @@ def ground_of(
     series = with_required([patch.id], session.library)
     concerning = [one for one in series if target.tree in one.declaration.needed_in]
     plan = remembered_plan(session.plans, concerning, tree, to_write=True)
-    decisions = [d for d in plan.decisions if d.patch.id != patch.id]
-    decisions += [d for d in plan.decisions if d.patch.id == patch.id]
     evidence, damaged = all_evidence(root)
     for error in damaged:
         session.progress.note(f"{error.where}: {error.what}")
@@ -102,7 +100,7 @@ def ground_of(
         patch=patch,
         target=target,
         tree=tree,
-        decisions=decisions,
+        decisions=plan.decisions,  # what a patch requires comes before it
         evidence=evidence,
         evidence_folder=str(root),
         decide=decide,
@@ -153,7 +151,7 @@ def _online(
     try:
         login = github.login()
         owner = fork.partition("/")[0] if fork else login
-        ours = github.pull_of(target.repository, owner, f"vpatch/{patch.id}")
+        ours = github.pull_of(target.repository, owner, branch_of(patch))
     except VpatchError as error:
         failures["not ended before"] = error
         if login is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -114,7 +114,7 @@ class Session:
 
         api = (target and target.api) or default_api()
         if api not in self._github:
-            self._github[api] = stack.enter_context(GitHub(api))
+            self._github[api] = stack.enter_context(closing(GitHub(api)))
         return self._github[api]
 
     @cached_property

@@ -49,6 +49,11 @@ class Upstream(Declared):
     state: Literal["open", "merged", "closed"] | None = None
     release: str | None = None
 
+    @property
+    def same(self) -> bool:
+        """Whether merging it means that the patch can go: a cause or another approach does not."""
+        return self.relation in {"same change", "backport"}
+
     @model_validator(mode="after")
     def _complete(self) -> Upstream:
         if self.is_ == "pull request" and (self.relation is None or self.state is None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from vpatch import __version__
 from vpatch.github.errors import GitHubError, UnreadableAnswer, asking
@@ -12,7 +12,6 @@ from vpatch.github.tokens import Token, find_token, web_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import TracebackType
 
     from github import Github
     from github.PullRequest import PullRequest
@@ -103,15 +102,7 @@ class GitHub:
         self._secret = self.token.value if self.token else None
         self._github = self._open()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._github.close()
 
     def _open(self) -> Github:

@@ -45,7 +45,7 @@ def search(
     proposal: Proposal,
     declared: Sequence[Upstream],
     changes: Mapping[str, Change],
-    ours: int | None,
+    ours: str | None,
     progress: Progress,
 ) -> Searched:
     """Search upstream's open threads for the same change.
@@ -61,7 +61,7 @@ def search(
     found: dict[str, Hit] = {}
 
     def note(thread: Thread, why: str) -> None:
-        if thread.ref not in known and thread.ref != f"{repository}#{ours}":
+        if thread.ref not in known and thread.ref != ours:
             found.setdefault(thread.ref, Hit(thread, why))
 
     for query, why in _queries(repository, proposal, declared):
@@ -74,7 +74,7 @@ def search(
         shared = sorted(pull.files & changes.keys())
         if not shared and pull.whole:
             continue
-        if pull.thread.ref in known or pull.thread.ref in found or pull.thread.number == ours:
+        if pull.thread.ref in known or pull.thread.ref in found or pull.thread.ref == ours:
             continue
         touched = _touched(github, pull, changes)
         if touched:

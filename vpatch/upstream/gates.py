@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from vpatch.upstream.rules import Size
     from vpatch.upstream.status import Known
 
-_SAME = {"same change", "backport"}
 # Letters of a body that GitHub takes.
 _BODY = 65536
 
@@ -48,7 +47,7 @@ def needed(
     if decision.state is State.NEEDED:
         return Gate(name, "pass", f"upstream's {branch} needs it: {decision.reason}")
     if decision.state is State.UPSTREAMED:
-        by = [describe_upstream(one) for one in declared if one.relation in _SAME and one.release]
+        by = [describe_upstream(one) for one in declared if one.same and one.release]
         live = [
             f"{one.declared.ref} (merged, in {one.answer.release or 'no release yet'})"
             for one in known
@@ -84,7 +83,7 @@ def not_merged(known: Sequence[Known] | None, declared: Sequence[Upstream]) -> G
     """Whether the same was merged, or turned down, under another number."""
     name = "not merged already"
     if known is None:
-        merged = [one for one in declared if one.relation in _SAME and one.state == "merged"]
+        merged = [one for one in declared if one.same and one.state == "merged"]
         if merged:
             return _merged(name, [describe_upstream(one) for one in merged])
         return _offline(name, "the threads that the patch names")
@@ -138,7 +137,7 @@ def not_proposed(
         f"{one.ref} ({one.relation})"
         for one in declared
         if one.is_ == "pull request" and one.state == "open"
-        if one.relation in _SAME and one.ref not in known
+        if one.same and one.ref not in known
     ]
     found = [
         f"{hit.thread.url} ({hit.thread.title!r} by {hit.thread.author}: {hit.why})"

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from vpatch import git_checkout as git
 from vpatch.git_checkout import NewCommit
 from vpatch.github.tokens import VARIABLES
-from vpatch.upstream.rules import RulesError
+from vpatch.upstream.rules import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,15 +105,9 @@ def run_hooks(
 
 def _derived(tree: CachedTree, file: str) -> tuple[dict[str, Any], list[Hook]]:
     """The configuration with what can run here, and what cannot."""
-    if file not in tree.paths():
-        raise RulesError("is not in upstream's tree", where=file, todo="correct the target")
-    try:
-        document = YAML(typ="safe", pure=True).load(tree.read(file).decode())
-        repos = document["repos"]
-    except (YAMLError, LookupError, TypeError) as error:
-        raise RulesError(f"it has no hooks that can be read: {error}", where=file) from error
+    document = read_yaml(tree, file, "repos", "hooks")
     kept, left = [], []
-    for repo in repos:
+    for repo in document["repos"]:
         known = _PACKAGES.get("/".join(repo["repo"].removesuffix(".git").rsplit("/", 2)[1:]))
         if repo["repo"] == "local":
             hooks = [hook for hook in repo["hooks"] if _checks(hook)]

@@ -107,6 +107,11 @@ class Proposed:
         return any(gate.verdict == "fail" for gate in self.gates)
 
 
+def branch_of(patch: Patch) -> str:
+    """Return the branch that a patch is proposed from, in any fork."""
+    return f"vpatch/{patch.id}"
+
+
 def propose(ground: Ground, progress: Progress) -> Proposed:
     """Put a patch and its tests on upstream's tree, and ask every gate: nothing is sent."""
     declared, online = ground.patch.declaration, ground.online
@@ -161,7 +166,7 @@ def _on_top(ground: Ground, proposal: Proposal, found: list[Gate], progress: Pro
         gates.alone(ground.decisions[:-1]),
         gates.evidence(proven, patch, proposal, ground.evidence_folder),
         gates.test_placed([one.at for one in proposal.tests], placing),
-        _rule("title", lambda: gates.title(tree, target, declared.title)),
+        _asked("title", lambda: gates.title(tree, target, declared.title)),
         gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal, text),
         gates.signed_off(ground.person, target),
         *hooks,
@@ -184,7 +189,7 @@ def _proposed(
         patch=ground.patch,
         target=ground.target,
         base=ground.tree.pin,
-        branch=f"vpatch/{ground.patch.id}",
+        branch=branch_of(ground.patch),
         title=declared.title,
         message=_message(ground),
         files=files,
@@ -229,19 +234,14 @@ def _searched(
     declared, online = ground.patch.declaration.upstream, ground.online
     if online is None:
         return None, gates.not_proposed(None, declared, proposal)
+    repository = ground.target.repository
+    ours = f"{repository}#{online.ours.number}" if online.ours else None
     try:
         searched = search(
-            online.github,
-            ground.target.repository,
-            proposal,
-            declared,
-            ground.decision.changes,
-            online.ours.number if online.ours else None,
-            progress,
+            online.github, repository, proposal, declared, ground.decision.changes, ours, progress
         )
     except VpatchError as error:
         return None, _failed("not proposed by others", error)
-    ours = f"{ground.target.repository}#{online.ours.number}" if online.ours else None
     return searched, gates.not_proposed(searched, declared, proposal, ours)
 
 
@@ -257,14 +257,14 @@ def _labels(ground: Ground, paths: Sequence[str], progress: Progress) -> list[st
 
 
 def _hooks(ground: Ground, files: Mapping[str, bytes], progress: Progress) -> list[Gate]:
-    target = ground.target
-    if target.hooks is None:
+    target, file = ground.target, ground.target.hooks
+    if file is None:
         return []
-    try:
-        found = run_hooks(ground.tree, target.hooks, files, ground.hooks_home, progress)
-    except VpatchError as error:
-        return [_failed("upstream's hooks", error)]
-    return [gates.hooks(found, target)]
+
+    def ask() -> Gate:
+        return gates.hooks(run_hooks(ground.tree, file, files, ground.hooks_home, progress), target)
+
+    return [_asked("upstream's hooks", ask)]
 
 
 def _open_pulls(ground: Ground) -> Gate:
@@ -275,12 +275,8 @@ def _open_pulls(ground: Ground) -> Gate:
     if name in online.failures:
         return _failed(name, online.failures[name])
     query = f"repo:{target.repository} is:pr is:open author:{online.login}"
-    try:
-        count = online.github.count(query)
-    except VpatchError as error:
-        return _failed(name, error)
     mine = online.ours is not None and online.ours.state == "open"
-    return gates.open_pulls(count - mine, target)
+    return _asked(name, lambda: gates.open_pulls(online.github.count(query) - mine, target))
 
 
 def _unless_failed(ground: Ground, gate: Gate) -> Gate:
@@ -288,10 +284,11 @@ def _unless_failed(ground: Ground, gate: Gate) -> Gate:
     return _failed(gate.name, failures[gate.name]) if gate.name in failures else gate
 
 
-def _rule(name: str, ask: Callable[[], Gate]) -> Gate:
+def _asked(name: str, ask: Callable[[], Gate]) -> Gate:
+    """A gate that may not be answered: it does not hide the others."""
     try:
         return ask()
-    except rules.RulesError as error:
+    except VpatchError as error:
         return _failed(name, error)
 
 

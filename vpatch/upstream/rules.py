@@ -61,11 +61,7 @@ def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> lis
     Conditions are on files and the title; a rule with a positive one of another kind is passed
     over. https://docs.mergify.com/configuration/conditions/
     """
-    try:
-        document = YAML(typ="safe", pure=True).load(_text(tree, file))
-        rules = document["pull_request_rules"]
-    except (YAMLError, LookupError, TypeError) as error:
-        raise RulesError(f"it has no rules that can be read: {error}", where=file) from error
+    rules = read_yaml(tree, file, "pull_request_rules", "rules")["pull_request_rules"]
     labels: dict[str, None] = {}
     for rule in rules:
         added = (rule.get("actions", {}).get("label") or {}).get("add") or ()
@@ -118,6 +114,21 @@ def size_of(diff: bytes, sizes: Sizes) -> Size:
         if not any(fnmatch.fnmatchcase(path, glob) for glob in sizes.not_counted)
     }
     return Size(sum(counted.values()), sum(added.values()))
+
+
+def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
+    """Read a YAML file of upstream's, which must have a key; `what` it says, for people.
+
+    Raises:
+        RulesError: it is not there, or does not.
+    """
+    try:
+        document = YAML(typ="safe", pure=True).load(_text(tree, path))
+        document[key]
+    except (YAMLError, LookupError, TypeError) as error:
+        raise RulesError(f"it has no {what} that can be read: {error}", where=path) from error
+    found: dict[str, Any] = document
+    return found
 
 
 def _text(tree: Tree, path: str) -> str:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Pin
     from vpatch.upstream.threads import Answer
 
-# What merging it means that the patch can go; a cause or another approach says nothing of that.
-_SAME = {"same change", "backport"}
-
 
 @dataclass(frozen=True)
 class Known:
@@ -48,7 +45,7 @@ class Known:
 
     @property
     def cures(self) -> bool:
-        return self.declared.relation in _SAME and self.answer.thread.state == "merged"
+        return self.declared.same and self.answer.thread.state == "merged"
 
 
 @dataclass(frozen=True)
