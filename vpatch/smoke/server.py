@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,6 +13,7 @@ import requests
 from vpatch.engine import INSIDE
 from vpatch.smoke.client import MODEL, AnswerError, Client, TooLongError
 from vpatch.smoke.faults import fault
+from vpatch.smoke.launch import await_health, command_of, free_port, stop, url_of
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, Served
 from vpatch.smoke.memory import watched_memory
 from vpatch.smoke.offline import outlived
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.site import Site
 
-_MODULE = "vllm.entrypoints.openai.api_server"
 _DIGESTS = INSIDE / "digests.py"
-_HOST = "127.0.0.1"
 # What a server is asked, by the names of the checks.
 _ASKED = ("/health", "/v1/models", "streaming", "/v1/completions", "several at once", "chat")
 _SEVERAL = 3
@@ -44,26 +41,26 @@ def run_server(
     cell: Cell, model: Path | str, site: Site, room: Path, log: Path, *, port: int | None = None
 ) -> Measured:
     """Run a cell, and return what was seen; without a `port` one that is free is taken."""
-    taken = _free(port)
+    taken = free_port(port)
     if taken is None:
         log.touch()
         return Measured(fault=Fault("does not start", f"port {port} is in use on this machine"))
     digests = _digests(site, cell, room)
-    command: list[str | Path] = [site.python, "-m", _MODULE, *_arguments(cell, model, taken)]
+    command = command_of(cell, model, site, taken)
     begun = time.monotonic()
     with (
         site.started(command, room=room, log=log, further=cell.environment) as child,
         watched_memory(child) as memory,
     ):
         deadline = begun + cell.timeouts.cell
-        client = Client(f"http://{_HOST}:{taken}", cell.timeouts.token, deadline)
+        client = Client(url_of(taken), cell.timeouts.token, deadline)
         measured = _measured(child, cell, client, begun)
         return replace(measured, memory=memory.host, gpu_memory=memory.gpus, digests=digests)
 
 
 def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measured:
     """Await a server that was started at `begun`, ask it everything, and stop it."""
-    found = _await_health(child, cell, client)
+    found = await_health(child, cell.timeouts, client)
     if found is not None:
         return Measured(fault=found)
     load_seconds = time.monotonic() - begun
@@ -71,8 +68,13 @@ def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measu
     found = _guarded(child, cell, session.ask_everything)
     served, left = session.served(), 0
     if found is None:
-        served, found = _stop(child, cell, served)
-        left = outlived(child) if found is None else 0
+        begun = time.monotonic()
+        code = stop(child, cell.timeouts)
+        if isinstance(code, Fault):
+            found = code
+        else:
+            served = replace(served, stop_seconds=time.monotonic() - begun, stop_code=code)
+            left = outlived(child)
     return Measured(
         load_seconds=load_seconds,
         passes=session.passes,
@@ -95,52 +97,6 @@ def _digests(site: Site, cell: Cell, room: Path) -> dict[str, str | None]:
         return {}
     found: dict[str, str | None] = json.loads(result.read_text(encoding="utf-8"))
     return found
-
-
-def _free(port: int | None) -> int | None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port or 0))
-        except OSError:
-            return None
-        number: int = probe.getsockname()[1]
-        return number
-
-
-def _arguments(cell: Cell, model: Path | str, port: int) -> list[str]:
-    words = ["--model", str(model), "--served-model-name", MODEL]
-    words += ["--host", _HOST, "--port", str(port)]
-    words += ["--tensor-parallel-size", str(cell.tensor_parallel)]
-    if cell.speculative:
-        words += ["--speculative-config", json.dumps(cell.speculative)]
-    # As LLM.generate does: the checkpoint's own penalties would make other texts.
-    flags = {"generation-config": "vllm", **cell.flags}
-    for name, value in flags.items():
-        if isinstance(value, bool):
-            words.append(f"--{name}" if value else f"--no-{name}")
-        elif isinstance(value, (list, tuple)):
-            words += [f"--{name}", *map(str, value)]
-        else:
-            words += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
-    return words
-
-
-def _await_health(child: Running, cell: Cell, client: Client) -> Fault | None:
-    limit = min(cell.timeouts.start, cell.timeouts.cell)
-    deadline = time.monotonic() + limit
-    asking = replace(client, patience=min(10.0, client.patience))
-    while time.monotonic() < deadline:
-        code = child.poll()
-        if code is not None:
-            return fault("does not start", f"the server ended with {code}", child.log)
-        try:
-            if asking.is_healthy():
-                return None
-        except requests.Timeout:
-            pass  # it listens, and does not answer yet
-        time.sleep(_POLL_SECONDS)
-    return fault("does not start", f"not healthy after {limit:g} s", child.log)
 
 
 def _guarded(child: Running, cell: Cell, ask: Callable[[], None]) -> Fault | None:
@@ -258,13 +214,3 @@ class _Session:
         if left <= 0:
             raise TooLongError
         return min(self.patience, left)
-
-
-def _stop(child: Running, cell: Cell, served: Served) -> tuple[Served, Fault | None]:
-    begun = time.monotonic()
-    child.signal(signal.SIGTERM)
-    code = child.wait(cell.timeouts.stop)
-    if code is None:
-        what = f"asked to end, it was there {cell.timeouts.stop:g} s later"
-        return served, fault("hangs", what, child.log)
-    return replace(served, stop_seconds=time.monotonic() - begun, stop_code=code), None

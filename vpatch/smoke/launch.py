@@ -1,0 +1,108 @@
+"""Starting vLLM's OpenAI-compatible server, waiting until it is healthy, and ending it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import requests
+
+from vpatch.smoke.client import MODEL
+from vpatch.smoke.faults import fault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from vpatch.declare.smoke import Timeouts
+    from vpatch.engine.process import Running
+    from vpatch.smoke.client import Client
+    from vpatch.smoke.measured import Fault
+    from vpatch.smoke.site import Site
+
+_MODULE = "vllm.entrypoints.openai.api_server"
+_HOST = "127.0.0.1"
+_POLL_SECONDS = 0.3
+
+
+class Launch(Protocol):
+    """What a server is started with. `flags` are spelt as `vllm serve` spells them."""
+
+    @property
+    def tensor_parallel(self) -> int: ...
+
+    @property
+    def speculative(self) -> Mapping[str, Any] | None: ...
+
+    @property
+    def flags(self) -> Mapping[str, Any]: ...
+
+    @property
+    def timeouts(self) -> Timeouts: ...
+
+
+def free_port(port: int | None) -> int | None:
+    """Return the port if it is free, or a free one for None; None where it is in use."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port or 0))
+        except OSError:
+            return None
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def url_of(port: int) -> str:
+    return f"http://{_HOST}:{port}"
+
+
+def command_of(launch: Launch, model: Path | str, site: Site, port: int) -> list[str | Path]:
+    """Return the command that starts the server of a model, which it calls `client.MODEL`."""
+    words = ["--model", str(model), "--served-model-name", MODEL]
+    words += ["--host", _HOST, "--port", str(port)]
+    words += ["--tensor-parallel-size", str(launch.tensor_parallel)]
+    if launch.speculative:
+        words += ["--speculative-config", json.dumps(launch.speculative)]
+    # As LLM.generate does: the checkpoint's own penalties would make other texts.
+    flags = {"generation-config": "vllm", **launch.flags}
+    for name, value in flags.items():
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+        elif isinstance(value, (list, tuple)):
+            words += [f"--{name}", *map(str, value)]
+        else:
+            words += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
+    return [site.python, "-m", _MODULE, *words]
+
+
+def await_health(child: Running, timeouts: Timeouts, client: Client) -> Fault | None:
+    """Wait until the server is healthy; return why it is not, where it does not come to that."""
+    limit = min(timeouts.start, timeouts.cell)
+    deadline = time.monotonic() + limit
+    asking = replace(client, patience=min(10.0, client.patience))
+    while time.monotonic() < deadline:
+        code = child.poll()
+        if code is not None:
+            return fault("does not start", f"the server ended with {code}", child.log)
+        try:
+            if asking.is_healthy():
+                return None
+        except requests.Timeout:
+            pass  # it listens, and does not answer yet
+        time.sleep(_POLL_SECONDS)
+    return fault("does not start", f"not healthy after {limit:g} s", child.log)
+
+
+def stop(child: Running, timeouts: Timeouts) -> int | Fault:
+    """Ask a server to end; return its exit status, or a fault where it does not."""
+    child.signal(signal.SIGTERM)
+    code = child.wait(timeouts.stop)
+    if code is None:
+        what = f"asked to end, it was there {timeouts.stop:g} s later"
+        return fault("hangs", what, child.log)
+    return code
