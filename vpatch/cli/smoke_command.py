@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,26 +12,30 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
-from vpatch.cli.checkout import refuse_stopping
+from vpatch.cli.grounds import (
+    checkpoint_folders,
+    engine_ground,
+    image_ground,
+    look_at_image,
+    refuse_missing,
+)
 from vpatch.cli.session import (
     Session,
     json_option,
     library_options,
-    open_engine,
     request_from,
     source_options,
 )
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.engine.environment import KINDS
-from vpatch.errors import ExitCode, UsageError, VpatchError, together
-from vpatch.memo import remembered_plan
+from vpatch.errors import ExitCode, UsageError
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.checks import verdict_of
 from vpatch.smoke.evidence import collected
-from vpatch.smoke.machine import missing, this_machine
-from vpatch.smoke.models import given, locate, seen_folder
-from vpatch.smoke.prove import EngineGround, ImageGround, Order, prove
+from vpatch.smoke.machine import this_machine
+from vpatch.smoke.models import given
+from vpatch.smoke.prove import Order, prove
 from vpatch.smoke.report import cures_of
 from vpatch.smoke.subject import subject_of, subject_of_lock
 from vpatch.source.urls import redact
@@ -40,11 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.declare.smoke import Model, Smoke
-    from vpatch.outcome import Plan
     from vpatch.smoke.checks import Check
     from vpatch.smoke.machine import Machine
     from vpatch.smoke.prove import Ground
-    from vpatch.source.entry import CachedTree
 
 EVIDENCE = Path("evidence")
 _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
@@ -193,42 +195,27 @@ def _on_engine(
     engine = engine or ("cuda" if machine.gpus else "cpu")
     asked.said["engine"] = engine
     kind = engine if engine in KINDS else session.own_engine(engine).kind
-    _refuse_missing(smoke, asked.models(smoke), machine, kind)
-    trees = [stack.enter_context(session.tree(j.spec, j.expected_digest)) for j in found]
-    pairs = zip(found, trees, strict=True)
-    plans = [_planned(session, job, tree, asked_for=bool(request.patches)) for job, tree in pairs]
-    version = plans[0].pin.version
-    if plans[0].pin.tree != "vllm" or version is None:
-        raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")
+    refuse_missing(smoke.needs, asked.models(smoke).values(), machine, kind)
+    ground, plans, version = engine_ground(
+        session, found, engine, stack, asked_for=bool(request.patches)
+    )
     title = f"{found[0].recipe or version}-{kind}"
-    order = asked.order(session, title, smoke, machine, subject_of(plans))
-    files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
-    opened = stack.enter_context(open_engine(session, engine, version))
-    return order, EngineGround(opened, plans, files)
+    return asked.order(session, title, smoke, machine, subject_of(plans)), ground
 
 
 def _in_image(session: Session, name: str, asked: _Asked, stack: ExitStack) -> tuple[Order, Ground]:
     """A run in containers of an image, which says itself what is in it."""
-    # Only a run in an image needs it.
-    from vpatch.docker.engine import Docker  # noqa: PLC0415
-    from vpatch.image.running import look_at  # noqa: PLC0415
-
     machine = this_machine()
-    docker = stack.enter_context(closing(Docker()))
-    found = look_at(docker, name, gpus=bool(machine.gpus))
+    gpus = bool(machine.gpus)
+    found, docker = look_at_image(name, stack, gpus=gpus)
     # The plan is a part of what evidence is for: named, so that it can be found again.
     asked.said["plan"] = asked.plan or found.lock.recipe
     smoke = smoke_plan_of(session, asked.said["plan"])
-    models = asked.models(smoke)
-    _refuse_missing(smoke, models, machine, found.kind)
-    folders = [folder for model in models.values() if (folder := locate(model)) is not None]
+    models = asked.models(smoke).values()
+    refuse_missing(smoke.needs, models, machine, found.kind)
+    ground = image_ground(found, docker, checkpoint_folders(models), gpus=gpus)
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"
-    order = asked.order(session, title, smoke, machine, subject_of_lock(found.lock))
-    about = {"name": name, "id": found.image.id, "digests": list(found.image.digests)}
-    seen = [seen_folder(folder) for folder in folders]
-    return order, ImageGround(
-        docker, about, found.kind, found.version, found.digests, seen, bool(machine.gpus)
-    )
+    return asked.order(session, title, smoke, machine, subject_of_lock(found.lock)), ground
 
 
 def smoke_plan_of(session: Session, recipe: str | None) -> Smoke:
@@ -249,25 +236,6 @@ def smoke_plan_of(session: Session, recipe: str | None) -> Smoke:
             "the recipe has no smoke plan", where=str(path), todo="add one under smoke, or --plan"
         )
     return declared.smoke
-
-
-def _refuse_missing(smoke: Smoke, models: dict[str, Model], machine: Machine, kind: str) -> None:
-    """Say all that is not here, before anything is fetched or started."""
-    errors = missing(smoke.needs, machine, kind)
-    for one in models.values():
-        try:
-            locate(one)
-        except VpatchError as error:
-            errors.append(error)
-    distinct = list({str(error): error for error in errors}.values())
-    if distinct:
-        raise together(distinct)
-
-
-def _planned(session: Session, job: jobs.Job, tree: CachedTree, *, asked_for: bool) -> Plan:
-    made = remembered_plan(session.plans, job.patches, tree, to_write=True)
-    refuse_stopping(made, asked_for=asked_for or job.recipe is not None)
-    return made
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""An image as what a smoke run runs in: what it is, and what of it is patched."""
+"""An image as what a run is made in: what it is, and what of it is patched."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
     """
     if not docker.is_local:
         raise UsageError(
-            "a smoke run shares folders with its containers, and the engine is elsewhere",
+            "a run shares folders with its containers, and the engine is elsewhere",
             where=docker.where,
             todo="run it on the machine of the engine",
         )

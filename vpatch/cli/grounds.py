@@ -1,0 +1,84 @@
+"""What a run is made on: an engine with patched trees over its packages, or a patched image."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from vpatch.cli.checkout import refuse_stopping
+from vpatch.cli.session import open_engine
+from vpatch.errors import UsageError, VpatchError, together
+from vpatch.memo import remembered_plan
+from vpatch.smoke.machine import missing
+from vpatch.smoke.models import locate, seen_folder
+from vpatch.smoke.prove import EngineGround, ImageGround
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from vpatch.cli.session import Session
+    from vpatch.declare.smoke import Model, Needs
+    from vpatch.docker.engine import Docker
+    from vpatch.image.running import PatchedImage
+    from vpatch.jobs import Job
+    from vpatch.outcome import Plan
+    from vpatch.smoke.machine import Machine
+
+
+def refuse_missing(needs: Needs, models: Iterable[Model], machine: Machine, kind: str) -> None:
+    """Say all that is not here, before anything is fetched or started."""
+    errors = missing(needs, machine, kind)
+    for one in models:
+        try:
+            locate(one)
+        except VpatchError as error:
+            errors.append(error)
+    distinct = list({str(error): error for error in errors}.values())
+    if distinct:
+        raise together(distinct)
+
+
+def engine_ground(
+    session: Session, found: Sequence[Job], engine: str, stack: ExitStack, *, asked_for: bool
+) -> tuple[EngineGround, list[Plan], str]:
+    """Plan jobs and open the engine for them; return its ground, the plans, and vLLM's release.
+
+    With `asked_for`, somebody named the patches: one that finds nothing to do stops the run.
+    """
+    trees = [stack.enter_context(session.tree(j.spec, j.expected_digest)) for j in found]
+    plans = []
+    for job, tree in zip(found, trees, strict=True):
+        made = remembered_plan(session.plans, job.patches, tree, to_write=True)
+        refuse_stopping(made, asked_for=asked_for or job.recipe is not None)
+        plans.append(made)
+    version = plans[0].pin.version
+    if plans[0].pin.tree != "vllm" or version is None:
+        raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")
+    files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
+    opened = stack.enter_context(open_engine(session, engine, version))
+    return EngineGround(opened, plans, files), plans, version
+
+
+def look_at_image(name: str, stack: ExitStack, *, gpus: bool) -> tuple[PatchedImage, Docker]:
+    """Ask an image what it is; the connection to its engine is open as long as the stack."""
+    # Only a run in an image needs it.
+    from vpatch.docker.engine import Docker  # noqa: PLC0415
+    from vpatch.image.running import look_at  # noqa: PLC0415
+
+    docker = stack.enter_context(closing(Docker()))
+    return look_at(docker, name, gpus=gpus), docker
+
+
+def image_ground(
+    found: PatchedImage, docker: Docker, folders: Iterable[Path], *, gpus: bool
+) -> ImageGround:
+    """Return the ground of an image, whose containers see some folders besides their own."""
+    about = {"name": found.name, "id": found.image.id, "digests": list(found.image.digests)}
+    return ImageGround(docker, about, found.kind, found.version, found.digests, list(folders), gpus)
+
+
+def checkpoint_folders(models: Iterable[Model]) -> list[Path]:
+    """Return the folders of those models that are no synthetic ones."""
+    return [seen_folder(folder) for model in models if (folder := locate(model)) is not None]
