@@ -120,6 +120,14 @@ def test_an_overlay(project, docker, small, tag):
     assert packages["_version.py"] == SMALL[VERSION_FILE]
 
 
+def test_the_base_of_a_recipe_in_a_file_of_its_own(project, docker, small, tag):
+    (project.folder / "mine.yaml").write_text(
+        f"vllm: 0.50.0\npatches: [name-proj]\nimage: {{base: '{small}'}}\n"
+    )
+    project.run("build-image", "--recipe", "./mine.yaml", "--tag", tag)
+    assert read_lock(project.target / "vpatch.lock").image.base == small
+
+
 def test_what_was_built_is_verified(project, docker, small, tag):
     build(project, small, tag)
     lock = read_lock(project.target / "vpatch.lock")

@@ -83,6 +83,13 @@ def test_evidence_that_matches_until_the_patch_is_another(smoked):
     assert smoked.run("evidence", "verify", "one", "--json", code=1).json["changed"] == []
 
 
+def test_a_recipe_in_a_file_of_its_own(smoked):
+    smoked.recipe.rename(smoked.folder / "mine.yaml")
+    args = ("--recipe", "./mine.yaml", "--engine", sys.executable, "--name", "one")
+    assert "4 of 4 cells pass" in smoked.run("smoke", *args).out
+    assert "one matches (passed, sha256:" in smoked.run("evidence", "verify", "one").out
+
+
 def test_evidence_that_was_changed(smoked):
     smoke(smoked)
     report = smoked.folder / "evidence" / "one" / "report.md"

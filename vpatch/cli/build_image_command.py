@@ -165,7 +165,7 @@ def command(
             certificates,
             _split(arguments),
         )
-        named = base or _base_of(session, locked.lock.recipe)
+        named = base or _base_of(session, recipe or locked.lock.recipe)
         asked = _MODES[mode] if mode else None
         choice = choose(
             locked.lock,

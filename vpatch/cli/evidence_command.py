@@ -183,7 +183,8 @@ def _differences(session: Session, evidence: Evidence) -> list[str]:
             return [f"it cannot be planned: {error.what}"]
         found = differences(evidence.record["subject"], subject_of(plans))
         try:
-            plan = smoke_plan_of(session, asked["plan"] or jobs_found[0].recipe)
+            recipe = asked["plan"] or asked["recipe"] or jobs_found[0].recipe
+            plan = smoke_plan_of(session, recipe)
         except VpatchError as error:
             return [*found, f"its smoke plan is not there any more: {error.what}"]
     if plan.model_dump(mode="json", exclude_none=True) != evidence.record["plan"]:

@@ -190,7 +190,7 @@ def _on_engine(
 ) -> tuple[Order, Ground]:
     """A run of patched trees over an engine's packages."""
     found = jobs.resolve(request, session.library)
-    smoke = smoke_plan_of(session, asked.plan or found[0].recipe)
+    smoke = smoke_plan_of(session, asked.plan or request.recipe or found[0].recipe)
     machine = this_machine()
     engine = engine or ("cuda" if machine.gpus else "cpu")
     asked.said["engine"] = engine
