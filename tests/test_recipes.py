@@ -54,3 +54,18 @@ def test_a_recipe_is_whole(path, engine_arguments):
         assert cell.rounds >= 3 or not {"speed-up", "tokens-per-second"} & set(cell.checks)
     for row in {cell.row for cell in cells if "speed-up" in cell.checks}:
         assert 0 in {cell.k for cell in cells if cell.row == row}
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_benchmark_plan_fits_its_servers(path, engine_arguments):
+    plan = declared(path).bench
+    assert {cell.model for cell in plan.cells} == set(plan.models)
+    assert {flag.replace("-", "_") for flag in plan.flags} <= engine_arguments
+    longest = max(shape.input + shape.output for shape in plan.shapes)
+    assert longest <= plan.flags["max-model-len"]
+    # More at once would wait in the server's queue, and be measured as slow.
+    assert max(plan.concurrency) <= plan.flags.get("max-num-seqs", 256)
+    for cells in plan.cells:
+        assert 0 in cells.k, "nothing to compare with"
+    assert plan.repeats >= 3
+    assert plan.needs == declared(path).smoke.needs

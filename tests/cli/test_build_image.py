@@ -120,7 +120,7 @@ def test_an_overlay(project, docker, small, tag):
     assert packages["_version.py"] == SMALL[VERSION_FILE]
 
 
-def test_the_base_of_a_recipe_in_a_file_of_its_own(project, docker, small, tag):
+def test_the_base_of_a_recipe_in_a_file_of_its_own(project, small, tag):
     (project.folder / "mine.yaml").write_text(
         f"vllm: 0.50.0\npatches: [name-proj]\nimage: {{base: '{small}'}}\n"
     )

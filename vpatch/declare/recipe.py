@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from vpatch.declare.bench import Bench
 from vpatch.declare.edits import Text
 from vpatch.declare.patch import PatchId, TreeName
 from vpatch.declare.smoke import Smoke
@@ -41,3 +42,4 @@ class RecipeDeclaration(Declared):
     patches: tuple[PatchId, ...] = Field(min_length=1)
     image: Image | None = None
     smoke: Smoke | None = None
+    bench: Bench | None = None

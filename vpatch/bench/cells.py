@@ -1,0 +1,141 @@
+"""A declared benchmark plan as what is done in turn: servers, and the loads on each."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from vpatch.declare.bench import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from vpatch.declare.bench import Bench
+    from vpatch.declare.smoke import Timeouts
+
+_SEEDS = 2**31
+_WARM_UP_TOKENS = 128
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Load:
+    """Prompts of a shape, `concurrency` of them under way at once; `seed` chooses the prompts."""
+
+    shape: Shape
+    concurrency: int
+    prompts: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.shape.name} c={self.concurrency}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One way to serve one model: a `smoke.launch.Launch`. For a running server `k` is its own."""
+
+    model: str
+    k: int
+    method: str
+    tensor_parallel: int
+    timeouts: Timeouts
+    flags: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} k={self.k}"
+
+    @property
+    def speculative(self) -> dict[str, Any] | None:
+        return {"method": self.method, "num_speculative_tokens": self.k} if self.k else None
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One server of a side, and the loads that it gets one after the other.
+
+    `repeat` counts from 0, and `side` is the place of what is measured among all sides.
+    """
+
+    repeat: int
+    side: int
+    cell: Cell
+    loads: tuple[Load, ...]
+
+
+def cells_of(bench: Bench) -> list[Cell]:
+    """Return the cells of a plan, those of a model by k."""
+    return [
+        Cell(
+            model=cells.model,
+            k=k,
+            method=bench.method,
+            tensor_parallel=bench.tensor_parallel,
+            timeouts=bench.timeouts,
+            flags=bench.flags,
+            environment=bench.environment,
+        )
+        for cells in bench.cells
+        for k in sorted(cells.k)
+    ]
+
+
+def loads_of(bench: Bench, repeat: int, salt: str = "") -> list[Load]:
+    """Return the loads of a repeat, the same for every cell and side.
+
+    No two have a seed in common: a server that keeps the prefixes of its prompts would answer the
+    second from memory. With another `salt` they are others, for servers that have seen these.
+    """
+    return [
+        Load(
+            shape=shape,
+            concurrency=concurrency,
+            prompts=bench.prompts * concurrency,
+            seed=_seed(shape.name, concurrency, repeat, salt),
+        )
+        for shape in bench.shapes
+        for concurrency in bench.concurrency
+    ]
+
+
+def warm_up_of(loads: Sequence[Load]) -> Load:
+    """Return what a server gets before its loads: other prompts, as many at once as will be.
+
+    They are random ones for prompts from a file as well, which would be warm by themselves then.
+    """
+    most = max(loads, key=lambda load: load.concurrency)
+    shape = most.shape
+    if shape.dataset != "random":
+        shape = Shape(input=_WARM_UP_TOKENS, output=shape.output)
+    return Load(shape, most.concurrency, most.concurrency, _seed(most.name, "warm-up"))
+
+
+def visits_of(sides: Sequence[Sequence[Cell]], bench: Bench, salt: str = "") -> Iterator[Visit]:
+    """Yield every server of some sides, in an order in which drift meets no cell and no side alone.
+
+    Every side has as many cells. Those of one place come one right after the other, each time in
+    the other order than before, and every other repeat is backwards.
+    """
+    for repeat in range(bench.repeats):
+        loads = loads_of(bench, repeat, salt)
+        groups = [tuple(loads)] if bench.share_server else [(load,) for load in loads]
+        cells = list(zip(*sides, strict=True))
+        found = list(enumerate((of_sides, group) for of_sides in cells for group in groups))
+        for number, (of_sides, group) in _turned(found, repeat):
+            for side in _turned(range(len(sides)), number + repeat):
+                yield Visit(repeat, side, of_sides[side], tuple(_turned(group, repeat)))
+
+
+def _turned(items: Sequence[_T], number: int) -> Iterable[_T]:
+    return reversed(items) if number % 2 else items
+
+
+def _seed(*parts: object) -> int:
+    """The same on every machine, for records are compared only where the prompts were the same."""
+    words = [str(part) for part in parts if part != ""]
+    digest = hashlib.sha256(" ".join(words).encode()).digest()
+    return int.from_bytes(digest[:8], "big") % _SEEDS
