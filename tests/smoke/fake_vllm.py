@@ -101,6 +101,7 @@ _SERVER = """
 import argparse, json, os, signal, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from vllm import FAULT, Request, load
+from vllm.layer import STRENGTH, __file__ as layer_file
 
 parser = argparse.ArgumentParser()
 for name in ("model", "served-model-name", "host", "tensor-parallel-size"):
@@ -115,10 +116,14 @@ parser.add_argument("--capture-sizes", type=int, nargs="+")
 options = parser.parse_args()
 print(options, flush=True)
 load()
+print("strength", STRENGTH, flush=True)
+if FAULT == "tampers":
+    with open(layer_file, "a") as layer:
+        layer.write("# as it likes\\n")
 K = options.speculative_config.get("num_speculative_tokens", 0)
 if FAULT == "switched off":
     K = 0
-LOCK, COUNTERS, POSITIONS, GENERATED = threading.Lock(), {}, [0] * K, [0]
+LOCK, COUNTERS, POSITIONS, GENERATED, CACHED = threading.Lock(), {}, [0] * K, [0], [0]
 
 def count(request):
     with LOCK:
@@ -126,11 +131,14 @@ def count(request):
             COUNTERS[name] = COUNTERS.get(name, 0) + value
         for index, value in enumerate(request.positions):
             POSITIONS[index] += value
+        CACHED[0] += 0 if FAULT == "keeps nothing" else 4
         GENERATED[0] += len(request.tokens) + (1 if FAULT == "miscounted" else 0)
 
 def metrics():
     yield "# TYPE vllm:generation_tokens_total counter"
     yield f'vllm:generation_tokens_total{{engine="0"}} {float(GENERATED[0])}'
+    yield "# TYPE vllm:prefix_cache_hits_total counter"
+    yield f'vllm:prefix_cache_hits_total{{engine="0"}} {float(CACHED[0])}'
     if K:
         for name in ("drafts", "draft_tokens", "accepted_tokens"):
             yield f"# TYPE vllm:spec_decode_num_{name}_total counter"
@@ -158,7 +166,11 @@ class Handler(BaseHTTPRequestHandler):
             self.answer("", 503 if FAULT == "never healthy" else 200)
         elif self.path == "/v1/models":
             name = "another" if FAULT == "another model" else options.served_model_name
-            self.answer(json.dumps({"data": [{"id": name}]}))
+            self.answer(json.dumps({"data": [{"id": name, "root": options.model}]}))
+        elif self.path == "/version":
+            self.answer(json.dumps({"version": "0.50.0"}))
+        elif FAULT == "no metrics":
+            self.answer("", 404)
         else:
             self.answer("\\n".join(metrics()) + "\\n")
 
@@ -226,6 +238,88 @@ stop = signal.SIG_IGN if FAULT == "deaf" else lambda *_: os._exit(7 if FAULT == 
 signal.signal(signal.SIGTERM, stop)
 server.serve_forever()
 """
+_BENCH = """
+import argparse, json, time, urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from vllm import FAULT
+
+VALUES = ("backend endpoint base-url model served-model-name tokenizer dataset-name dataset-path "
+    "percentile-metrics metric-percentiles result-dir result-filename extra-body")
+NUMBERS = "input-len output-len num-prompts max-concurrency seed ready-check-timeout-sec"
+SWITCHES = "ignore-eos disable-tqdm save-result save-detailed"
+
+def one(options, number):
+    prompt = "word " * (options.input_len or 3) + f"{options.seed} {number}"
+    body = {"prompt": prompt, "max_tokens": options.output_len, "stream": True}
+    begun, times, error = time.perf_counter(), [], ""
+    request = urllib.request.Request(
+        options.base_url + options.endpoint, json.dumps(body).encode(), method="POST"
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            for line in answer:
+                if b'"text"' in line:
+                    times.append(time.perf_counter())
+    except OSError as raised:
+        error = f"Traceback (most recent call last):\\n{raised}"
+    gaps = [b - a for a, b in zip(times, times[1:])]
+    return {"ttft": times[0] - begun if times else 0.0, "itl": gaps, "count": len(times),
+            "error": error or ("" if times else "no answer")}
+
+def figures(name, values):
+    values = sorted(values) or [0.0]
+    found = {f"mean_{name}_ms": 1000 * sum(values) / len(values)}
+    for percent in (50, 95, 99):
+        found[f"p{percent}_{name}_ms"] = 1000 * values[(len(values) - 1) * percent // 100]
+    return found
+
+class BenchmarkServingSubcommand:
+    @classmethod
+    def add_cli_args(cls, parser):
+        for name in VALUES.split():
+            parser.add_argument(f"--{name}")
+        for name in NUMBERS.split():
+            parser.add_argument(f"--{name}", type=int)
+        for name in SWITCHES.split():
+            parser.add_argument(f"--{name}", action="store_true")
+        parser.add_argument("--temperature", type=float)
+
+    @staticmethod
+    def cmd(options):
+        print(options, flush=True)
+        if options.dataset_path:
+            open(options.dataset_path).close()
+        if FAULT == "client dies":
+            raise ValueError("no such tokenizer")
+        if FAULT == "client is silent":
+            return
+        if FAULT == "client hangs":
+            time.sleep(600)
+        begun = time.perf_counter()
+        with ThreadPoolExecutor(options.max_concurrency) as pool:
+            found = list(pool.map(lambda n: one(options, n), range(options.num_prompts)))
+        seconds = time.perf_counter() - begun
+        good = [each for each in found if not each["error"]]
+        tokens = sum(each["count"] for each in good)
+        result = {
+            "duration": seconds, "completed": len(good), "failed": len(found) - len(good),
+            "total_input_tokens": options.num_prompts * (options.input_len or 3),
+            "total_output_tokens": tokens - (FAULT == "short answers"),
+            "output_throughput": tokens / seconds,
+            "output_lens": [each["count"] for each in found],
+            "ttfts": [each["ttft"] for each in found], "itls": [each["itl"] for each in found],
+            "errors": [each["error"] for each in found],
+        }
+        result |= figures("ttft", [each["ttft"] for each in good])
+        rests = [(sum(each["itl"]), each) for each in good]
+        result |= figures("tpot", [rest / (each["count"] - 1) for rest, each in rests])
+        result |= figures("itl", [gap for each in good for gap in each["itl"]])
+        result |= figures("e2el", [rest + each["ttft"] for rest, each in rests])
+        if FAULT == "client of another time":
+            del result["p95_itl_ms"]
+        with open(f"{options.result_dir}/{options.result_filename}", "w") as file:
+            json.dump(result, file)
+"""
 FAKE = {
     "vllm/__init__.py": _COMMON + _OFFLINE,
     "vllm/_version.py": "__version__ = version = '0.50.0'\n",
@@ -235,6 +329,13 @@ FAKE = {
     "vllm/entrypoints/__init__.py": "",
     "vllm/entrypoints/openai/__init__.py": "",
     "vllm/entrypoints/openai/api_server.py": _SERVER,
+    "vllm/entrypoints/cli/__init__.py": "",
+    "vllm/entrypoints/cli/benchmark/__init__.py": "",
+    "vllm/entrypoints/cli/benchmark/serve.py": _BENCH,
+    "vllm/utils/__init__.py": "",
+    "vllm/utils/argparse_utils.py": "import argparse\n\n\n"
+    "class FlexibleArgumentParser(argparse.ArgumentParser):\n"
+    "    def __init__(self, prog):\n        super().__init__(prog=prog, allow_abbrev=False)\n",
     "vllm/layer.py": "STRENGTH = 1\n",
     "vllm/dies.py": "import multiprocessing, os\n"
     "if multiprocessing.parent_process():\n    os.abort()\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MODEL = "smoke"
 _CONNECT_SECONDS = 10.0
 _GENERATED = "vllm:generation_tokens_total"
+_CACHED = "vllm:prefix_cache_hits_total"
 _BY_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
 
 
@@ -37,14 +38,16 @@ class TooLongError(Exception):
 
 @dataclass(frozen=True)
 class Client:
-    """A server on this machine; `patience` is how long it may be silent, in seconds.
+    """A server; `patience` is how long it may be silent, in seconds.
 
-    `deadline` is when all must have been answered, by the clock of time.monotonic.
+    `deadline` is when all must have been answered, by the clock of time.monotonic; `key` is what
+    the server wants to see, if it is somebody's.
     """
 
     url: str
     patience: float
     deadline: float
+    key: str | None = field(default=None, repr=False)
 
     def is_healthy(self) -> bool:
         try:
@@ -53,8 +56,27 @@ class Client:
             return False
 
     def models(self) -> list[str]:
+        return list(self.roots())
+
+    def roots(self) -> dict[str, str | None]:
+        """Return what each model was loaded from, by the name that it is served by."""
         with _understood("/v1/models"):
-            return [model["id"] for model in self._json(self._get("/v1/models"))["data"]]
+            models = self._json(self._get("/v1/models"))["data"]
+            return {model["id"]: model.get("root") for model in models}
+
+    def version(self) -> str | None:
+        """Return the version of vLLM; None of a server that does not tell."""
+        with _understood("/version"):
+            response = self._get("/version")
+            return str(response.json()["version"]) if response.ok else None
+
+    def speculative_tokens(self) -> int | None:
+        """Return k, for each position of a draft has a counter; None without vLLM's counters."""
+        samples = self._samples()
+        if not any(sample.name == _GENERATED for sample in samples):
+            return None
+        name = f"{_BY_POSITION}_total"
+        return len({sample.labels["position"] for sample in samples if sample.name == name})
 
     def complete(self, prompt: Any, settings: Mapping[str, Any], *, patience: float) -> Output:
         """Ask for a completion in one piece, which takes as long as all of it."""
@@ -99,6 +121,10 @@ class Client:
         found[_BY_POSITION] = [positions[position] for position in sorted(positions)]
         return int(generated), counters_from(found)
 
+    def cached_tokens(self) -> int:
+        """Return vLLM's count of those tokens of prompts that it had computed before."""
+        return int(sum(s.value for s in self._samples() if s.name == _CACHED))
+
     def _samples(self) -> list[Sample]:
         with _understood("/metrics"):
             response = self._get("/metrics")
@@ -141,19 +167,27 @@ class Client:
         raise AnswerError(f"{path} ended its stream without [DONE]")
 
     def _get(self, path: str) -> requests.Response:
-        with _session() as session:
+        with self._session() as session:
             return session.get(self.url + path, timeout=(_CONNECT_SECONDS, self.patience))
 
     def _post(
         self, path: str, body: dict[str, Any], patience: float, *, stream: bool = False
     ) -> requests.Response:
         timeout = (_CONNECT_SECONDS, patience)
-        with _session() as session:
+        with self._session() as session:
             return session.post(self.url + path, json=body, timeout=timeout, stream=stream)
 
     def _json(self, response: requests.Response) -> Any:
         self._refuse_error(response)
         return response.json()
+
+    def _session(self) -> requests.Session:
+        """Without the proxies and passwords of the user's environment."""
+        session = requests.Session()
+        session.trust_env = False
+        if self.key is not None:
+            session.headers["Authorization"] = f"Bearer {self.key}"
+        return session
 
     @staticmethod
     def _refuse_error(response: requests.Response) -> None:
@@ -184,13 +218,6 @@ def _understood(path: str) -> Iterator[None]:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         name = type(error).__name__
         raise AnswerError(f"{path} answered what is not understood: {name}: {error}") from error
-
-
-def _session() -> requests.Session:
-    """Without the proxies and passwords of the user's environment: it is this machine."""
-    session = requests.Session()
-    session.trust_env = False
-    return session
 
 
 def _output(text: str, tokens: list[int] | None, usage: Mapping[str, Any]) -> Output:

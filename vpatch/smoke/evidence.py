@@ -57,7 +57,7 @@ class Evidence:
 
 
 @contextmanager
-def collected(root: Path, name: str) -> Iterator[Path]:
+def collected(root: Path, name: str, what: str = "evidence") -> Iterator[Path]:
     """Open a folder to collect evidence in, which gets its place once all of it is there.
 
     Raises:
@@ -65,12 +65,12 @@ def collected(root: Path, name: str) -> Iterator[Path]:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name of evidence",
+            f"{name!r} is no name of {what}",
             todo="use letters, digits, '.', '_', '+' and '-', and begin with a letter or digit",
         )
     final, room = root / name, root / f".{name}.{os.getpid()}.partial"
     there = UsageError(
-        "there is evidence of that name", where=str(final), todo="give another --name"
+        f"there is {what} of that name", where=str(final), todo="give another --name"
     )
     if final.exists():
         raise there

@@ -76,8 +76,8 @@ class Ground(Protocol):
     @property
     def image(self) -> Mapping[str, Any] | None: ...
 
-    def site(self, phase: Phase, work: Path) -> Site:
-        """Make the site of a phase; all that it needs is written below `work`."""
+    def site(self, phase: Phase, work: Path, name: str | None = None) -> Site:
+        """Make the site of a phase; what it needs is written below `work`, in a folder `name`."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ class EngineGround:
         packages = self.engine.package.parent
         return [own_changes(files, packages) for files in self.files]
 
-    def site(self, phase: Phase, work: Path) -> Site:
+    def site(self, phase: Phase, work: Path, name: str | None = None) -> Site:
         changes = self._own
         if phase == "after":
             changes = [_on_top(own, p) for own, p in zip(changes, self.plans, strict=True)]
-        return lay_over(self.engine, changes, _folder(work, phase))
+        return lay_over(self.engine, changes, _folder(work, name or phase))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ class ImageGround:
     folders: Sequence[Path]
     gpus: bool
 
-    def site(self, phase: Phase, work: Path) -> Site:  # noqa: ARG002 - there is one phase
+    def site(self, phase: Phase, work: Path, name: str | None = None) -> Site:  # noqa: ARG002
+        # There is one phase, and nothing is laid over it.
         seen = {str(folder): "ro" for folder in [*self.folders, INSIDE]}
         return ContainerSite(
             self.docker, self.image["id"], self.digests, {**seen, str(work): "rw"}, self.gpus

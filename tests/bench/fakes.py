@@ -1,0 +1,39 @@
+"""A server of a few lines, as one that is to be put under load."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from contextlib import contextmanager
+
+from tests.smoke.fake_vllm import write_fake
+from vpatch.bench.load import Target
+from vpatch.smoke.client import MODEL, Client
+from vpatch.smoke.launch import free_port, url_of
+from vpatch.smoke.site import OverlaySite
+
+
+@contextmanager
+def serving(folder, k, fault="", model="model"):
+    """Serve, and yield a target, and the site that a client runs on."""
+    engine = folder / "engine"
+    if not engine.exists():
+        write_fake(engine)
+    site = OverlaySite(sys.executable, (engine,))
+    port = free_port(None)
+    room = folder / f"server-{port}"
+    room.mkdir()
+    words = ["--model", model, "--served-model-name", MODEL, "--host", "127.0.0.1"]
+    words += ["--port", str(port), "--tensor-parallel-size", "1"]
+    if k:
+        words += ["--speculative-config", f'{{"method": "mtp", "num_speculative_tokens": {k}}}']
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words]
+    further = {"FAKE_FAULT": fault, "PATH": os.environ["PATH"]}
+    with site.started(command, room=room, log=room / "log", further=further) as child:
+        client = Client(url_of(port), 10.0, math.inf)
+        while not client.is_healthy():
+            assert child.poll() is None, (room / "log").read_text()
+            time.sleep(0.05)
+        yield Target(client, MODEL, model), site

@@ -1,0 +1,178 @@
+"""One load, sent by a `vllm bench serve` of a few lines to a server of a few lines."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench.fakes import serving
+from vpatch.bench.cells import Load
+from vpatch.bench.load import Sender, send
+from vpatch.bench.measured import Measured
+from vpatch.cli.session import Session
+from vpatch.declare.bench import Shape
+from vpatch.declare.smoke import Sampling
+from vpatch.smoke.measured import Fault
+from vpatch.smoke.predict import Counters
+from vpatch.source.spec import parse_vllm
+
+LOAD = Load(Shape(input=8, output=7), 2, 6, 11)
+
+
+@pytest.fixture
+def at(tmp_path):
+    """Sends a load to a server with k, with both as FAKE_FAULT says."""
+
+    def at(k=2, fault="", client_fault="", seconds=20.0, load=LOAD, sampling=None):
+        with serving(tmp_path, k, fault) as (target, site):
+            sender = Sender(site, sampling or Sampling(), {"FAKE_FAULT": client_fault}, seconds)
+            room = tmp_path / "room"
+            room.mkdir(exist_ok=True)
+            log, raw = tmp_path / "client.log", tmp_path / "raw.json"
+            return send(load, target, sender, room, log, raw)
+
+    return at
+
+
+def test_what_came_of_a_load(at, tmp_path):
+    found = at()
+    assert isinstance(found, Measured), found
+    raw = json.loads((tmp_path / "raw.json").read_text())
+    assert (found.requests, found.input_tokens, found.output_tokens) == (6, 48, 42)
+    assert found.output_tokens_per_second == raw["output_throughput"]
+    # Of each request the first token is the prompt's; two steps of three make the other six.
+    assert found.counters == Counters(12, 24, 24, (12, 12))
+    for name, figure in found.latencies.items():
+        assert figure.mean == raw[f"mean_{name}_ms"]
+        assert figure.p99 == raw[f"p99_{name}_ms"]
+        assert len(figure.quantiles) == 101
+        assert list(figure.quantiles) == sorted(figure.quantiles)
+        assert figure.quantiles[0] <= figure.p50 <= figure.quantiles[-1]
+    first = sorted(raw["ttfts"])
+    assert found.latencies["ttft"].quantiles[100] == pytest.approx(1000 * first[-1], abs=1e-3)
+    whole = [a + sum(b) for a, b in zip(raw["ttfts"], raw["itls"], strict=True)]
+    assert found.latencies["e2el"].quantiles[0] == pytest.approx(1000 * min(whole), abs=1e-3)
+    per_token = [sum(gaps) / 6 for gaps in raw["itls"]]
+    assert found.latencies["tpot"].quantiles[100] == pytest.approx(1000 * max(per_token), abs=1e-3)
+
+
+def test_prompts_that_the_server_has_seen(at):
+    """The fake has one prefix of 4 tokens for all."""
+    assert at().cached_tokens == 6 * 4
+    assert at(fault="keeps nothing").cached_tokens == 0
+
+
+def test_nothing_is_drafted_with_k_0(at):
+    assert at(k=0).counters == Counters()
+
+
+def test_a_second_load_counts_by_itself(tmp_path):
+    with serving(tmp_path, 2, "") as (target, site):
+        sender = Sender(site, Sampling(), {}, 20.0)
+        found = [
+            send(LOAD, target, sender, tmp_path, tmp_path / f"{n}.log", tmp_path / f"{n}.json")
+            for n in range(2)
+        ]
+    assert [one.counters.drafts for one in found] == [12, 12]
+
+
+def test_what_vllm_bench_serve_is_told(at, tmp_path):
+    at(sampling=Sampling.model_validate({"temperature": 0.5, "top-p": 0.9, "seed": 3}))
+    (said,) = (
+        line for line in (tmp_path / "client.log").read_text().splitlines() if "seed=" in line
+    )
+    for word in (
+        *("backend='openai'", "endpoint='/v1/completions'", "dataset_name='random'"),
+        *("input_len=8", "output_len=7", "num_prompts=6", "max_concurrency=2", "seed=11"),
+        *("temperature=0.5", "ignore_eos=True", "save_detailed=True", "ready_check_timeout_sec=0"),
+        *("percentile_metrics='ttft,tpot,itl,e2el'", "metric_percentiles='50,95,99'"),
+        'extra_body=\'{"top_p": 0.9, "seed": 3}\'',
+    ):
+        assert word in said, word
+
+
+def test_prompts_from_a_file(at, tmp_path, monkeypatch):
+    """The client runs in a folder of its own, and the plan's paths are of the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mixed.jsonl").write_text("{}")
+    shape = Shape(dataset="custom", path="mixed.jsonl", output=7)
+    at(load=replace(LOAD, shape=shape), sampling=Sampling.model_validate({"ignore-eos": False}))
+    said = (tmp_path / "client.log").read_text()
+    assert f"dataset_path='{tmp_path / 'mixed.jsonl'}'" in said
+    assert "dataset_name='custom'" in said
+    assert "input_len=None" in said
+    assert "ignore_eos=False" in said
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind", "said"),
+    [
+        ({"fault": "refuses"}, "wrong answer", "6 of 6 requests failed: HTTP Error 500"),
+        ({"fault": "cut"}, "wrong answer", "24 tokens came, and 42 were asked for"),
+        ({"fault": "miscounted"}, "not alone", "the server made 48 tokens while 6 requests got 42"),
+        (
+            {"client_fault": "short answers"},
+            "wrong answer",
+            "41 tokens came, and 42 were asked for",
+        ),
+        ({"client_fault": "client dies"}, "crashed", "vllm bench serve ended with 1"),
+        ({"client_fault": "client of another time"}, "wrong answer", "'p95_itl_ms'"),
+        ({"client_fault": "client hangs", "seconds": 2.0}, "takes too long", "not done after 2 s"),
+    ],
+)
+def test_what_is_no_measurement(at, faults, kind, said):
+    found = at(**faults)
+    assert isinstance(found, Fault), found
+    assert found.kind == kind
+    assert said in found.what
+    if "client_fault" in faults:
+        assert found.ending
+
+
+def test_what_another_load_left_is_not_taken_for_this_one(at):
+    assert isinstance(at(), Measured)
+    found = at(client_fault="client is silent")
+    assert (found.kind, found.what) == ("crashed", "vllm bench serve ended with 0")
+
+
+def test_counters_that_cannot_be_read(at):
+    found = at(fault="no metrics")
+    assert found.kind == "wrong answer"
+    assert found.what.startswith("its counters cannot be read: /metrics answered 404")
+
+
+RELEASES = ("0.20.0", "0.23.0", "0.26.0", "0.30.0", "0.33.0")
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_every_release_knows_what_it_is_told(version, at, tmp_path):
+    """The options of the real one, and the keys that are read of what it writes."""
+    at(sampling=Sampling.model_validate({"top-p": 0.9}))
+    said = (tmp_path / "client.log").read_text()
+    assert "dataset_path=None" in said
+    source = Path(sys.modules["vpatch.bench.load"].__file__).read_text()
+    options = {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and str(node.value).startswith("--")
+    }
+    assert len(options) > 20
+    with Session().tree(parse_vllm(version)) as tree:
+        paths = [path for path in tree.paths() if path.startswith("vllm/benchmarks/")]
+        text = "\n".join(tree.read(path).decode() for path in paths if path.endswith(".py"))
+        entry = tree.read("vllm/entrypoints/cli/benchmark/serve.py").decode()
+    assert {option for option in options if f'"{option}"' not in text} == set()
+    for key in ("duration", "completed", "total_input_tokens", "total_output_tokens", "errors"):
+        assert f'"{key}": ' in text, key
+    for key in ("output_throughput", "output_lens", "ttfts", "itls"):
+        assert f'"{key}": ' in text, key
+    assert 'result[f"mean_{metric_attribute_name}_ms"]' in text
+    assert 'result[f"p{p_word}_{metric_attribute_name}_ms"]' in text
+    assert "class BenchmarkServingSubcommand" in entry
+    for dataset in ("random", "custom", "sharegpt", "spec_bench"):
+        assert f'"{dataset}"' in text

@@ -1,0 +1,161 @@
+"""One load on one server: vLLM's own `vllm bench serve`, and the server's counters around it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import requests
+
+from vpatch.bench.measured import UnreadableResultError, failures_in, measured_from
+from vpatch.engine import INSIDE
+from vpatch.smoke.client import AnswerError
+from vpatch.smoke.faults import fault
+from vpatch.smoke.measured import Fault
+from vpatch.smoke.site import run_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from vpatch.bench.cells import Load
+    from vpatch.bench.measured import Measured
+    from vpatch.declare.smoke import Sampling
+    from vpatch.engine.process import Ended
+    from vpatch.smoke.client import Client
+    from vpatch.smoke.predict import Counters
+    from vpatch.smoke.site import Site
+
+_SCRIPT = INSIDE / "bench_serve.py"
+# vLLM counts the last tokens a little after it has sent them.
+_COUNTED_SECONDS = 10.0
+_POLL_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Sender:
+    """What sends loads: a site that has vLLM, whatever the servers run, and the requests' settings.
+
+    `seconds` is how long a load may take.
+    """
+
+    site: Site
+    sampling: Sampling
+    environment: Mapping[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server that answers. `served` is what it calls its model."""
+
+    client: Client
+    served: str
+    tokenizer: str
+
+
+def send(
+    load: Load, target: Target, sender: Sender, room: Path, log: Path, raw: Path
+) -> Measured | Fault:
+    """Send a load, and return what came of it; `raw` gets what vLLM wrote."""
+    name = "result.json"
+    # Where a load before this one left its own, the end of this one would not be seen.
+    (room / name).unlink(missing_ok=True)
+    words = _words(load, target, sender, room, name)
+    command: list[str | Path] = [sender.site.python, _SCRIPT, *words]
+    try:
+        before, cached = target.client.counters(), target.client.cached_tokens()
+        ended = run_in(
+            sender.site,
+            command,
+            room=room,
+            log=log,
+            further=sender.environment,
+            timeout=sender.seconds,
+        )
+        result = _result_of(ended, sender, room / name)
+        if isinstance(result, Fault):
+            return result
+        raw.write_text(json.dumps(result), encoding="utf-8")
+        wrong = _wrong(result, load, sender.sampling)
+        if wrong:
+            return fault("wrong answer", wrong, log)
+        counters = _counted(result, before, target, load)
+        if isinstance(counters, Fault):
+            return counters
+        return measured_from(result, counters, target.client.cached_tokens() - cached)
+    except (requests.RequestException, AnswerError) as error:
+        return Fault("wrong answer", f"its counters cannot be read: {error}")
+    except (UnreadableResultError, ValueError) as error:
+        return fault("wrong answer", f"vllm bench serve wrote what is not known: {error}", log)
+
+
+def _result_of(ended: Ended, sender: Sender, file: Path) -> dict[str, Any] | Fault:
+    """What vLLM wrote, if it came to that."""
+    if ended.code is None:
+        return fault("takes too long", f"not done after {sender.seconds:g} s", ended.log)
+    if ended.code != 0 or not file.is_file():
+        return fault("crashed", f"vllm bench serve ended with {ended.code}", ended.log)
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _words(load: Load, target: Target, sender: Sender, room: Path, name: str) -> list[str]:
+    shape, sampling = load.shape, sender.sampling
+    words = ["--backend", "openai", "--endpoint", "/v1/completions"]
+    words += ["--base-url", target.client.url, "--model", target.served]
+    words += ["--served-model-name", target.served, "--tokenizer", target.tokenizer]
+    words += ["--dataset-name", shape.dataset, "--output-len", str(shape.output)]
+    if shape.input is not None:
+        words += ["--input-len", str(shape.input)]
+    if shape.path is not None:
+        words += ["--dataset-path", str(Path(shape.path).resolve())]
+    words += ["--num-prompts", str(load.prompts), "--max-concurrency", str(load.concurrency)]
+    words += ["--seed", str(load.seed), "--temperature", str(sampling.temperature)]
+    if sampling.ignore_eos:
+        words.append("--ignore-eos")
+    further = sampling.model_dump(by_alias=False, exclude_none=True)
+    further = {k: v for k, v in further.items() if k not in {"temperature", "ignore_eos"}}
+    if further:
+        words += ["--extra-body", json.dumps(further)]
+    words += ["--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", "50,95,99"]
+    words += ["--ready-check-timeout-sec", "0", "--disable-tqdm"]
+    words += ["--save-result", "--save-detailed", "--result-dir", str(room)]
+    return [*words, "--result-filename", name]
+
+
+def _wrong(result: Mapping[str, Any], load: Load, sampling: Sampling) -> str | None:
+    """What makes the figures of a result worth nothing."""
+    failures = failures_in(result)
+    missing = load.prompts - int(result.get("completed", 0))
+    if failures or missing:
+        said = f": {failures[0]}" if failures else ""
+        return f"{max(len(failures), missing)} of {load.prompts} requests failed{said}"
+    wanted = load.prompts * load.shape.output
+    made = int(result.get("total_output_tokens", 0))
+    if sampling.ignore_eos and load.shape.dataset == "random" and made != wanted:
+        return f"{made} tokens came, and {wanted} were asked for"
+    return None
+
+
+def _counted(
+    result: Mapping[str, Any], before: tuple[int, Counters], target: Target, load: Load
+) -> Counters | Fault:
+    made = int(result["total_output_tokens"])
+    wanted = before[0] + made
+    deadline = time.monotonic() + _COUNTED_SECONDS
+    while True:
+        after = target.client.counters()
+        if after[0] >= wanted or time.monotonic() > deadline:
+            break
+        time.sleep(_POLL_SECONDS)
+    if after[0] != wanted:
+        return Fault(
+            "not alone",
+            f"the server made {after[0] - before[0]} tokens while {load.prompts} requests got "
+            f"{made}: it answers somebody else as well, or counts wrongly",
+        )
+    return after[1] - before[1]

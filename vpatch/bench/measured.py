@@ -1,0 +1,96 @@
+"""What was seen of a load: facts alone, in the words of `vllm bench serve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.smoke.predict import Counters
+
+# The latencies, by vLLM's names for them: to the first token, for each further token of an answer,
+# between two pieces of it, and of all of it.
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
+FIGURES = ("mean", "p50", "p95", "p99")
+PERCENTS = 101
+
+
+class UnreadableResultError(Exception):
+    """What vLLM wrote is not what any known release writes."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """In milliseconds. `quantiles` are those for 0, 1, ... 100 percent."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of a load. `counters` are the server's, of this load alone.
+
+    `cached_tokens` are those of the prompts that the server had computed before.
+    """
+
+    seconds: float
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    output_tokens_per_second: float
+    latencies: Mapping[str, Latency]
+    counters: Counters
+    cached_tokens: int
+
+
+def failures_in(raw: Mapping[str, Any]) -> list[str]:
+    """Return why requests failed, one reason for each that did."""
+    return [error.strip().splitlines()[-1] for error in raw.get("errors", ()) if error.strip()]
+
+
+def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int) -> Measured:
+    """Return what vLLM's own result says; only the quantiles are computed from its details.
+
+    Raises:
+        UnreadableResultError: a figure is not there, or is no number.
+    """
+    try:
+        samples = _samples(raw)
+        return Measured(
+            seconds=float(raw["duration"]),
+            requests=int(raw["completed"]),
+            input_tokens=int(raw["total_input_tokens"]),
+            output_tokens=int(raw["total_output_tokens"]),
+            output_tokens_per_second=float(raw["output_throughput"]),
+            latencies={name: _latency(raw, name, samples[name]) for name in LATENCIES},
+            counters=counters,
+            cached_tokens=cached_tokens,
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        raise UnreadableResultError(f"{type(error).__name__}: {error}") from error
+
+
+def _latency(raw: Mapping[str, Any], name: str, samples: Sequence[float]) -> Latency:
+    import numpy as np  # noqa: PLC0415 - takes longer to import than most commands to run
+
+    quantiles = np.quantile(np.asarray(samples) * 1000, np.linspace(0, 1, PERCENTS))
+    figures = {figure: float(raw[f"{figure}_{name}_ms"]) for figure in FIGURES}
+    return Latency(**figures, quantiles=tuple(round(float(value), 4) for value in quantiles))
+
+
+def _samples(raw: Mapping[str, Any]) -> dict[str, list[float]]:
+    """What `--save-detailed` has of each request, in seconds."""
+    first, pieces, counts = raw["ttfts"], raw["itls"], raw["output_lens"]
+    rest = [sum(one) for one in pieces]
+    return {
+        "ttft": list(first),
+        "tpot": [s / (n - 1) for s, n in zip(rest, counts, strict=True) if n > 1],
+        "itl": [piece for one in pieces for piece in one],
+        "e2el": [a + b for a, b in zip(first, rest, strict=True)],
+    }

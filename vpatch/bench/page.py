@@ -1,0 +1,86 @@
+"""A record as a page of its own: one file, which asks nobody for anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.bench.facts import failed, plan_said, shapes_said, sides_said
+from vpatch.bench.plots import plots_of
+from vpatch.bench.scene import Scene
+from vpatch.bench.summary import between, rows_of, sides_of, speed_ups
+from vpatch.bench.tables import latency_table, results_table, sides_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vpatch.bench.plots import Plot
+    from vpatch.bench.tables import Table
+
+_TEMPLATE = "page.html"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one model made of one shape; `words` say what the shape is."""
+
+    anchor: str
+    title: str
+    words: str
+    plots: tuple[Plot, ...]
+    tables: tuple[Table, ...]
+
+
+def page_of(record: Mapping[str, Any]) -> str:
+    """Return a record as a whole HTML page."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only here
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    measured = sum(point["measured"] is not None for point in record["points"])
+    return environment.get_template(_TEMPLATE).render(
+        record=record,
+        made=_in_utc(record["made"]),
+        measured=measured,
+        runs=len(record["points"]),
+        failed=failed(record),
+        sides=sides_said(record),
+        plan=plan_said(record),
+        parts=list(_parts(record)),
+    )
+
+
+def _in_utc(made: str) -> str:
+    return f"{datetime.fromisoformat(made).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _parts(record: Mapping[str, Any]) -> Iterator[Part]:
+    rows, sides = rows_of(record), [side["name"] for side in record["sides"]]
+    # Of all rows, not of a part's: an interval is as wide as there are ratios to be wrong about.
+    speed_up, pairs = speed_ups(rows), sides_of(rows)
+    against = between(pairs)
+    said = shapes_said(record)
+    places = list(dict.fromkeys((row.key.model, row.key.shape) for row in rows))
+    for number, (model, shape) in enumerate(places, 1):
+        mine = [row for row in rows if (row.key.model, row.key.shape) == (model, shape)]
+        own = {key: pair for key, pair in pairs.items() if (key.model, key.shape) == (model, shape)}
+        tables = [results_table(mine, speed_up, sides)]
+        if any(row.runs for row in mine):
+            tables.append(latency_table(mine, sides))
+        if own:
+            tables.append(sides_table(own, against, sides))
+        scene = Scene(f"{model}, {shape}", mine, sides, speed_up)
+        yield Part(
+            anchor=f"part-{number}",
+            title=f"{model}, {shape}",
+            words=said.get(shape, ""),
+            plots=tuple(plots_of(scene)),
+            tables=tuple(tables),
+        )

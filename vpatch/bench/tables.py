@@ -1,0 +1,147 @@
+"""The tables of a record's page: exact numbers, and what is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.bench.measured import FIGURES, LATENCIES
+from vpatch.bench.summary import JUDGED, THROUGHPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.bench.summary import Key, Ratio, Row
+
+_TITLES = {THROUGHPUT: "output tokens/s"}
+_CLASSES = {"better": "better", "worse": "worse"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`kind` is a class: number, better, worse, or unsaid for what must not look like a result."""
+
+    text: str
+    kind: str = ""
+    span: int = 1
+
+
+_NONE = Cell("-", "number unsaid")
+
+
+@dataclass(frozen=True)
+class Table:
+    """`heads` are its lines of headings, the last of which has one for each column."""
+
+    title: str
+    words: str
+    heads: tuple[tuple[Cell, ...], ...]
+    body: tuple[tuple[Cell, ...], ...]
+
+
+def results_table(rows: Sequence[Row], ratios: Mapping[Key, Ratio], sides: Sequence[str]) -> Table:
+    """Return throughput, speed-up and acceptance of each row."""
+    heads = [*_place_heads(sides), "runs", "output tokens/s", "speed-up over k = 0", "verdict"]
+    heads += ["acceptance rate, %", "acceptance length", "by position, %"]
+    body = []
+    for row in rows:
+        speed = _runs(row), _speed(row), *_judged(ratios.get(row.key))
+        body.append((*_place(row.key, sides), *speed, *_counted(row)))
+    return Table(
+        "Throughput and acceptance",
+        "Mean ± standard deviation over the runs. Acceptance counts all runs together.",
+        (tuple(_head(text) for text in heads),),
+        tuple(body),
+    )
+
+
+def latency_table(rows: Sequence[Row], sides: Sequence[str]) -> Table:
+    """Return all figures of all latencies, in ms."""
+    places = _place_heads(sides)
+    above = [Cell("", span=len(places))]
+    above += [Cell(f"{name.upper()}, ms", "group", len(FIGURES)) for name in LATENCIES]
+    heads = [_head(text) for text in (*places, *(FIGURES * len(LATENCIES)))]
+    names = [f"{name} {figure}" for name in LATENCIES for figure in FIGURES]
+    body = [(*_place(row.key, sides), *(_latency(row.mean(n)) for n in names)) for row in rows]
+    words = "Each is the mean of what the runs have, as vllm bench serve gives it."
+    return Table("Latencies", words, (tuple(above), tuple(heads)), tuple(body))
+
+
+def sides_table(
+    pairs: Mapping[Key, tuple[Row, Row]],
+    ratios: Mapping[tuple[Key, str], Ratio],
+    sides: Sequence[str],
+) -> Table:
+    """Return the figures of further sides as multiples of the first side's."""
+    above = [Cell("", span=3)]
+    above += [Cell(_TITLES.get(f, f.upper().replace("MEAN", "mean")), "group", 2) for f in JUDGED]
+    heads = [*map(_head, _place_heads(sides))]
+    heads += [cell for _ in JUDGED for cell in (Cell("ratio", "number"), Cell("verdict"))]
+    body = []
+    for key, (base, _) in pairs.items():
+        ks = str(key.k) if key.k == base.key.k else f"{key.k} / {base.key.k}"
+        place = (
+            Cell(str(key.concurrency), "number"),
+            Cell(ks, "number"),
+            Cell(f"{sides[key.side]} / {sides[base.key.side]}"),
+        )
+        judged = [cell for f in JUDGED for cell in _judged(ratios.get((key, f)))]
+        body.append((*place, *judged))
+    return Table(
+        f"Against {sides[0]}",
+        f"The figures of a side by those of {sides[0]}: of tokens/s more is better, of latencies "
+        "less. Intervals hold with 95 % for all ratios of sides on this page together.",
+        (tuple(above), tuple(heads)),
+        tuple(body),
+    )
+
+
+def _head(text: str) -> Cell:
+    return Cell(text, "" if text in {"side", "verdict", "by position, %"} else "number")
+
+
+def _place_heads(sides: Sequence[str]) -> list[str]:
+    return ["concurrency", "k", *(["side"] if len(sides) > 1 else [])]
+
+
+def _place(key: Key, sides: Sequence[str]) -> Iterator[Cell]:
+    yield Cell(str(key.concurrency), "number")
+    yield Cell(str(key.k), "number")
+    if len(sides) > 1:
+        yield Cell(sides[key.side])
+
+
+def _runs(row: Row) -> Cell:
+    planned = len(row.runs) + len(row.faults)
+    if not row.faults:
+        return Cell(str(planned), "number")
+    return Cell(f"{len(row.runs)} of {planned}", "number worse")
+
+
+def _speed(row: Row) -> Cell:
+    mean, spread = row.mean(THROUGHPUT), row.spread(THROUGHPUT)
+    if mean is None:
+        return _NONE
+    return Cell(f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}", "number")
+
+
+def _latency(mean: float | None) -> Cell:
+    return _NONE if mean is None else Cell(f"{mean:.2f}", "number")
+
+
+def _judged(ratio: Ratio | None) -> tuple[Cell, Cell]:
+    """A ratio and what is to be thought of it, which is the same as nothing where it is unsaid."""
+    if ratio is None:
+        return _NONE, Cell("")
+    kind = _CLASSES.get(ratio.verdict, "unsaid")
+    return Cell(str(ratio), f"number {kind}"), Cell(ratio.verdict, kind)
+
+
+def _counted(row: Row) -> Iterator[Cell]:
+    counters = row.counters
+    if counters is None:
+        yield from (_NONE, _NONE, Cell(""))
+        return
+    yield Cell(f"{100 * (counters.rate or 0):.1f}", "number")
+    yield Cell(f"{counters.length or 1:.3f}", "number")
+    yield Cell(" / ".join(f"{100 * one / counters.drafts:.1f}" for one in counters.per_position))
