@@ -9,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.helpers import edits_of, patch_of
+from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
@@ -54,6 +55,18 @@ def test_the_proposal_that_is_shown_loads(tmp_path):
     edits = [{"find": "f()", "rewrite": "g()"}]
     patch = patch_of(tmp_path, edits=edits, files={"test_behaviour.py": ""}, **PROPOSAL)
     assert patch.declaration.proposal.keywords == ("expand_kernel",)
+
+
+def test_the_benchmark_plan_that_is_shown_loads():
+    (plan,) = blocks("bench.md")
+    bench = Bench.model_validate(plan, strict=False)
+    assert [shape.name for shape in bench.shapes] == ["8192/1024", "mixed/256"]
+
+
+def test_every_key_of_a_benchmark_plan_is_told_of():
+    text = (DOCS / "bench.md").read_text(encoding="utf-8")
+    names = {field.alias for field in Bench.model_fields.values()}
+    assert {name for name in names if f"`{name}`" not in text} == set()
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target["repository"])

