@@ -132,5 +132,5 @@ RECORDS = {
     "no k = 0": record(ks=(1, 3)),
     "k = 0 failed": without(record(), 0),
     "servers": of_servers(),
-    "compared": joined([record(), record(gain=0.4) | {"name": "other"}]),
+    "compared": joined([record(), record(gain=0.4) | {"name": "other"}], []),
 }

@@ -141,6 +141,7 @@ def record(
         "models": {model: {"model": "synthetic: all", "digest": DIGEST} for model in models},
         "datasets": {},
         "plan": plan,
+        "planned": len(points),
         "sides": [side(name) for name in names],
         "points": points,
     }

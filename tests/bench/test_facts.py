@@ -33,6 +33,17 @@ def test_side():
     }
 
 
+def test_what_must_be_known_first():
+    plain = read(RECORDS["whole"])
+    assert plain.all("section", class_="notes") == []
+    found = record(ks=(0,), concurrency=(1,), sides=(1, 1))
+    found["points"][0]["measured"]["cached-tokens"] = 16 * 24
+    (section,) = read(found | {"differences": ["flags: <x>"]}).all("section", class_="notes")
+    differing, cached = [item.text for item in section.all("li")]
+    assert differing == "they differ in flags: <x>"
+    assert cached.startswith("A tiny k = 0, 24/32 at concurrency 1: 33% of the prompts' tokens")
+
+
 def test_side_with_all_that_it_may_have():
     found = record(ks=(0,), concurrency=(1,), repeats=1)
     subject = [{"pin": PIN, "patches": [{"id": "fix-a"}, {"id": "fix-b"}], "files": []}]

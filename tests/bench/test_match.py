@@ -102,7 +102,8 @@ def test_only_what_all_have_is_joined(ours):
     theirs = with_subject(record(ks=(0, 2, 4), concurrency=(4, 8))) | {"name": "two"}
     common = in_common([ours, theirs])
     assert common == {("tiny", k, "24/32", 4) for k in (0, 2)}
-    found = joined([ours, theirs])
+    found = joined([ours, theirs], ["this"])
+    assert found["differences"] == ["this"]
     assert found["name"] == "one against two"
     assert [(one["name"], one["what"]) for one in found["sides"]] == [
         ("A", "one: vLLM 0.23.0 with 6 patches"),
@@ -116,6 +117,6 @@ def test_only_what_all_have_is_joined(ours):
 
 def test_records_of_two_sides_each(ours):
     two = with_subject(record(sides=(1, 1.1)))
-    found = joined([two, ours])
+    found = joined([two, ours], [])
     assert [one["name"] for one in found["sides"]] == ["A", "B", "C"]
     assert {point["side"] for point in found["points"]} == {0, 1, 2}

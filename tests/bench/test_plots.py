@@ -315,6 +315,15 @@ def test_not_every_of_many_values_has_a_tick(drawn):
     assert shown == [str(value) for value in range(25, 0, -3)]
 
 
+def test_large_numbers_are_written_out():
+    found = record(ks=(0,), repeats=1)
+    for one in found["points"]:
+        one["measured"]["output-tokens-per-second"] *= 1e5
+    (panel,) = all_of(found)[THROUGHPUT].panels
+    assert "10000000" in texts(panel)
+    assert not any("e" in text for text in texts(panel) if text[0].isdigit())
+
+
 def test_counters_of_no_draft_tokens_have_a_rate_of_nothing(drawn):
     found = record(ks=(0, 1), concurrency=(1,))
     for one in found["points"]:

@@ -4,6 +4,7 @@ import csv
 import io
 
 from tests.bench.records import GPU, MACHINE, point, record
+from vpatch.bench.match import joined
 from vpatch.bench.report import csv_of, report_of
 
 
@@ -62,12 +63,17 @@ def test_sides_and_whether_they_differ():
     assert row["TTFT mean"].endswith("within the noise")
 
 
-def test_prompts_that_were_not_new():
+def test_what_must_be_known_first():
     found = record(ks=(0,), concurrency=(1,))
     found["points"][0]["measured"]["cached-tokens"] = 16 * 24
-    said = "model tiny, in/out 24/32, conc. 1, k 0: 33% of the prompts' tokens came from the prefix"
+    said = (
+        "- **tiny k = 0, 24/32 at concurrency 1: 33% of the prompts' tokens came from the prefix "
+        "cache, and so TTFT is not that of prompts that are new**\n"
+    )
     assert said in report_of(found)
-    assert "prefix cache" not in report_of(record())
+    found = joined([record(), record() | {"name": "two"}], ["flags: x is 1 and 2"])
+    assert "- **they differ in flags: x is 1 and 2**\n" in report_of(found)
+    assert "**" not in report_of(record())
 
 
 def test_noise_is_called_so():

@@ -304,6 +304,28 @@ def test_an_interrupt_leaves_nothing(benched, tmp_path, ending):
     assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(rooms) in _command(p)]
 
 
+def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
+    """A machine that was lent for hours may be taken away with SIGTERM."""
+    say(benched, repeats="9", share_server="true")
+    with benched.start("bench", *TREE, "--name", "one") as process:
+        deadline = time.monotonic() + 30
+        while not list(benched.folder.glob("bench/.*.partial/raw/002-*c-1.json")):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.endswith("interrupted; what was measured is kept\n")
+    record = record_of(benched)
+    assert record["planned"] == 36
+    assert 2 <= len(record["points"]) < 36
+    assert all(point["measured"] for point in record["points"])
+    said = f"it was interrupted after {len(record['points'])} of 36 runs"
+    for name in ("report.md", "report.html"):
+        assert said in (benched.folder / "bench" / "one" / name).read_text()
+    assert f"{len(record['points'])} of 36 runs measured" in out
+
+
 def _command(file):
     try:
         return file.read_text()
@@ -315,6 +337,7 @@ def _command(file):
     ("args", "said"),
     [
         ((*TREE, "--k", "two"), "--k: 'two' are no numbers\n  next: give them as 1,4,8 or as 0..3"),
+        ((*TREE, "--k", "0..999999"), "'0..999999' are no numbers"),
         ((*TREE, "--k", "1,1"), "--k: '1,1' must name numbers from 0 on, each once"),
         ((*TREE, "--concurrency", "0"), "--concurrency: '0' must name numbers from 1 on"),
         ((*TREE, "--shape", "12"), "--shape: '12' is no shape"),
@@ -407,6 +430,7 @@ def test_records_that_do_not_match(benched):
     run = benched.run(*pair, "--despite", "flags", "--despite", "prompts")
     assert "they differ in flags: flags, max-model-len is 64 and 128\n" in run.out
     assert "## Benchmark one against two\n" in run.out
+    assert "- **they differ in prompts: prompts is 2 and 3**\n" in run.out
     document = benched.run(*pair, "--json", code=1).json
     assert len(document["differences"]) == 2
     assert document["record"] is None

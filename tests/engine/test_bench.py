@@ -8,6 +8,7 @@ import pytest
 
 from tests.bench.browser import fixture_open_page
 from tests.engine.conftest import vpatch
+from tests.test_readme import README
 from vpatch.smoke.predict import Counters, counters_of
 
 RECIPE = """
@@ -122,6 +123,16 @@ def test_the_page_in_a_browser(folder, open_page, scheme):
     for model in ("all-accepted", "first-accepted"):
         assert model in text
     assert "not judged" in text
+
+
+def test_the_table_is_what_the_readme_shows(folder):
+    """But for speeds, and what is said of them after one repeat."""
+    shown = [line.split("|") for line in README.splitlines() if line.startswith("| all-accepted")]
+    lines = (folder / "report.md").read_text().splitlines()
+    ours = [line.split("|") for line in lines if line.startswith("| all-accepted")]
+    places = [[cell.strip() for cell in (*row[2:5], *row[7:])] for row in ours if len(row) == 11]
+    assert len(places) == 8
+    assert places == [[cell.strip() for cell in (*row[2:5], *row[7:])] for row in shown]
 
 
 def test_reports_for_others(folder):

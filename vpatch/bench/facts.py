@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vpatch.bench.summary import rows_of
 from vpatch.commits import short_digest
 from vpatch.smoke.measured import Fault
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _NONE = "none"
+# A prompt has a few tokens in common with another by chance, or by its template.
+_CACHED = 0.05
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,24 @@ def _pair(name: str, value: object) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def notes(record: Mapping[str, Any]) -> list[str]:
+    """Return what must be known before the figures are believed."""
+    found = [f"they differ in {what}" for what in record.get("differences", ())]
+    made = len(record["points"])
+    if made < record["planned"]:
+        found.append(f"it was interrupted after {made} of {record['planned']} runs")
+    for row in rows_of(record):
+        if row.cached > _CACHED:
+            key = row.key
+            side = record["sides"][key.side]["name"]
+            found.append(
+                f"{side} {key.model} k = {key.k}, {key.shape} at concurrency {key.concurrency}: "
+                f"{row.cached:.0%} of the prompts' tokens came from the prefix cache, and so TTFT "
+                "is not that of prompts that are new"
+            )
+    return [note.strip() for note in found]
 
 
 def failed(record: Mapping[str, Any]) -> list[Failed]:

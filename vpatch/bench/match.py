@@ -45,8 +45,11 @@ def in_common(records: Sequence[Mapping[str, Any]]) -> set[tuple[Any, ...]]:
     return set.intersection(*({_place(p) for p in record["points"]} for record in records))
 
 
-def joined(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one record with the sides of several, called A, B and so on; only what all have."""
+def joined(records: Sequence[Mapping[str, Any]], differing: Sequence[str]) -> dict[str, Any]:
+    """Return one record with the sides of several, called A, B and so on; only what all have.
+
+    `differing` is what they differ in all the same, and is said wherever the record is shown.
+    """
     common = in_common(records)
     sides: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
@@ -62,7 +65,14 @@ def joined(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if _place(point) in common
         ]
     names = [str(record["name"]) for record in records]
-    return {**records[0], "name": " against ".join(names), "sides": sides, "points": points}
+    return {
+        **records[0],
+        "name": " against ".join(names),
+        "differences": list(differing),
+        "planned": len(points),
+        "sides": sides,
+        "points": points,
+    }
 
 
 def _place(point: Mapping[str, Any]) -> tuple[Any, ...]:

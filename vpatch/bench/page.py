@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.bench.facts import failed, plan_said, shapes_said, sides_said
+from vpatch.bench.facts import failed, notes, plan_said, shapes_said, sides_said
 from vpatch.bench.plots import plots_of
 from vpatch.bench.scene import Scene
 from vpatch.bench.summary import between, rows_of, sides_of, speed_ups
@@ -51,6 +51,7 @@ def page_of(record: Mapping[str, Any]) -> str:
         measured=measured,
         runs=len(record["points"]),
         failed=failed(record),
+        notes=notes(record),
         sides=sides_said(record),
         plan=plan_said(record),
         parts=list(_parts(record)),

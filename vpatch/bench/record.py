@@ -34,7 +34,8 @@ class Ran:
 
     `client` is the version of the vLLM that sent the loads. `datasets` are digests of the files
     that prompts came from, by the names of their shapes. Of what was measured, each of `sides`
-    has `name` (A and B, or nothing) and `what` in words, its `machine`, and digests.
+    has `name` (A and B, or nothing) and `what` in words, its `machine`, and digests. `planned` is
+    how many points there were to be.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Ran:
     datasets: Mapping[str, str]
     sides: Sequence[Mapping[str, Any]]
     points: Sequence[Point]
+    planned: int
 
 
 def record_of(ran: Ran) -> dict[str, Any]:
@@ -63,6 +65,7 @@ def record_of(ran: Ran) -> dict[str, Any]:
         "datasets": dict(ran.datasets),
         "plan": ran.plan.model_dump(mode="json", exclude_none=True),
         "sides": [dict(side) for side in ran.sides],
+        "planned": ran.planned,
         "points": [_point(point) for point in ran.points],
     }
 

@@ -6,6 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from vpatch.bench.facts import notes
 from vpatch.bench.measured import FIGURES, LATENCIES
 from vpatch.bench.summary import (
     JUDGED,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _PLACE = ("model", "in/out", "conc.", "k")
 _NONE = "-"
-# A prompt has a few tokens in common with another by chance, or by its template.
-CACHED = 0.05
 
 
 def report_of(record: Mapping[str, Any]) -> str:
@@ -68,6 +67,8 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield f"## Benchmark {record['name']}"
     yield ""
     yield from _subjects(record)
+    for note in notes(record):
+        yield f"- **{note}**"
     yield ""
     yield from throughput_table(rows, names)
     yield ""
@@ -78,13 +79,6 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield "How many times as much as A, and whether that is more than noise:"
         yield ""
         yield from sides_table(pairs, names)
-    for row in rows:
-        if row.cached > CACHED:
-            yield ""
-            yield (
-                f"{_named(row.key, names)}: {row.cached:.0%} of the prompts' tokens came from the "
-                "prefix cache, and so TTFT is not that of prompts that are new."
-            )
     faults = list(_faults(rows, names))
     if faults:
         yield ""

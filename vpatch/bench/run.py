@@ -72,20 +72,35 @@ class Order:
 def run(order: Order, room: Path, progress: Progress, tell: Tell) -> dict[str, Any]:
     """Make a benchmark, and write to `room` what came of it; `tell` gets each point.
 
+    It may take hours: what was measured when it is interrupted is kept, with what was `planned`.
+
     Raises:
         VpatchError: it could not be made.
+        KeyboardInterrupt: nothing was measured by then.
     """
     made = datetime.now(UTC).isoformat(timespec="seconds")
     datasets = datasets_of(order.plan)
     (room / RAW).mkdir()
+    points: list[Point] = []
+
+    def keep(point: Point) -> None:
+        points.append(point)
+        tell(_names(order)[point.side], point)
+
     try:
         with tempfile.TemporaryDirectory(prefix="vpatch-") as work:
             # A server that runs may have had the prompts of an earlier benchmark.
             salt = made if isinstance(order.sides[0], Answering) else ""
-            checkpoints, points = _measured(order, salt, room, Path(work), progress, tell)
-        names = ["A", "B"] if len(order.sides) > 1 else [""]
+            place, cells, checkpoints = _prepared(order, room, Path(work), progress)
+            visits = list(visits_of(cells, order.plan, salt))
+            try:
+                measure(place, visits, lambda what: progress.start(what).done, keep)
+            except KeyboardInterrupt:
+                if not points:
+                    raise
         sides = [
-            {"name": name, **side.described} for name, side in zip(names, order.sides, strict=True)
+            {"name": name, **side.described}
+            for name, side in zip(_names(order), order.sides, strict=True)
         ]
         record = record_of(
             Ran(
@@ -98,9 +113,15 @@ def run(order: Order, room: Path, progress: Progress, tell: Tell) -> dict[str, A
                 datasets=datasets,
                 sides=sides,
                 points=points,
+                planned=sum(len(visit.loads) for visit in visits),
             )
         )
-        write_record(room, record)
+        for name, text in (
+            (RECORD, json.dumps(record, indent=1) + "\n"),
+            (REPORT, report_of(record)),
+            (TABLE, csv_of(record)),
+        ):
+            (room / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise VpatchError(
             f"the benchmark could not be made: {error}",
@@ -110,15 +131,13 @@ def run(order: Order, room: Path, progress: Progress, tell: Tell) -> dict[str, A
     return record
 
 
-def write_record(room: Path, record: Mapping[str, Any]) -> None:
-    """Write a record, and what is made of it: nothing else is needed to make it again."""
-    for name, text in (
-        (RECORD, json.dumps(record, indent=1) + "\n"),
-        (REPORT, report_of(record)),
-        (TABLE, csv_of(record)),
-        (PAGE, page_of(record)),
-    ):
-        (room / name).write_text(text, encoding="utf-8")
+def write_page(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write the page of a record beside it."""
+    (folder / PAGE).write_text(page_of(record), encoding="utf-8")
+
+
+def _names(order: Order) -> list[str]:
+    return ["A", "B"] if len(order.sides) > 1 else [""]
 
 
 def datasets_of(plan: Bench) -> dict[str, str]:
@@ -144,9 +163,10 @@ def datasets_of(plan: Bench) -> dict[str, str]:
     return found
 
 
-def _measured(
-    order: Order, salt: str, room: Path, work: Path, progress: Progress, tell: Tell
-) -> tuple[dict[str, Checkpoint], list[Point]]:
+def _prepared(
+    order: Order, room: Path, work: Path, progress: Progress
+) -> tuple[Place, list[list[Cell]], dict[str, Checkpoint]]:
+    """Return where it all runs, the cells of each side, and the checkpoints."""
     plan = order.plan
     models = work / "models"
     models.mkdir()
@@ -156,7 +176,7 @@ def _measured(
         name: prepare(name, model, client, models) for name, model in plan.models.items()
     }
     task.done()
-    names = ["A", "B"] if len(order.sides) > 1 else [""]
+    names = _names(order)
     opened, cells = [], []
     for name, side in zip(names, order.sides, strict=True):
         found, of_side = _side(side, plan, work, name or "only", checkpoints)
@@ -166,14 +186,7 @@ def _measured(
     place = Place(
         opened, names, sender, room / LOGS, room / RAW, work, order.port, warm_up=plan.warm_up
     )
-    visits = list(visits_of(cells, plan, salt))
-    points = measure(
-        place,
-        visits,
-        lambda what: progress.start(what).done,
-        lambda point: tell(names[point.side], point),
-    )
-    return checkpoints, points
+    return place, cells, checkpoints
 
 
 def _side(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vpatch.bench.report import sides_table, throughput_table
-from vpatch.bench.run import Order, datasets_of, run
+from vpatch.bench.run import Order, datasets_of, run, write_page
 from vpatch.bench.summary import rows_of, sides_of
 from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
@@ -145,11 +145,16 @@ def command(
         datasets_of(order.plan)  # what is not there is said before anything is started
         room = stack.enter_context(collected(root, order.name, "a benchmark"))
         record = run(order, room, session.progress, _silent if as_json else _print)
+    # It is in its place by now: whatever becomes of the page, hours of measuring are not lost.
+    write_page(root / order.name, record)
     faults = [point for point in record["points"] if point["fault"]]
     if as_json:
         render.print_json(record)
     else:
         _print_end(record, len(faults), root / order.name)
+    if len(record["points"]) < record["planned"]:
+        click.echo("interrupted; what was measured is kept", err=True)
+        return ExitCode.INTERRUPTED
     return ExitCode.FINDINGS if faults else ExitCode.CLEAN
 
 
@@ -204,4 +209,5 @@ def _print_end(record: Mapping[str, Any], faults: int, folder: Path) -> None:
         for line in sides_table(pairs, names):
             click.echo(line)
     points = len(record["points"])
-    click.echo(f"\n{points - faults} of {render.counted(points, 'run')} measured; record: {folder}")
+    planned = render.counted(record["planned"], "run")
+    click.echo(f"\n{points - faults} of {planned} measured; record: {folder}")

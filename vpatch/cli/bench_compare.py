@@ -44,7 +44,7 @@ def compare(
     }
     common = bool(in_common(found))
     refused = not common or any(kind not in despite for kind in differing.values())
-    together = None if refused else joined(found)
+    together = None if refused else joined(found, list(differing))
     if html is not None and together is not None:
         # Drawing takes longer than all the rest.
         from vpatch.bench.page import page_of  # noqa: PLC0415

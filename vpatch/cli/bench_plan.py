@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from vpatch.cli.session import Session
 
+_DIGITS = 5
+
 
 @dataclass(frozen=True)
 class Said:
@@ -87,7 +89,7 @@ def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(",") if text else ():
         first, dots, last = part.strip().partition("..")
-        if not first.isdecimal() or (dots and not last.isdecimal()):
+        if not _is_number(first) or (dots and not _is_number(last)):
             raise UsageError(
                 f"{text!r} are no numbers", where=option, todo="give them as 1,4,8 or as 0..3"
             )
@@ -95,6 +97,11 @@ def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
     if text is not None and (not found or min(found) < least or len(set(found)) < len(found)):
         raise UsageError(f"{text!r} must name numbers from {least} on, each once", where=option)
     return tuple(found)
+
+
+def _is_number(text: str) -> bool:
+    # More digits are a slip of the hand, and 0..999999999 fills any memory.
+    return text.isdecimal() and len(text) <= _DIGITS
 
 
 def shape_from(text: str) -> Shape:
