@@ -5,8 +5,10 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import uuid
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -98,6 +100,20 @@ class Project:
         assert run.code == code, f"{args}: {run.code}\n{run.out}\n{run.err}"
         return run
 
+    def interrupted(self, *args, once, ending=signal.SIGINT, settle=0.0):
+        """Run the command line, and end it once a file that matches is there; see `settle`."""
+        with self.start(*args) as process:
+            deadline = time.monotonic() + TIMEOUT
+            while not list(self.folder.glob(once)):
+                assert time.monotonic() < deadline
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.02)
+            time.sleep(settle)
+            process.send_signal(ending)
+            out, err = process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 130, err
+        return Run(process.returncode, out, err)
+
     def apply(self, *args, **options):
         return self.run("apply", "--vllm", VERSION, *args, **options)
 
@@ -133,6 +149,33 @@ def _run_here(project, args, cwd=None):
     gc.enable()
     texts = (stream.buffer.getvalue().decode() for stream in (out, err))
     return Run(end.value.code, *texts)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], check=True)
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.fixture
+def rooms(tmp_path, project):
+    """Where the project's processes have their temporary files; none of either is left at last."""
+    folder = tmp_path / "rooms"
+    folder.mkdir()
+    project.env["TMPDIR"] = str(folder)
+    yield folder
+    assert list(folder.iterdir()) == []
+    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(folder) in _command(p)]
+
+
+def _command(file):
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 @pytest.fixture

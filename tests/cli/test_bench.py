@@ -7,8 +7,6 @@ import re
 import signal
 import socket
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -283,39 +281,43 @@ def test_a_port_that_is_in_use(benched):
     assert f"does not start: port {port} is in use on this machine" in run.out
 
 
+@pytest.mark.usefixtures("rooms")
+def test_a_disk_that_is_full(benched, small_disk):
+    run = bench(benched, *TREE, "--to", small_disk, code=1)
+    assert "the benchmark could not be made: [Errno 28] No space left on device" in run.err
+    assert "next: free space there" in run.err
+    assert list(small_disk.iterdir()) == []
+
+
+def test_a_page_that_cannot_be_written(benched, small_disk):
+    """The record is there by then, and is not lost; of the page nothing is left."""
+    bench(benched)
+    pair = ("bench", "compare", "bench/one", "bench/one")
+    run = benched.run(*pair, "--html", small_disk / "both.html", code=1)
+    assert f"{small_disk}/both.html: the page cannot be written: No space left" in run.err
+    assert list(small_disk.iterdir()) == []
+    run = benched.run(*pair, "--html", "no/such/folder.html", code=1)
+    assert "no/such/folder.html: the page cannot be written: No such file" in run.err
+
+
+@pytest.mark.usefixtures("rooms")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_leaves_nothing(benched, tmp_path, ending):
+def test_an_interrupt_leaves_nothing(benched, ending):
     fail_with(benched, "client hangs")
-    rooms = tmp_path / "rooms"
-    rooms.mkdir()
-    benched.env["TMPDIR"] = str(rooms)
-    with benched.start("bench", *TREE) as process:
-        deadline = time.monotonic() + 30
-        while not list(benched.folder.glob("bench/.*.partial/logs/*c-1.log")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        time.sleep(0.5)
-        process.send_signal(ending)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "interrupted; nothing was left half done" in err
-    assert list(rooms.iterdir()) == []
+    once = "bench/.*.partial/logs/*c-1.log"
+    run = benched.interrupted("bench", *TREE, once=once, ending=ending, settle=0.5)
+    assert "interrupted; nothing was left half done" in run.err
     assert list((benched.folder / "bench").iterdir()) == []
-    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(rooms) in _command(p)]
 
 
+@pytest.mark.usefixtures("rooms")
 def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
     """A machine that was lent for hours may be taken away with SIGTERM."""
     say(benched, repeats="9", share_server="true")
-    with benched.start("bench", *TREE, "--name", "one") as process:
-        deadline = time.monotonic() + 30
-        while not list(benched.folder.glob("bench/.*.partial/raw/002-*c-1.json")):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert err.endswith("interrupted; what was measured is kept\n")
+    args = ("bench", *TREE, "--name", "one")
+    once = "bench/.*.partial/raw/002-*c-1.json"
+    run = benched.interrupted(*args, once=once, ending=signal.SIGTERM)
+    assert run.err.endswith("interrupted; what was measured is kept\n")
     record = record_of(benched)
     assert record["planned"] == 36
     assert 2 <= len(record["points"]) < 36
@@ -323,14 +325,7 @@ def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
     said = f"it was interrupted after {len(record['points'])} of 36 runs"
     for name in ("report.md", "report.html"):
         assert said in (benched.folder / "bench" / "one" / name).read_text()
-    assert f"{len(record['points'])} of 36 runs measured" in out
-
-
-def _command(file):
-    try:
-        return file.read_text()
-    except OSError:
-        return ""
+    assert f"{len(record['points'])} of 36 runs measured" in run.out
 
 
 @pytest.mark.parametrize(

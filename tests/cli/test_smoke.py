@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
@@ -288,39 +285,12 @@ def test_a_disk_that_is_full(smoked, small_disk):
     assert list(small_disk.iterdir()) == []
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], check=True)
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
+@pytest.mark.usefixtures("rooms")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_leaves_nothing(smoked, tmp_path, ending):
+def test_an_interrupt_leaves_nothing(smoked, ending):
     fail_with(smoked, "hang while loading")
-    rooms = tmp_path / "rooms"
-    rooms.mkdir()
-    smoked.env["TMPDIR"] = str(rooms)
     args = ("smoke", "--vllm", "0.50", "--engine", sys.executable)
-    with smoked.start(*args) as process:
-        deadline = time.monotonic() + 30
-        while not list(smoked.folder.glob("evidence/.*.partial/logs/*offline.log")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        time.sleep(0.5)
-        process.send_signal(ending)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "interrupted; nothing was left half done" in err
-    assert list(rooms.iterdir()) == []
+    once = "evidence/.*.partial/logs/*offline.log"
+    run = smoked.interrupted(*args, once=once, ending=ending, settle=0.5)
+    assert "interrupted; nothing was left half done" in run.err
     assert list((smoked.folder / "evidence").iterdir()) == []
-    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(rooms) in _command(p)]
-
-
-def _command(file):
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

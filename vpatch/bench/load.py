@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
     from vpatch.smoke.site import Site
 
 _SCRIPT = INSIDE / "bench_serve.py"
-# vLLM counts the last tokens a little after it has sent them.
 _COUNTED_SECONDS = 10.0
-_POLL_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -145,14 +142,8 @@ def _counted(
     result: Mapping[str, Any], before: tuple[int, Counters], target: Target, load: Load
 ) -> Counters | Fault:
     made = int(result["total_output_tokens"])
-    wanted = before[0] + made
-    deadline = time.monotonic() + _COUNTED_SECONDS
-    while True:
-        after = target.client.counters()
-        if after[0] >= wanted or time.monotonic() > deadline:
-            break
-        time.sleep(_POLL_SECONDS)
-    if after[0] != wanted:
+    after = target.client.counters_after(before[0] + made, _COUNTED_SECONDS)
+    if after[0] != before[0] + made:
         return Fault(
             "not alone",
             f"the server made {after[0] - before[0]} tokens while {load.prompts} requests got "

@@ -131,9 +131,23 @@ def run(order: Order, room: Path, progress: Progress, tell: Tell) -> dict[str, A
     return record
 
 
-def write_page(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write the page of a record beside it."""
-    (folder / PAGE).write_text(page_of(record), encoding="utf-8")
+def write_page(file: Path, record: Mapping[str, Any]) -> None:
+    """Write the page of a record.
+
+    Raises:
+        VpatchError: it cannot be written; no half of it is left.
+    """
+    text = page_of(record)
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        if file.is_file():
+            file.unlink()
+        raise VpatchError(
+            f"the page cannot be written: {error.strerror}",
+            where=str(file),
+            todo="free space there, or name another place with vpatch bench compare --html",
+        ) from error
 
 
 def _names(order: Order) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vpatch.bench.report import sides_table, throughput_table
-from vpatch.bench.run import Order, datasets_of, run, write_page
+from vpatch.bench.run import PAGE, Order, datasets_of, run, write_page
 from vpatch.bench.summary import rows_of, sides_of
 from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
@@ -146,7 +146,7 @@ def command(
         room = stack.enter_context(collected(root, order.name, "a benchmark"))
         record = run(order, room, session.progress, _silent if as_json else _print)
     # It is in its place by now: whatever becomes of the page, hours of measuring are not lost.
-    write_page(root / order.name, record)
+    write_page(root / order.name / PAGE, record)
     faults = [point for point in record["points"] if point["fault"]]
     if as_json:
         render.print_json(record)

@@ -9,6 +9,7 @@ import click
 from vpatch.bench.match import differences, in_common, joined
 from vpatch.bench.record import read_record
 from vpatch.bench.report import report_of
+from vpatch.bench.run import write_page
 from vpatch.cli import render
 from vpatch.cli.session import json_option
 from vpatch.errors import ExitCode, UsageError
@@ -46,10 +47,7 @@ def compare(
     refused = not common or any(kind not in despite for kind in differing.values())
     together = None if refused else joined(found, list(differing))
     if html is not None and together is not None:
-        # Drawing takes longer than all the rest.
-        from vpatch.bench.page import page_of  # noqa: PLC0415
-
-        html.write_text(page_of(together), encoding="utf-8")
+        write_page(html, together)
     if as_json:
         render.print_json({"differences": list(differing), "record": together})
     else:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MODEL = "smoke"
 _CONNECT_SECONDS = 10.0
+_POLL_SECONDS = 0.3
 _GENERATED = "vllm:generation_tokens_total"
 _CACHED = "vllm:prefix_cache_hits_total"
 _BY_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
@@ -120,6 +121,18 @@ class Client:
                 found[name] = found.get(name, 0) + sample.value
         found[_BY_POSITION] = [positions[position] for position in sorted(positions)]
         return int(generated), counters_from(found)
+
+    def counters_after(self, generated: int, seconds: float) -> tuple[int, Counters]:
+        """Return `counters` once that many tokens were made, or after so long in any case.
+
+        They follow the answers a little later.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            found = self.counters()
+            if found[0] >= generated or time.monotonic() > deadline:
+                return found
+            time.sleep(_POLL_SECONDS)
 
     def cached_tokens(self) -> int:
         """Return vLLM's count of those tokens of prompts that it had computed before."""

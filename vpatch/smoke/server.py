@@ -31,7 +31,6 @@ _DIGESTS = INSIDE / "digests.py"
 # What a server is asked, by the names of the checks.
 _ASKED = ("/health", "/v1/models", "streaming", "/v1/completions", "several at once", "chat")
 _SEVERAL = 3
-_POLL_SECONDS = 0.3
 # A worker's death ends the server a little later than the answers.
 _DEATH_SECONDS = 15.0
 _COUNTED_SECONDS = 10.0
@@ -192,19 +191,14 @@ class _Session:
             self.not_run["chat"] = "the model has no chat template"
 
     def _pass(self, name: str, asked: Sequence[int], ask: Callable[[], list[Output]]) -> None:
-        """Ask, with vLLM's counters before and after: they follow the answers a little later."""
+        """Ask, with vLLM's counters before and after."""
         self._left()
         before = self.client.counters()
         begun = time.monotonic()
         outputs = tuple(ask())
         seconds = time.monotonic() - begun
         wanted = before[0] + sum(output.count for output in outputs)
-        deadline = time.monotonic() + _COUNTED_SECONDS
-        while True:
-            after = self.client.counters()
-            if after[0] >= wanted or time.monotonic() > deadline:
-                break
-            time.sleep(_POLL_SECONDS)
+        after = self.client.counters_after(wanted, _COUNTED_SECONDS)
         self.generated += after[0] - before[0]
         self.passes[name] = Pass(tuple(asked), seconds, outputs, after[1] - before[1])
         self.problems[name] = ()
