@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ def serving(folder, k, fault="", model="model"):
     if k:
         words += ["--speculative-config", f'{{"method": "mtp", "num_speculative_tokens": {k}}}']
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words]
-    further = {"FAKE_FAULT": fault, "PATH": os.environ["PATH"]}
+    further = {"FAKE_FAULT": fault}
     with site.started(command, room=room, log=room / "log", further=further) as child:
         client = Client(url_of(port), 10.0, math.inf)
         while not client.is_healthy():

@@ -81,6 +81,8 @@ def test_a_warm_up_is_no_load():
     warm = warm_up_of(loads)
     assert (warm.concurrency, warm.prompts) == (4, 4)
     assert warm.seed not in {load.seed for load in loads}
+    # Nor is it that of the next repeat: a running server would have it in its cache.
+    assert warm_up_of(loads_of(bench(), 1)).seed != warm.seed
 
 
 def test_a_warm_up_for_a_file_has_prompts_of_its_own():
@@ -88,6 +90,7 @@ def test_a_warm_up_for_a_file_has_prompts_of_its_own():
     shapes = ({"dataset": "custom", "path": "mixed.jsonl", "output": 4},)
     warm = warm_up_of(loads_of(bench(shapes=shapes), 0))
     assert (warm.shape.dataset, warm.shape.input, warm.shape.output) == ("random", 128, 4)
+    assert warm_up_of(loads_of(bench(shapes=shapes), 0), 40).shape.input == 36
 
 
 def test_a_server_that_runs_gets_prompts_that_it_has_not_seen():

@@ -38,7 +38,9 @@ def test_what_must_be_known_first():
     assert plain.all("section", class_="notes") == []
     found = record(ks=(0,), concurrency=(1,), sides=(1, 1))
     found["points"][0]["measured"]["cached-tokens"] = 16 * 24
-    (section,) = read(found | {"differences": ["flags: <x>"]}).all("section", class_="notes")
+    (section,) = read(found | {"notes": ["they differ in flags: <x>"]}).all(
+        "section", class_="notes"
+    )
     differing, cached = [item.text for item in section.all("li")]
     assert differing == "they differ in flags: <x>"
     assert cached.startswith("A tiny k = 0, 24/32 at concurrency 1: 33% of the prompts' tokens")

@@ -12,7 +12,7 @@ SCHEMES = ("light", "dark")
 LATENCIES = [f"Latencies at concurrency {c}" for c in (1, 16)]
 SETS = ["Speed-up over k", "Output tokens/s over concurrency", "Acceptance rate over k"]
 SETS += ["Acceptance by position", *LATENCIES]
-LONG = "a-very-long-name.of-a-model+without-any-space-in-it-0123456789-0123456789"
+LONG = "a-very-long-name.of-a-model+without-any-space-" + "x" * 60
 
 
 def failing(found, side, k):
@@ -38,7 +38,7 @@ def page(kind):
             one["fault"] |= {"cause": "x" * 90, "ending": ["Traceback", "KeyError: " + "y" * 200]}
         if one["side"] == 1 and one["k"] == 2 and one["measured"]:
             one["measured"]["output-tokens-per-second"] *= 0.3
-    return page_of(found)
+    return page_of(found | {"notes": ["they differ in flags: max-num-seqs is 8 and 16"]})
 
 
 @pytest.mark.parametrize("kind", ["one", "two"])

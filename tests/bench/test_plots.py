@@ -98,11 +98,12 @@ def test_one_run_has_no_interval(drawn):
     ("ratios", "expected"),
     [
         # All of it is seen; and 1, with which it is compared.
-        ([Ratio(1.5, 1.4, 1.6, "better")], (1, 1.6)),
-        ([Ratio(0.8, 0.7, 0.9, "worse")], (0.7, 1)),
+        ([Ratio(1.5, 1.4, 1.6, "better")], (0.9, 1.6)),
+        ([Ratio(0.8, 0.7, 0.9, "worse")], (0.7, 1.1)),
         # One is so wide that nothing else could be read.
         ([Ratio(1.5, 0.01, 90, "within the noise"), Ratio(1.2, 1.1, 1.3, "better")], (0.5, 2)),
-        ([Ratio(1.0, 1.0, 1.0, "within the noise")], (1, 1)),
+        # A small difference looks small.
+        ([Ratio(1.01, 1.005, 1.015, "better")], (0.9, 1.1)),
     ],
 )
 def test_how_far_ratios_reach(ratios, expected):
@@ -313,6 +314,23 @@ def test_not_every_of_many_values_has_a_tick(drawn):
     all_of(record(ks=(0, 1), concurrency=tuple(range(1, 26)), repeats=1))
     shown = [t.get_text() for t in drawn[f"{THROUGHPUT}, tiny, 24/32"].get_xticklabels()]
     assert shown == [str(value) for value in range(25, 0, -3)]
+
+
+def test_answers_of_one_piece_have_no_latency_between_pieces(drawn):
+    found = record(ks=(0,), concurrency=(1,), repeats=1)
+    (one,) = found["points"]
+    one["measured"]["latency-ms"]["itl"]["quantiles"] = [0.0] * 101
+    all_of(found)
+    assert drawn["Latencies at concurrency 1, ITL, tiny, 24/32"].get_xlim() == (0, 1)
+
+
+def test_drafts_without_positions():
+    found = record(ks=(0, 1), concurrency=(1,), repeats=1)
+    for one in found["points"]:
+        one["measured"]["counters"]["per_position"] = []
+    plots_found = all_of(found)
+    assert plots_found[POSITIONS].missing == "the servers counted no drafts, or did not tell"
+    assert plots_found[RATE].panels
 
 
 def test_large_numbers_are_written_out():

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.bench.records import point, record
-from vpatch.bench.summary import JUDGED, THROUGHPUT, between, rows_of, sides_of, speed_ups
+from vpatch.bench.summary import JUDGED, THROUGHPUT, Ratio, between, rows_of, sides_of, speed_ups
 from vpatch.smoke.predict import Counters
 
 
@@ -84,6 +84,25 @@ def test_repeats_that_are_all_alike():
     points = [point(speed, k=k, repeat=r) for k, speed in ((0, 10.0), (1, 20.0)) for r in range(3)]
     (ratio,) = speed_ups(rows_of(record() | {"points": points})).values()
     assert (ratio.low, ratio.high, ratio.verdict) == (ratio.value, ratio.value, "better")
+
+
+def test_repeats_of_one_side_that_are_all_alike():
+    points = [point(speed, k=0, repeat=r) for r, speed in enumerate((100.0,) * 3)]
+    points += [point(speed, k=1, repeat=r) for r, speed in enumerate((130.0, 130.1, 129.9))]
+    (ratio,) = speed_ups(rows_of(record() | {"points": points})).values()
+    assert ratio.verdict == "better"
+
+
+def test_a_time_that_no_clock_can_tell_has_no_ratio():
+    found = record(ks=(0,), concurrency=(1,), sides=(1, 1))
+    found["points"][0]["measured"]["latency-ms"]["tpot"]["mean"] = 0.0
+    ratios = between(sides_of(rows_of(found)))
+    assert {figure for _, figure in ratios} == set(JUDGED) - {"tpot mean"}
+
+
+def test_what_lies_just_beyond_1_does_not_look_as_if_it_were_1():
+    assert str(Ratio(1.13, 1.0004, 1.27, "better")) == "1.1300x [1.0004, 1.2700]"
+    assert str(Ratio(1.13, 1.004, 1.27, "within the noise")) == "1.13x [1.00, 1.27]"
 
 
 def test_the_same_twice_is_hardly_ever_called_different():

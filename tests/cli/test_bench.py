@@ -11,6 +11,8 @@ import sys
 import pytest
 
 from tests.bench.fakes import serving
+from vpatch.bench.load import send
+from vpatch.errors import VpatchError
 from vpatch.smoke.predict import Counters
 
 PLAN = """
@@ -183,7 +185,9 @@ def test_servers_that_run(benched, tmp_path):
         (2, "0.50.0", root),
         (0, "0.50.0", root),
     ]
-    assert record["plan"]["flags"] == {}
+    # What they were started with, and from which bytes, is not known.
+    assert not {"flags", "environment", "method", "tensor-parallel"} & record["plan"].keys()
+    assert record["models"] == {"model": {"model": root, "digest": None}}
     # A server that was there before may have the first run's prompts in its cache.
     seeds = [{point["seed"] for point in found["points"]} for found in (record, again.json)]
     assert not seeds[0] & seeds[1]
@@ -278,10 +282,46 @@ def test_a_port_that_is_in_use(benched):
         other.listen()
         port = other.getsockname()[1]
         run = bench(benched, *TREE, "--port", port, code=1)
-    assert f"does not start: port {port} is in use on this machine" in run.out
+    assert run.out.count(f"not run: port {port} is in use on this machine") == 4
 
 
 @pytest.mark.usefixtures("rooms")
+def test_a_folder_that_is_none(benched):
+    run = bench(benched, *TREE, "--to", "/proc/nope", code=2)
+    assert "/proc/nope: nothing can be written there: No such file" in run.err
+    run = bench(benched, *TREE, "--to", str(benched.recipe), code=2)
+    assert "nothing can be written there: Not a directory" in run.err
+
+
+@pytest.mark.usefixtures("rooms")
+@pytest.mark.parametrize("raised", [OSError(28, "No space left on device"), VpatchError("gone")])
+def test_what_was_measured_when_it_breaks_off_is_kept(benched, monkeypatch, raised):
+    sent = []
+
+    def failing(*args):
+        sent.append(args)
+        if len(sent) == 3:
+            raise raised
+        return send(*args)
+
+    monkeypatch.setattr("vpatch.bench.measure.send", failing)
+    run = bench(benched, code=1)
+    assert str(raised) in run.err
+    record = record_of(benched)
+    assert (len(record["points"]), record["planned"]) == (2, 4)
+    report = (benched.folder / "bench" / "one" / "report.md").read_text()
+    assert "- **it was interrupted after 2 of 4 runs**" in report
+
+
+def test_a_report_that_cannot_be_made_costs_no_record(benched, monkeypatch):
+    def broken(_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("vpatch.bench.run.report_of", broken)
+    bench(benched, code=3)
+    assert len(record_of(benched)["points"]) == 4
+
+
 def test_a_disk_that_is_full(benched, small_disk):
     run = bench(benched, *TREE, "--to", small_disk, code=1)
     assert "the benchmark could not be made: [Errno 28] No space left on device" in run.err
@@ -339,14 +379,24 @@ def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
         ((*TREE, "--shape", "8/1"), "--shape: '8/1' is no shape"),
         ((*TREE, "--shape", "1/2", "--shape", "1/2"), "shapes has the same twice"),
         ((*TREE, "--name", "../x"), "'../x' is no name of a benchmark"),
-        ((*TREE, "--compare", "0.50,0.50"), "--vllm and --compare both name a vLLM"),
+        ((*TREE, "--compare", "0.50,0.50"), "--vllm means nothing with --compare"),
         (("--compare", "0.50"), "--compare: '0.50' are not two of a kind"),
         (("--compare", "0.50,image:x"), "are not two of a kind"),
         (("--compare", "http://a,0.50"), "are not two of a kind"),
         (("--image", "x", "--url", "http://a"), "--image and --url exclude each other"),
-        (("--image", "x", "--vllm", "0.50"), "image:x: an image says itself what is in it"),
+        (("--image", "x", "--vllm", "0.50"), "x: --vllm means nothing with --image"),
         (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9: it does not answer as a server"),
         (("--url", "http://me:hidden@127.0.0.1:9"), "would be written into the record"),
+        (("--url", "http://a/?token=hidden"), "http://a: an address with a password or a query"),
+        (("--compare", "http://me:hidden@a:1,http://b"), "would be written into the record"),
+        (("--compare", "http://a,http://a"), "http://a,http://a: it is the same twice"),
+        (("--url", "localhost:8000"), "'localhost:8000' is no address of a server"),
+        (("--url", "http://[::1"), "is no address of a server"),
+        (("--url", "http://a", "--tree", "x==1"), "--tree means nothing with --url"),
+        (("--url", "http://a", "--patch", "x", "--port", "7"), "--patch and --port mean nothing"),
+        (("--image", "x", "--engine", "cpu"), "--engine means nothing with --image"),
+        ((*TREE, "--name", "x" * 300), "is no name of a benchmark"),
+        (("--k", "0", "--json", "compare", "a", "b"), "--k, --json before compare means nothing"),
         ((), "nothing says which vLLM is meant"),
         (("--vllm", "0.51.0", "--engine", sys.executable), "there is no plan"),
     ],
@@ -358,11 +408,18 @@ def test_what_cannot_be_asked_for(benched, args, said):
     assert not (benched.folder / "bench").exists()
 
 
-def test_a_dataset_that_is_not_there_is_said_before_anything_starts(benched):
+def test_prompts_from_a_file(benched, monkeypatch):
+    """What is not there is said before anything starts."""
     say(benched, shapes="[{dataset: custom, path: mixed.jsonl, output: 7}]")
     run = bench(benched, code=2)
     assert "mixed.jsonl: the dataset cannot be read: No such file" in run.err
     (benched.folder / "mixed.jsonl").write_text("{}\n")
+    monkeypatch.setattr("vpatch.bench.run._READER", "no_such_module")
+    run = bench(benched, code=2)
+    assert "reads prompts from a file with no_such_module, and it is not there" in run.err
+    assert f"next: install it: {sys.executable} -m pip install no_such_module" in run.err
+    assert list((benched.folder / "bench").iterdir()) == []
+    monkeypatch.setattr("vpatch.bench.run._READER", "json")
     bench(benched)
     record = record_of(benched)
     assert list(record["datasets"]) == ["mixed/7"]
@@ -374,6 +431,50 @@ def test_a_checkpoint_that_is_not_there(benched):
     assert "./other: there is no such folder" in run.err
 
 
+def test_servers_of_two_models(benched, tmp_path):
+    """What one does says nothing of the other."""
+    with (
+        serving(tmp_path, 0, model="/models/one") as (one, _),
+        serving(tmp_path, 2, model="/models/two") as (other, _),
+    ):
+        urls = one.client.url, other.client.url
+        run = bench(benched, "--url", urls[0], "--url", urls[1], code=2)
+        assert f"it serves /models/two, and {urls[0]} serves /models/one" in run.err
+        run = bench(benched, "--compare", ",".join(urls), code=2)
+        assert f"it serves /models/two, and {urls[0]} serves /models/one" in run.err
+
+
+def test_a_server_elsewhere_needs_only_a_tokenizer_here(benched, tmp_path, monkeypatch):
+    """Its GPUs are its own, and so is what it was made from."""
+    say(benched, needs="{gpus: 8}")
+    # A proxy would be measured, if it let anything through at all.
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    args = ("--recipe", "vllm-0.50", "--engine", sys.executable)
+    with serving(tmp_path, 2, model="/elsewhere/model") as (target, _):
+        run = bench(benched, "--url", target.client.url, *args, code=2)
+        assert "the tokenizer of what it serves is not here: there is no such folder" in run.err
+        assert "next: give --model PATH|ID" in run.err
+        bench(benched, "--url", target.client.url, *args, "--model", "./model")
+    assert record_of(benched)["models"]["model"] == {"model": "/elsewhere/model", "digest": None}
+
+
+def test_a_server_with_a_key(benched, tmp_path, monkeypatch):
+    """The key reaches vLLM's own sender as well, and is written nowhere."""
+    monkeypatch.setenv("FAKE_KEY", "sk-hidden")
+    with serving(tmp_path, 0, model=str(benched.folder / "model")) as (target, _):
+        monkeypatch.delenv("FAKE_KEY")
+        args = ("--url", target.client.url, "--recipe", "vllm-0.50", "--engine", sys.executable)
+        run = bench(benched, *args, code=1)
+        assert "/v1/models answered 401" in run.err
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
+        run = bench(benched, *args)
+    assert "2 of 2 runs measured" in run.out
+    written = [p for p in (benched.folder / "bench").rglob("*") if p.is_file()]
+    assert len(written) > 6
+    assert not [path for path in written if b"sk-hidden" in path.read_bytes()]
+
+
 def test_two_servers_with_the_same_k(benched, tmp_path):
     with serving(tmp_path, 2) as (one, _), serving(tmp_path, 2) as (other, _):
         urls = ("--url", one.client.url, "--url", other.client.url)
@@ -382,7 +483,7 @@ def test_two_servers_with_the_same_k(benched, tmp_path):
         assert "give --compare A,B" in run.err
         args = ("--recipe", "vllm-0.50", "--engine", sys.executable, "--k", "1")
         run = bench(benched, "--url", one.client.url, *args, "--model", "model", code=2)
-        assert "a running server has a k of its own" in run.err
+        assert "--k means nothing with --url" in run.err
 
 
 def test_a_server_without_counters(benched, tmp_path):
@@ -416,16 +517,16 @@ def test_records_that_do_not_match(benched):
     pair = ("bench", "compare", "bench/one", "bench/two")
     run = benched.run(*pair, "--html", "both.html", code=1)
     assert run.out == (
-        "they differ in prompts: prompts is 2 and 3\n"
-        "they differ in flags: flags, max-model-len is 64 and 128\n"
-        "not compared; --despite KIND does so all the same\n"
+        "they differ in prompts: the number of prompts of a load: other prompts were sent\n"
+        "they differ in flags: max-model-len is 64 in one and 128 in two\n"
+        "not compared; --despite prompts --despite flags does so all the same\n"
     )
     assert not (benched.folder / "both.html").exists()
     benched.run(*pair, "--despite", "flags", code=1)
     run = benched.run(*pair, "--despite", "flags", "--despite", "prompts")
-    assert "they differ in flags: flags, max-model-len is 64 and 128\n" in run.out
+    assert "they differ in flags: max-model-len is 64 in one and 128 in two\n" in run.out
     assert "## Benchmark one against two\n" in run.out
-    assert "- **they differ in prompts: prompts is 2 and 3**\n" in run.out
+    assert "- **they differ in prompts: the number of prompts of a load" in run.out
     document = benched.run(*pair, "--json", code=1).json
     assert len(document["differences"]) == 2
     assert document["record"] is None
@@ -436,6 +537,17 @@ def test_records_with_nothing_in_common(benched):
     benched.run("bench", *TREE, "--k", "2", "--name", "two")
     run = benched.run("bench", "compare", "bench/one", "bench/two", code=1)
     assert run.out == "they have no model, k, shape and concurrency in common\n"
+
+
+def test_records_of_other_folders_names(benched):
+    """The same bytes: a name is that of a folder, and the other machine has another."""
+    bench(benched, *TREE, "--model", "./model")
+    (benched.folder / "model").rename(benched.folder / "checkpoint")
+    text = benched.recipe.read_text().replace("/model}", "/checkpoint}")
+    benched.recipe.write_text(text)
+    benched.run("bench", *TREE, "--name", "two", "--model", "./checkpoint")
+    run = benched.run("bench", "compare", "bench/one", "bench/two")
+    assert len(re.findall(r"^\| model .* \| B +\| [\d.]+x", run.out, flags=re.MULTILINE)) == 4
 
 
 def test_what_is_no_record(benched):

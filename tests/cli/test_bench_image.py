@@ -53,7 +53,8 @@ def test_two_images(benched, docker):
     assert len(re.findall(r"^\| given .* \| B +\| [\d.]+x \[", run.out, flags=re.MULTILINE)) == 2
 
 
-def test_prompts_from_a_file_are_seen_in_there(benched):
+def test_prompts_from_a_file_are_seen_in_there(benched, monkeypatch):
+    monkeypatch.setattr("vpatch.bench.run._READER", "json")
     (benched.folder / "mixed.jsonl").write_text("{}\n")
     text = benched.recipe.read_text().replace(
         "[{input: 8, output: 7}]", "[{dataset: custom, path: mixed.jsonl, output: 7}]"

@@ -22,6 +22,10 @@ FROM_FILE = {
 def test_prompts_from_a_file_on_one_server_that_keeps_nothing():
     Bench.model_validate(WHOLE | FROM_FILE | {"flags": {"enable-prefix-caching": False}})
     Bench.model_validate(WHOLE | FROM_FILE | {"share-server": False})
+    # One load is alone on its server in any case.
+    Bench.model_validate(WHOLE | FROM_FILE | {"concurrency": (4,)})
+    Bench.model_validate(WHOLE | {"environment": {"VLLM_MAX_TOKENS_PER_EXPERT": "1"}})
+    Bench.model_validate(WHOLE | {"flags": {"max-model-len": "1k", "max-num-batched-tokens": 1}})
 
 
 def test_what_nobody_says():
@@ -66,6 +70,14 @@ def test_the_name_of_a_shape(shape, name):
         ({"cells": ({"model": "tiny", "k": (1,)},) * 2}, "tiny has k=1 twice"),
         ({"cells": ()}, "at least 1 item"),
         ({"repeats": 0}, "greater than or equal to 1"),
+        ({"sampling": {"ignore-eos": False}}, "leave out sampling.ignore-eos: false"),
+        ({"environment": {"HF_TOKEN": "hf_x"}}, "HF_TOKEN has no place in a plan"),
+        ({"flags": {"api-key": "x"}}, "api-key has no place in a plan"),
+        ({"flags": {"max-model-len": 11}}, "8/4 needs 12 tokens, and max-model-len is 11"),
+        (
+            {"shapes": ({"input": 8, "output": 4, "chat-template": False},)},
+            "random prompts are put into no chat template",
+        ),
         (FROM_FILE, "have prompts of mixed/4 in common, whose prefixes it keeps"),
         (FROM_FILE | {"flags": {"enable-prefix-caching": True}}, "leave out share-server"),
     ],

@@ -161,7 +161,16 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def refused(self):
+        key = os.environ.get("FAKE_KEY")
+        known = not key or self.headers.get("Authorization") == f"Bearer {key}"
+        if not known:
+            self.answer("no", 401)
+        return not known
+
     def do_GET(self):
+        if self.path.startswith("/v1") and self.refused():
+            return
         if self.path == "/health":
             self.answer("", 503 if FAULT == "never healthy" else 200)
         elif self.path == "/v1/models":
@@ -176,6 +185,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.refused():
+            return
         chat = self.path == "/v1/chat/completions"
         if chat and FAULT == "no chat template":
             message = "default chat template is no longer allowed"
@@ -239,14 +250,15 @@ signal.signal(signal.SIGTERM, stop)
 server.serve_forever()
 """
 _BENCH = """
-import argparse, json, time, urllib.request
+import argparse, json, os, time, urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from vllm import FAULT
 
 VALUES = ("backend endpoint base-url model served-model-name tokenizer dataset-name dataset-path "
-    "percentile-metrics metric-percentiles result-dir result-filename extra-body")
+    "percentile-metrics metric-percentiles result-dir result-filename extra-body tokenizer-mode")
 NUMBERS = "input-len output-len num-prompts max-concurrency seed ready-check-timeout-sec"
-SWITCHES = "ignore-eos disable-tqdm save-result save-detailed"
+SWITCHES = ("ignore-eos disable-tqdm save-result save-detailed skip-chat-template "
+    "trust-remote-code")
 
 def one(options, number):
     prompt = "word " * (options.input_len or 3) + f"{options.seed} {number}"
@@ -255,6 +267,8 @@ def one(options, number):
     request = urllib.request.Request(
         options.base_url + options.endpoint, json.dumps(body).encode(), method="POST"
     )
+    if os.environ.get("OPENAI_API_KEY"):
+        request.add_header("Authorization", "Bearer " + os.environ["OPENAI_API_KEY"])
     try:
         with urllib.request.urlopen(request) as answer:
             for line in answer:

@@ -102,16 +102,18 @@ def loads_of(bench: Bench, repeat: int, salt: str = "") -> list[Load]:
     ]
 
 
-def warm_up_of(loads: Sequence[Load]) -> Load:
+def warm_up_of(loads: Sequence[Load], longest: int | None = None) -> Load:
     """Return what a server gets before its loads: other prompts, as many at once as will be.
 
-    They are random ones for prompts from a file as well, which would be warm by themselves then.
+    They are random ones for prompts from a file as well, which would be warm by themselves then;
+    `longest` is how many tokens the model takes, if that is known.
     """
     most = max(loads, key=lambda load: load.concurrency)
-    shape = most.shape
+    shape, seed = most.shape, _seed("warm-up", *(load.seed for load in loads))
     if shape.dataset != "random":
-        shape = Shape(input=_WARM_UP_TOKENS, output=shape.output)
-    return Load(shape, most.concurrency, most.concurrency, _seed(most.name, "warm-up"))
+        room = _WARM_UP_TOKENS if longest is None else longest - shape.output
+        shape = Shape(input=max(1, min(_WARM_UP_TOKENS, room)), output=shape.output)
+    return Load(shape, most.concurrency, most.concurrency, seed)
 
 
 def visits_of(sides: Sequence[Sequence[Cell]], bench: Bench, salt: str = "") -> Iterator[Visit]:

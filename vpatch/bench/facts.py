@@ -85,19 +85,26 @@ def plan_said(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     found = {
         "models": [_model(name, model) for name, model in record["models"].items()],
         "k": [f"{c['model']}: {', '.join(map(str, c['k']))}" for c in plan["cells"]],
-        "method": [f"{plan['method']}, tensor parallel {plan['tensor-parallel']}"],
         "shapes": [f"{name}: {said}" for name, said in shapes_said(record).items()],
         "concurrency": [", ".join(map(str, plan["concurrency"]))],
         "prompts": [f"{plan['prompts']} for each of the concurrent requests, {warm_up}"],
         "repeats": [str(plan["repeats"])],
-        "servers": ["one for all loads" if plan["share-server"] else "a new one for each load"],
         "sampling": [_pair(*pair) for pair in plan["sampling"].items()],
-        "flags": [_flag(*pair) for pair in plan["flags"].items()],
-        "environment": [_pair(*pair) for pair in plan["environment"].items()],
+        **dict(_started_with(plan)),
         "loads sent by": [f"vllm bench serve of vLLM {record['client']['vllm']}"],
         "asked for": [_pair(*pair) for pair in record["asked"].items() if pair[1]],
     }
     return [(name, lines) for name, lines in found.items() if lines]
+
+
+def _started_with(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """What servers were started with; of those that were there before, nothing is known."""
+    if "share-server" not in plan:
+        return
+    yield "servers", ["one for all loads" if plan["share-server"] else "a new one for each load"]
+    yield "method", [f"{plan['method']}, tensor parallel {plan['tensor-parallel']}"]
+    yield "flags", [flag_said(*pair) for pair in plan["flags"].items()]
+    yield "environment", [_pair(*pair) for pair in plan["environment"].items()]
 
 
 def _model(name: str, model: Mapping[str, Any]) -> str:
@@ -121,7 +128,7 @@ def shapes_said(record: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _flag(name: str, value: object) -> str:
+def flag_said(name: str, value: object) -> str:
     """As the server is given it."""
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no-{name}"
@@ -139,7 +146,7 @@ def _text(value: object) -> str:
 
 def notes(record: Mapping[str, Any]) -> list[str]:
     """Return what must be known before the figures are believed."""
-    found = [f"they differ in {what}" for what in record.get("differences", ())]
+    found = list(record.get("notes", ()))
     made = len(record["points"])
     if made < record["planned"]:
         found.append(f"it was interrupted after {made} of {record['planned']} runs")
@@ -162,7 +169,7 @@ def failed(record: Mapping[str, Any]) -> list[Failed]:
         if point["fault"] is not None:
             side = record["sides"][point["side"]]["name"]
             where = f"{side} {point['model']} k = {point['k']}".strip()
-            found.setdefault((where, str(_fault(point))), []).append(point)
+            found.setdefault((where, fault_said(point["fault"])), []).append(point)
     return [
         Failed(
             where=where,
@@ -176,9 +183,8 @@ def failed(record: Mapping[str, Any]) -> list[Failed]:
     ]
 
 
-def _fault(point: Mapping[str, Any]) -> Fault:
-    fault = point["fault"]
-    return Fault(fault["kind"], fault["what"], fault["cause"])
+def fault_said(fault: Mapping[str, Any]) -> str:
+    return str(Fault(fault["kind"], fault["what"], fault["cause"]))
 
 
 def _loads(points: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

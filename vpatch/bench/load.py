@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +36,20 @@ _COUNTED_SECONDS = 10.0
 class Sender:
     """What sends loads: a site that has vLLM, whatever the servers run, and the requests' settings.
 
-    `seconds` is how long a load may take.
+    `seconds` is how long a load may take; `flags` are the server's, some of which it must know.
     """
 
     site: Site
     sampling: Sampling
     environment: Mapping[str, str]
     seconds: float
+    flags: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tokenizer_words(self) -> list[str]:
+        mode = self.flags.get("tokenizer-mode")
+        words = ["--tokenizer-mode", str(mode)] if mode else []
+        return [*words, "--trust-remote-code"] if self.flags.get("trust-remote-code") else words
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,8 @@ def send(
             command,
             room=room,
             log=log,
-            further=sender.environment,
+            # It asks the environment for a proxy, and the server is measured, not what is between.
+            further={**sender.environment, "NO_PROXY": "*", "no_proxy": "*"},
             timeout=sender.seconds,
         )
         result = _result_of(ended, sender, room / name)
@@ -105,11 +113,14 @@ def _words(load: Load, target: Target, sender: Sender, room: Path, name: str) ->
     words = ["--backend", "openai", "--endpoint", "/v1/completions"]
     words += ["--base-url", target.client.url, "--model", target.served]
     words += ["--served-model-name", target.served, "--tokenizer", target.tokenizer]
+    words += sender.tokenizer_words
     words += ["--dataset-name", shape.dataset, "--output-len", str(shape.output)]
     if shape.input is not None:
         words += ["--input-len", str(shape.input)]
     if shape.path is not None:
-        words += ["--dataset-path", str(Path(shape.path).resolve())]
+        words += ["--dataset-path", str(Path(shape.path).expanduser().resolve())]
+    if not shape.chat_template:
+        words.append("--skip-chat-template")
     words += ["--num-prompts", str(load.prompts), "--max-concurrency", str(load.concurrency)]
     words += ["--seed", str(load.seed), "--temperature", str(sampling.temperature)]
     if sampling.ignore_eos:
@@ -133,7 +144,7 @@ def _wrong(result: Mapping[str, Any], load: Load, sampling: Sampling) -> str | N
         return f"{max(len(failures), missing)} of {load.prompts} requests failed{said}"
     wanted = load.prompts * load.shape.output
     made = int(result.get("total_output_tokens", 0))
-    if sampling.ignore_eos and load.shape.dataset == "random" and made != wanted:
+    if sampling.ignore_eos and made != wanted:
         return f"{made} tokens came, and {wanted} were asked for"
     return None
 

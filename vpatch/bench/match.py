@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from vpatch.commits import short_digest
+from vpatch.declare.bench import Shape
 from vpatch.smoke.subject import differences as differences_of_subjects
 
 if TYPE_CHECKING:
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 
 Kind = Literal["model", "prompts", "flags", "pins"]
 # Of a plan, what shapes the requests, and what shapes the server.
-_PROMPTS = ("prompts", "sampling", "warm-up", "share-server")
+_PROMPTS = ("sampling", "warm-up", "share-server")
 _FLAGS = ("method", "tensor-parallel", "flags", "environment")
+_UNKNOWN = "not known"
+_SHOWN = 6
 _NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -29,12 +32,37 @@ class Difference:
         return f"{self.kind}: {self.what}"
 
 
+def aligned(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return records whose models of the same bytes have the first record's names for them.
+
+    A name is often that of a folder, and the folders of two machines are two.
+    """
+    first, *rest = records
+    by_digest = {model["digest"]: name for name, model in first["models"].items()}
+    by_digest.pop(None, None)
+    return [first, *(_renamed(record, by_digest) for record in rest)]
+
+
+def _renamed(record: Mapping[str, Any], by_digest: Mapping[str, str]) -> Mapping[str, Any]:
+    names = {name: by_digest.get(model["digest"], name) for name, model in record["models"].items()}
+    if len(set(names.values())) < len(names):
+        return record  # it has the same bytes twice, and names tell them apart
+    return {
+        **record,
+        "models": {names[name]: model for name, model in record["models"].items()},
+        "points": [
+            {**point, "model": names.get(point["model"], point["model"])}
+            for point in record["points"]
+        ],
+    }
+
+
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
     """Say what of two records must be the same and is not; their machines need not be."""
     return [
         *_models(one, other),
         *(Difference("prompts", what) for what in _of_plans(one, other, _PROMPTS)),
-        *_datasets(one, other),
+        *(Difference("prompts", what) for what in _prompts(one, other)),
         *(Difference("flags", what) for what in _of_plans(one, other, _FLAGS)),
         *_pins(one, other),
     ]
@@ -53,6 +81,7 @@ def joined(records: Sequence[Mapping[str, Any]], differing: Sequence[str]) -> di
     common = in_common(records)
     sides: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
+    notes = [f"they differ in {what}" for what in differing]
     for record in records:
         before = len(sides)
         sides += [
@@ -64,19 +93,49 @@ def joined(records: Sequence[Mapping[str, Any]], differing: Sequence[str]) -> di
             for point in record["points"]
             if _place(point) in common
         ]
+        left = dict.fromkeys(_place(p) for p in record["points"] if _place(p) not in common)
+        if left:
+            notes.append(f"left out, since {record['name']} alone has it: {_said(list(left))}")
+        made, planned = len(record["points"]), record["planned"]
+        if made < planned:
+            notes.append(f"{record['name']} broke off after {made} of {planned} runs")
+    notes += _environments(sides)
     names = [str(record["name"]) for record in records]
     return {
         **records[0],
         "name": " against ".join(names),
-        "differences": list(differing),
+        "notes": notes,
         "planned": len(points),
         "sides": sides,
         "points": points,
     }
 
 
+def most_sides() -> int:
+    """Return how many sides a joined record may have: each has a letter."""
+    return len(_NAMES)
+
+
 def _place(point: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(point[name] for name in ("model", "k", "shape", "concurrency"))
+
+
+def _said(places: Sequence[tuple[Any, ...]]) -> str:
+    """Places in the matrix, but not a page of them."""
+    words = [f"{model} k={k} {shape} c={c}" for model, k, shape, c in places[:_SHOWN]]
+    more = len(places) - len(words)
+    return ", ".join([*words, *([f"and {more} more"] if more else [])])
+
+
+def _environments(sides: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What reached the servers of some sides from outside, and not those of the first."""
+    first = sides[0]["inherited"]
+    for side in sides[1:]:
+        theirs = side["inherited"]
+        for name in sorted(first.keys() | theirs.keys()):
+            if first.get(name) != theirs.get(name):
+                pair = [repr(e[name]) if name in e else "not set" for e in (theirs, first)]
+                yield f"the environment's {name} is {pair[0]} in {side['name']} and {pair[1]} in A"
 
 
 def _models(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Difference]:
@@ -84,31 +143,56 @@ def _models(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Differ
     for name in [name for name in ours if name in theirs]:
         digests = ours[name]["digest"], theirs[name]["digest"]
         if None in digests:
-            yield Difference("model", f"the files of {name} are not known (vpatch bench --model)")
+            yield Difference("model", f"the files of {name} on a server that ran are not known")
         elif digests[0] != digests[1]:
             yield Difference("model", f"{name} is {' and '.join(map(short_digest, digests))}")
     if not ours.keys() & theirs.keys():
         yield Difference("model", f"{', '.join(ours)} and {', '.join(theirs)}")
 
 
-def _datasets(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Difference]:
+def _prompts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    """What tells the prompts of one place in the matrix from those of the other record."""
+    of_one, of_other = _shapes(one), _shapes(other)
+    for name in [name for name in of_one if of_one[name] != of_other.get(name, of_one[name])]:
+        yield f"the shape {name} is {of_one[name]} and {of_other[name]}"
     ours, theirs = one["datasets"], other["datasets"]
     for name in [name for name in ours if ours[name] != theirs.get(name, ours[name])]:
-        yield Difference("prompts", f"the file of {name} is another")
+        yield f"the file of {name} is another"
+    for key, what in (("prompts", "number of prompts"), ("seed", "seeds")):
+        seen, again = (
+            {(*_place(p), p["repeat"]): p[key] for p in r["points"]} for r in (one, other)
+        )
+        if any(seen[place] != again[place] for place in seen.keys() & again.keys()):
+            yield f"the {what} of a load: other prompts were sent"
+
+
+def _shapes(record: Mapping[str, Any]) -> dict[str, str]:
+    """The shapes of a plan by their names, in words; where a file lies is no matter."""
+    found = {}
+    for declared in record["plan"]["shapes"]:
+        shape = Shape.model_validate(declared)
+        template = "" if shape.chat_template else " without a chat template"
+        of = f"{shape.input} tokens" if shape.path is None else f"a file{template}"
+        found[shape.name] = f"{shape.dataset}, {of}"
+    return found
 
 
 def _of_plans(
     one: Mapping[str, Any], other: Mapping[str, Any], keys: Sequence[str]
 ) -> Iterator[str]:
     for key in keys:
-        ours, theirs = one["plan"][key], other["plan"][key]
+        ours, theirs = (each["plan"].get(key, _UNKNOWN) for each in (one, other))
         if isinstance(ours, dict) and isinstance(theirs, dict):
             for name in sorted(ours.keys() | theirs.keys()):
                 pair = [repr(each[name]) if name in each else "not set" for each in (ours, theirs)]
                 if pair[0] != pair[1]:
-                    yield f"{key}, {name} is {' and '.join(pair)}"
+                    yield f"{name} is {_pair(pair, one, other)}"
         elif ours != theirs:
-            yield f"{key} is {ours!r} and {theirs!r}"
+            yield f"{key} is {_pair([repr(ours), repr(theirs)], one, other)}"
+
+
+def _pair(pair: Sequence[str], one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    return f"{pair[0]} in {one['name']} and {pair[1]} in {other['name']}"
 
 
 def _pins(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Difference]:
@@ -118,6 +202,9 @@ def _pins(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Differen
         yield Difference("pins", f"vllm bench serve is that of {' and '.join(clients)}")
     for ours, theirs in zip(one["sides"], other["sides"], strict=False):
         if "subject" in ours and "subject" in theirs:
+            versions = [each["engine"]["vllm"] for each in (ours, theirs)]
+            if versions[0] != versions[1]:
+                yield Difference("pins", f"vLLM is {' and '.join(versions)}")
             for what in differences_of_subjects(ours["subject"], theirs["subject"]):
                 yield Difference("pins", what)
         else:

@@ -149,7 +149,7 @@ class _Turn:
         cell, taken = self.visit.cell, free_port(self.place.port)
         if taken is None:
             what = f"port {self.place.port} is in use on this machine"
-            yield Fault("does not start", what)
+            yield Fault("not run", what)  # the next time it may be free
             return
         model = side.checkpoints[cell.model].folder
         command = command_of(cell, model, side.site, taken)
@@ -157,7 +157,7 @@ class _Turn:
         ended = self.begin(f"{self.which}: {self.title}, starting")
         with side.site.started(command, room=room, log=log, further=cell.environment) as child:
             client = Client(url_of(taken), cell.timeouts.token, math.inf)
-            found = await_health(child, cell.timeouts, client)
+            found = await_health(child, cell.timeouts.start, client)
             ended()
             if found is not None:
                 yield found
@@ -171,7 +171,13 @@ class _Turn:
         """Send all loads, after a warm-up; what the server does not survive ends them."""
         loads = self.visit.loads
         if self.place.warm_up:
-            warm = self._send("warm-up", warm_up_of(loads), target, room, room / "warm-up.json")
+            warm = self._send(
+                "warm-up",
+                warm_up_of(loads, _longest(self.visit.cell)),
+                target,
+                room,
+                room / "warm-up.json",
+            )
             if isinstance(warm, Fault):
                 warm = _because(warm, child)
                 return self.all(replace(warm, what=f"while warming up: {warm.what}"))
@@ -191,6 +197,12 @@ class _Turn:
         result = send(load, target, self.place.sender, room, self.log(what), raw)
         ended()
         return result
+
+
+def _longest(cell: Cell) -> int | None:
+    """How many tokens a model takes, where the plan says so in digits, and not as 32k."""
+    found = cell.flags.get("max-model-len")
+    return found if isinstance(found, int) else None
 
 
 def _because(found: Fault, child: Running | None) -> Fault:

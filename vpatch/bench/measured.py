@@ -79,7 +79,8 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
 def _latency(raw: Mapping[str, Any], name: str, samples: Sequence[float]) -> Latency:
     import numpy as np  # noqa: PLC0415 - takes longer to import than most commands to run
 
-    quantiles = np.quantile(np.asarray(samples) * 1000, np.linspace(0, 1, PERCENTS))
+    # Of nothing, as where each answer came in one piece, vLLM says 0 as well.
+    quantiles = np.quantile(np.asarray(samples or [0.0]) * 1000, np.linspace(0, 1, PERCENTS))
     figures = {figure: float(raw[f"{figure}_{name}_ms"]) for figure in FIGURES}
     return Latency(**figures, quantiles=tuple(round(float(value), 4) for value in quantiles))
 

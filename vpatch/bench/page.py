@@ -50,6 +50,7 @@ def page_of(record: Mapping[str, Any]) -> str:
         made=_in_utc(record["made"]),
         measured=measured,
         runs=len(record["points"]),
+        planned=record["planned"],
         failed=failed(record),
         notes=notes(record),
         sides=sides_said(record),

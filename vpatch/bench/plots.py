@@ -27,6 +27,8 @@ _BESIDE = 2
 # What lies at one k or position stands side by side, by so much of the way to the next.
 _DODGE = 0.07
 _MOST_TICKS = 12
+# A difference of a hundredth is not to look like one of half.
+_NEAR = 0.1
 _MARKED = (50, 95)
 _SHARES = dict.fromkeys(LATENCIES, "requests") | {"itl": "pieces"}
 _HOLLOW = Line("hollow: within the noise, or not judged", (), ink("muted"), "o")
@@ -140,7 +142,7 @@ def _positions(scene: Scene) -> Plot:
         "At how many of all drafts the token at this position was accepted, and all before it; "
         "repeats and concurrencies are taken together.",
     )
-    counters = _counted(scene)
+    counters = {key: found for key, found in _counted(scene).items() if found.per_position}
     if not counters:
         return replace(plot, missing=_nothing_drafted(scene))
     rows = [row for row in scene.rows if row.key in counters]
@@ -180,7 +182,8 @@ def _latencies(scene: Scene, concurrency: int) -> Plot:
                 line.curve(axes, quantiles, range(PERCENTS))
                 for percent in _MARKED:
                     line.dot(axes, quantiles[percent], percent)
-            axes.set_xlim(0, slowest * 1.05)
+            # ITL is 0 where each answer came in one piece.
+            axes.set_xlim(0, slowest * 1.05 or 1)
             axes.set_xlabel("ms")
             _percents(axes, f"% of {_SHARES[name]}")
 
@@ -255,9 +258,9 @@ def _bounds(ratios: Sequence[Ratio]) -> tuple[float, float]:
     """What a picture of ratios reaches from and to; a very wide interval leaves it."""
     values = [1.0, *(ratio.value for ratio in ratios)]
     low, high = min(values), max(values)
-    room = max(high - low, 0.1)
-    lows = [low, *(ratio.low for ratio in ratios if ratio.low is not None)]
-    highs = [high, *(ratio.high for ratio in ratios if ratio.high is not None)]
+    room = max(high - low, _NEAR)
+    lows = [1 - _NEAR, low, *(ratio.low for ratio in ratios if ratio.low is not None)]
+    highs = [1 + _NEAR, high, *(ratio.high for ratio in ratios if ratio.high is not None)]
     margin = room * 0.08
     return max(min(lows), low - room) - margin, min(max(highs), high + room) + margin
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from vpatch import __version__
 from vpatch.errors import VpatchError
@@ -16,12 +19,11 @@ if TYPE_CHECKING:
 
     from vpatch.bench.measure import Point
     from vpatch.bench.measured import Measured
-    from vpatch.declare.bench import Bench
-    from vpatch.smoke.models import Checkpoint
 
 RECORD = "bench.json"
 RAW = "raw"
 _VERSION = 1
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 class RecordError(VpatchError):
@@ -35,15 +37,16 @@ class Ran:
     `client` is the version of the vLLM that sent the loads. `datasets` are digests of the files
     that prompts came from, by the names of their shapes. Of what was measured, each of `sides`
     has `name` (A and B, or nothing) and `what` in words, its `machine`, and digests. `planned` is
-    how many points there were to be.
+    how many points there were to be. What is not known of running servers is not in the `plan`, and
+    no digest in `models`.
     """
 
     name: str
     made: str
     asked: Mapping[str, Any]
-    plan: Bench
+    plan: Mapping[str, Any]
     client: str
-    checkpoints: Mapping[str, Checkpoint]
+    models: Mapping[str, Mapping[str, Any]]
     datasets: Mapping[str, str]
     sides: Sequence[Mapping[str, Any]]
     points: Sequence[Point]
@@ -58,12 +61,9 @@ def record_of(ran: Ran) -> dict[str, Any]:
         "made": ran.made,
         "asked": dict(ran.asked),
         "client": {"vllm": ran.client},
-        "models": {
-            name: {"model": one.described, "digest": one.digest}
-            for name, one in ran.checkpoints.items()
-        },
+        "models": dict(ran.models),
         "datasets": dict(ran.datasets),
-        "plan": ran.plan.model_dump(mode="json", exclude_none=True),
+        "plan": dict(ran.plan),
         "sides": [dict(side) for side in ran.sides],
         "planned": ran.planned,
         "points": [_point(point) for point in ran.points],
@@ -78,20 +78,40 @@ def read_record(place: Path) -> dict[str, Any]:
     """
     file = place / RECORD if place.is_dir() else place
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
+        found = _cleaned(json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise RecordError(
             f"there is no record: {error.strerror}",
             where=str(file),
             todo=f"name a folder that vpatch bench made, or its {RECORD}",
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"is no record: {error}", where=str(file)) from error
-    if not isinstance(record, dict) or not record.keys() >= {"points", "sides", "plan"}:
+    if not isinstance(found, dict) or not found.keys() >= {"points", "sides", "plan"}:
         raise RecordError("is no record of a benchmark", where=str(file))
-    if record.get("record-version") != _VERSION:
+    if found.get("record-version") != _VERSION:
         raise RecordError("is no record that this vpatch knows", where=str(file))
-    return record
+    # Only a record of somebody's is looked at that closely.
+    from vpatch.bench.schema import Record  # noqa: PLC0415
+
+    try:
+        Record.model_validate(found)
+    except ValidationError as error:
+        details = error.errors()[0]
+        key = ".".join(map(str, details["loc"]))
+        raise RecordError(
+            f"is no whole record: {key}: {details['msg']}", where=str(file)
+        ) from error
+    return found
+
+
+def _cleaned(value: Any) -> Any:
+    """The same without what a terminal would obey, or what ends a line of a table."""
+    if isinstance(value, str):
+        return _CONTROL.sub(" ", value)
+    if isinstance(value, dict):
+        return {_CONTROL.sub(" ", key): _cleaned(one) for key, one in value.items()}
+    return [_cleaned(one) for one in value] if isinstance(value, list) else value
 
 
 def _point(point: Point) -> dict[str, Any]:

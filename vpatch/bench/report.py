@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import TYPE_CHECKING, Any
 
-from vpatch.bench.facts import notes
+from vpatch.bench.facts import fault_said, flag_said, notes
 from vpatch.bench.measured import FIGURES, LATENCIES
 from vpatch.bench.summary import (
     JUDGED,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _PLACE = ("model", "in/out", "conc.", "k")
 _NONE = "-"
+_MARKS = re.compile(r"[\\`\[|]")
 
 
 def report_of(record: Mapping[str, Any]) -> str:
@@ -45,10 +47,11 @@ def csv_of(record: Mapping[str, Any]) -> str:
     writer.writerow(head)
     for point in record["points"]:
         name = record["sides"][point["side"]]["name"]
-        row = [name, *(point[key] for key in ("model", "k", "shape", "concurrency", "repeat"))]
+        row = [name, *(point[key] for key in ("model", "k", "shape", "concurrency"))]
+        row.append(point["repeat"] + 1)
         run, fault = point["measured"], point["fault"]
         if run is None:
-            row += [""] * (len(head) - len(row) - 1) + [f"{fault['kind']}: {fault['what']}"]
+            row += [""] * (len(head) - len(row) - 1) + [fault_said(fault)]
         else:
             row += [run[key] for key in ("requests", "input-tokens", "output-tokens", "seconds")]
             row.append(run[THROUGHPUT])
@@ -64,11 +67,11 @@ def csv_of(record: Mapping[str, Any]) -> str:
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     rows = rows_of(record)
     names = [side["name"] for side in record["sides"]]
-    yield f"## Benchmark {record['name']}"
+    yield f"## Benchmark {_text(record['name'])}"
     yield ""
     yield from _subjects(record)
     for note in notes(record):
-        yield f"- **{note}**"
+        yield f"- **{_text(note)}**"
     yield ""
     yield from throughput_table(rows, names)
     yield ""
@@ -88,27 +91,37 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _subjects(record: Mapping[str, Any]) -> Iterator[str]:
+    for line in _of_record(record):
+        yield f"- {_text(line)}"
+
+
+def _of_record(record: Mapping[str, Any]) -> Iterator[str]:
     for side in record["sides"]:
         machine = side["machine"]
         gpus = ", ".join(dict.fromkeys(gpu["name"] for gpu in machine["gpus"]))
         chips = f"{len(machine['gpus'])} x {gpus}" if gpus else machine["processor"]
         digest = f" ({short_digest(side['digest'])})" if side.get("digest") else ""
         name = f"{side['name']}: " if side["name"] else ""
-        yield f"- {name}{side['what']}{digest}, on {chips}"
+        yield f"{name}{side['what']}{digest}, on {chips}"
     for name, model in record["models"].items():
         digest = f" ({short_digest(model['digest'])})" if model["digest"] else ""
-        yield f"- {name}: {model['model']}{digest}"
+        yield f"{name}: {model['model']}{digest}"
     plan = record["plan"]
     sampling = ", ".join(f"{key} {value}" for key, value in plan["sampling"].items())
     repeats = f"{plan['repeats']} repeats" if plan["repeats"] > 1 else "once"
     yield (
-        f"- {repeats}, {plan['prompts']} prompts for each of the concurrent requests, {sampling}; "
-        f"sent by `vllm bench serve` {record['client']['vllm']}"
+        f"{repeats}, {plan['prompts']} prompts for each of the concurrent requests, {sampling}; "
+        f"sent by vllm bench serve of vLLM {record['client']['vllm']}"
     )
-    flags = " ".join(f"--{name}={value}" for name, value in plan["flags"].items())
-    environment = " ".join(f"{name}={value}" for name, value in plan["environment"].items())
+    flags = [flag_said(*pair) for pair in plan.get("flags", {}).items()]
+    environment = [f"{name}={value}" for name, value in plan.get("environment", {}).items()]
     if flags or environment:
-        yield f"- `{' '.join(filter(None, (environment, flags)))}`"
+        yield " ".join([*environment, *flags])
+
+
+def _text(said: str) -> str:
+    """What somebody else may have written, as text and not as Markdown or HTML."""
+    return _MARKS.sub(r"\\\g<0>", said).replace("<", "&lt;")
 
 
 def throughput_table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
@@ -154,7 +167,7 @@ def _faults(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
         for fault in dict.fromkeys(row.faults):
             count = row.faults.count(fault)
             times = f" ({count} times)" if count > 1 else ""
-            yield f"- {_named(row.key, names)}: {fault}{times}"
+            yield f"- {_text(_named(row.key, names))}: {_text(fault)}{times}"
 
 
 def _named(key: Key, names: Sequence[str]) -> str:
@@ -187,9 +200,14 @@ def _judged(ratio: Ratio | None) -> str:
     return _NONE if ratio is None else f"{ratio}, {ratio.verdict}"
 
 
+def _cell(text: str) -> str:
+    """As text; the brackets of an interval are no link's, and stay as they are."""
+    return text.replace("<", "&lt;").replace("`", "\\`").replace("|", r"\|").replace("![", "!\\[")
+
+
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[str]:
     """A table whose columns stand in line, for those who read it as it is."""
-    rows = [[cell.replace("|", r"\|") for cell in row] for row in (head, *body)]
+    rows = [[_cell(cell) for cell in row] for row in (head, *body)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -20,6 +20,7 @@ from vpatch.bench.report import csv_of, report_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.smoke.evidence import LOGS
 from vpatch.smoke.models import Checkpoint, prepare
+from vpatch.smoke.site import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
 REPORT = "report.md"
 PAGE = "report.html"
 TABLE = "results.csv"
+# What vLLM reads prompts from files with, and does not require.
+_READER = "pandas"
+_READER_SECONDS = 300.0
 Tell = Callable[[str, Point], None]
+# What of a plan is said to servers when they are started.
+_OF_SERVERS = ("method", "tensor-parallel", "share-server", "flags", "environment", "needs")
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,11 @@ class Opened:
 
 @dataclass(frozen=True)
 class Answering:
-    """A side whose servers were there before."""
+    """A side whose servers were there before; prompts are made with a tokenizer, in a folder."""
 
     servers: Sequence[Running]
     described: Mapping[str, Any]
+    tokenizer: Path
 
 
 @dataclass(frozen=True)
@@ -69,25 +76,29 @@ class Order:
     port: int | None = None
 
 
-def run(order: Order, room: Path, progress: Progress, tell: Tell) -> dict[str, Any]:
-    """Make a benchmark, and write to `room` what came of it; `tell` gets each point.
+def run(
+    order: Order, room: Path, progress: Progress, tell: Tell
+) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
+    """Make a benchmark, and write its record to `room`; `tell` gets each point.
 
-    It may take hours: what was measured when it is interrupted is kept, with what was `planned`.
+    It may take hours: what was measured when it breaks off is kept. Returns the record, and why it
+    broke off, if it did.
 
     Raises:
-        VpatchError: it could not be made.
-        KeyboardInterrupt: nothing was measured by then.
+        VpatchError: it could not be made, or nothing was measured when it broke off.
+        KeyboardInterrupt: nothing was measured when it was interrupted.
     """
     made = datetime.now(UTC).isoformat(timespec="seconds")
     datasets = datasets_of(order.plan)
-    (room / RAW).mkdir()
     points: list[Point] = []
+    failure: KeyboardInterrupt | VpatchError | None = None
 
     def keep(point: Point) -> None:
         points.append(point)
         tell(_names(order)[point.side], point)
 
     try:
+        (room / RAW).mkdir()
         with tempfile.TemporaryDirectory(prefix="vpatch-") as work:
             # A server that runs may have had the prompts of an earlier benchmark.
             salt = made if isinstance(order.sides[0], Answering) else ""
@@ -95,9 +106,12 @@ def run(order: Order, room: Path, progress: Progress, tell: Tell) -> dict[str, A
             visits = list(visits_of(cells, order.plan, salt))
             try:
                 measure(place, visits, lambda what: progress.start(what).done, keep)
-            except KeyboardInterrupt:
-                if not points:
-                    raise
+            except OSError as error:
+                failure = _no_room(error, room)
+            except (KeyboardInterrupt, VpatchError) as error:
+                failure = error
+        if failure is not None and not points:
+            raise failure
         sides = [
             {"name": name, **side.described}
             for name, side in zip(_names(order), order.sides, strict=True)
@@ -107,28 +121,68 @@ def run(order: Order, room: Path, progress: Progress, tell: Tell) -> dict[str, A
                 name=order.name,
                 made=made,
                 asked=order.asked,
-                plan=order.plan,
+                plan=_known(order),
                 client=order.vllm,
-                checkpoints=checkpoints,
+                models={
+                    name: {"model": one.described, "digest": one.digest}
+                    for name, one in checkpoints.items()
+                }
+                or _served(order),
                 datasets=datasets,
                 sides=sides,
                 points=points,
                 planned=sum(len(visit.loads) for visit in visits),
             )
         )
-        for name, text in (
-            (RECORD, json.dumps(record, indent=1) + "\n"),
-            (REPORT, report_of(record)),
-            (TABLE, csv_of(record)),
-        ):
-            (room / name).write_text(text, encoding="utf-8")
+        (room / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise _no_room(error, room) from error
+    return record, failure
+
+
+def _no_room(error: OSError, room: Path) -> VpatchError:
+    return VpatchError(
+        f"the benchmark could not be made: {error}",
+        where=str(room),
+        todo="free space there and in the folder for temporary files (or name it with TMPDIR)",
+    )
+
+
+def _known(order: Order) -> dict[str, Any]:
+    """The plan, without what servers that were there before were started with."""
+    plan = order.plan.model_dump(mode="json", exclude_none=True)
+    unknown = _OF_SERVERS if isinstance(order.sides[0], Answering) else ()
+    return {name: value for name, value in plan.items() if name not in unknown}
+
+
+def _served(order: Order) -> dict[str, dict[str, Any]]:
+    """What running servers say that they serve; which bytes that is, they do not."""
+    (name,) = order.plan.models
+    roots = {
+        server.root
+        for side in order.sides
+        if isinstance(side, Answering)
+        for server in side.servers
+    }
+    return {name: {"model": ", ".join(sorted(map(str, roots))), "digest": None}}
+
+
+def write_shown(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write what is made of a record, beside it.
+
+    Raises:
+        VpatchError: it cannot be written; the record is there all the same.
+    """
+    try:
+        (folder / REPORT).write_text(report_of(record), encoding="utf-8")
+        (folder / TABLE).write_text(csv_of(record), encoding="utf-8")
     except OSError as error:
         raise VpatchError(
-            f"the benchmark could not be made: {error}",
-            where=str(room),
-            todo="free space there and in the folder for temporary files (or name it with TMPDIR)",
+            f"the report cannot be written: {error.strerror}; {RECORD} is there",
+            where=str(folder),
+            todo="free space there",
         ) from error
-    return record
+    write_page(folder / PAGE, record)
 
 
 def write_page(file: Path, record: Mapping[str, Any]) -> None:
@@ -165,7 +219,7 @@ def datasets_of(plan: Bench) -> dict[str, str]:
         if shape.path is None:
             continue
         try:
-            with Path(shape.path).open("rb") as content:
+            with Path(shape.path).expanduser().open("rb") as content:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
         except OSError as error:
             raise UsageError(
@@ -185,22 +239,39 @@ def _prepared(
     models = work / "models"
     models.mkdir()
     client = order.client(work / "client")
-    task = progress.start(f"Preparing {', '.join(plan.models)}")
-    checkpoints = {
-        name: prepare(name, model, client, models) for name, model in plan.models.items()
-    }
-    task.done()
+    if any(shape.path for shape in plan.shapes):
+        _refuse_without_reader(client, work)
+    checkpoints = {}
+    if isinstance(order.sides[0], Opened):
+        task = progress.start(f"Preparing {', '.join(plan.models)}")
+        checkpoints = {
+            name: prepare(name, model, client, models) for name, model in plan.models.items()
+        }
+        task.done()
     names = _names(order)
     opened, cells = [], []
     for name, side in zip(names, order.sides, strict=True):
         found, of_side = _side(side, plan, work, name or "only", checkpoints)
         opened.append(found)
         cells.append(of_side)
-    sender = Sender(client, plan.sampling, plan.environment, plan.timeouts.cell)
+    sender = Sender(client, plan.sampling, plan.environment, plan.timeouts.cell, plan.flags)
     place = Place(
         opened, names, sender, room / LOGS, room / RAW, work, order.port, warm_up=plan.warm_up
     )
     return place, cells, checkpoints
+
+
+def _refuse_without_reader(client: Site, work: Path) -> None:
+    """Look for it first: servers start slowly."""
+    log = work / "reader.log"
+    command: list[str | Path] = [client.python, "-c", f"import {_READER}"]
+    ended = run_in(client, command, room=work, log=log, further={}, timeout=_READER_SECONDS)
+    if ended.code != 0:
+        raise UsageError(
+            f"vllm bench serve reads prompts from a file with {_READER}, and it is not there",
+            where=str(client.python),
+            todo=f"install it: {client.python} -m pip install {_READER}",
+        )
 
 
 def _side(
@@ -213,10 +284,10 @@ def _side(
     if isinstance(side, Opened):
         site: Site = side.ground.site("after", work, name)
         return Started(site, checkpoints), cells_of(plan)
-    ((model, checkpoint),) = checkpoints.items()
+    (model,) = plan.models
     targets = {
         Cell(model, server.k, plan.method, plan.tensor_parallel, plan.timeouts): Target(
-            server.client, server.served, str(checkpoint.folder)
+            server.client, server.served, str(side.tokenizer)
         )
         for server in sorted(side.servers, key=lambda server: server.k)
     }

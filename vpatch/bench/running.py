@@ -10,6 +10,7 @@ import requests
 
 from vpatch.errors import UsageError, VpatchError
 from vpatch.smoke.client import AnswerError, Client
+from vpatch.source.urls import redact
 
 
 class ServerError(VpatchError):
@@ -41,16 +42,10 @@ def look_at(url: str, patience: float, key: str | None) -> Running:
     """Ask a server what it serves; each of its answers may take `patience` seconds.
 
     Raises:
-        UsageError: the address has a password, which would be written down.
+        UsageError: it is no address, or has what would be written down, as a password.
         ServerError: it does not answer as vLLM's does, or does not count.
     """
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise UsageError(
-            "an address with a password would be written into the record",
-            where=f"{parts.scheme}://{parts.hostname}",
-            todo="leave it out; a key goes into OPENAI_API_KEY",
-        )
+    _refuse(url)
     client = Client(url.rstrip("/").removesuffix("/v1"), patience, math.inf, key)
     try:
         roots, k, version = client.roots(), client.speculative_tokens(), client.version()
@@ -62,6 +57,24 @@ def look_at(url: str, patience: float, key: str | None) -> Running:
         raise _unknown(url, "/metrics has none of its counters, which tell k and acceptance")
     served, root = next(iter(roots.items()))
     return Running(client, served, root, version, k)
+
+
+def _refuse(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise UsageError(
+            f"{redact(url)!r} is no address of a server", todo="give one as http://localhost:8000"
+        )
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise UsageError(
+            "an address with a password or a query would be written into the record",
+            where=f"{parts.scheme}://{parts.hostname}",
+            todo="leave it out; a key goes into OPENAI_API_KEY",
+        )
 
 
 def _unknown(url: str, why: str) -> ServerError:

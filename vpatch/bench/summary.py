@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -91,7 +92,11 @@ class Ratio:
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return f"{self.value:.2f}x"
-        return f"{self.value:.2f}x [{self.low:.2f}, {self.high:.2f}]"
+        # What lies beyond 1 must not look as if it were 1.
+        real = self.verdict in {"better", "worse"}
+        near = real and "1.00" in {f"{self.low:.2f}", f"{self.high:.2f}"}
+        digits = 4 if near else 2
+        return f"{self.value:.{digits}f}x [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 def rows_of(record: Mapping[str, Any]) -> list[Row]:
@@ -145,7 +150,7 @@ def sides_of(rows: Sequence[Row]) -> dict[Key, tuple[Row, Row]]:
         bases = [one for one in rows if _but_for_k(one.key) == _but_for_k(row.key)._replace(side=0)]
         if len(mine) > 1 or len(bases) > 1:
             bases = [base for base in bases if base.key.k == row.key.k]
-        if row.key.side and bases:
+        if row.key.side and bases and bases[0].runs and row.runs:
             found[row.key] = (bases[0], row)
     return found
 
@@ -155,10 +160,15 @@ def _but_for_k(key: Key) -> Key:
 
 
 def _ratios(asked: Mapping[Any, tuple[Row, Row, str]]) -> dict[Any, Ratio]:
-    there = {
+    found = {
         key: (base.values(figure), other.values(figure), figure)
         for key, (base, other, figure) in asked.items()
-        if base.runs and other.runs
+    }
+    # Of nothing there is no ratio, nor of a time that a clock could not tell from none.
+    there = {
+        key: values
+        for key, values in found.items()
+        if values[0] and values[1] and min(*values[0], *values[1]) > 0
     }
     return {key: _ratio(*values, among=len(there)) for key, values in there.items()}
 
@@ -177,7 +187,10 @@ def _ratio(base: Sequence[float], other: Sequence[float], figure: str, *, among:
     else:
         from scipy import stats  # noqa: PLC0415 - takes longer to import than most commands to run
 
-        test = stats.ttest_ind(logs[1], logs[0], equal_var=False)
+        with warnings.catch_warnings():
+            # Repeats that are all alike make scipy doubt its own digits.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            test = stats.ttest_ind(logs[1], logs[0], equal_var=False)
         interval = test.confidence_interval(1 - _WRONG / among)
         low, high = math.exp(interval.low), math.exp(interval.high)
     return Ratio(value, low, high, _verdict(low, high, figure))

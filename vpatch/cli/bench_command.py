@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from vpatch.bench.report import sides_table, throughput_table
-from vpatch.bench.run import PAGE, Order, datasets_of, run, write_page
+from vpatch.bench.run import Order, datasets_of, run, write_shown
 from vpatch.bench.summary import rows_of, sides_of
 from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
@@ -23,8 +24,8 @@ from vpatch.cli.session import (
     request_from,
     source_options,
 )
-from vpatch.errors import ExitCode
-from vpatch.smoke.evidence import collected
+from vpatch.errors import ExitCode, UsageError
+from vpatch.smoke.evidence import collected, refuse_name
 from vpatch.smoke.machine import this_machine
 from vpatch.smoke.measured import Fault
 from vpatch.source.urls import redact
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpatch.bench.measure import Point
-    from vpatch.bench.measured import Measured
 
 ROOT = Path("bench")
+_KIND = "a benchmark"
 
 
 @click.group("bench", invoke_without_command=True)
@@ -112,7 +113,10 @@ def command(
     Ends with 1 where something of it could not be measured.
     """
     if context.invoked_subcommand is not None:
+        _refuse_options_before(context)
         return None
+    if name is not None:
+        refuse_name(root, name, _KIND)
     session = Session(patches, recipes, offline)
     request = request_from(vllm, recipe, trees, only)
     said = Said(
@@ -123,12 +127,24 @@ def command(
         prompts,
         repeats,
     )
-    subjects = subjects_of(image, urls, compare, request)
-    asked = {
-        name: value
-        for name, value in context.params.items()
-        if value and name not in {"as_json", "root", "port", "name", "offline"}
+    asked: dict[str, Any] = {
+        "vllm": vllm,
+        "recipe": recipe,
+        "tree": trees,
+        "patch": only,
+        "engine": engine,
+        "image": image,
+        "url": urls,
+        "compare": compare,
+        "plan": plan,
+        "model": model,
+        "k": k,
+        "concurrency": concurrency,
+        "shape": shapes,
+        "prompts": prompts,
+        "repeats": repeats,
     }
+    subjects = subjects_of({**asked, "port": port}, request)
     with ExitStack() as stack:
         named = plan or recipe
         opening = Opening(session, request, engine, named, said, this_machine(), stack)
@@ -143,22 +159,38 @@ def command(
             port,
         )
         datasets_of(order.plan)  # what is not there is said before anything is started
-        room = stack.enter_context(collected(root, order.name, "a benchmark"))
-        record = run(order, room, session.progress, _silent if as_json else _print)
-    # It is in its place by now: whatever becomes of the page, hours of measuring are not lost.
-    write_page(root / order.name / PAGE, record)
+        room = stack.enter_context(collected(root, order.name, _KIND))
+        record, failure = run(order, room, session.progress, _silent if as_json else _print)
+    # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
+    write_shown(root / order.name, record)
     faults = [point for point in record["points"] if point["fault"]]
     if as_json:
         render.print_json(record)
     else:
         _print_end(record, len(faults), root / order.name)
-    if len(record["points"]) < record["planned"]:
+    if isinstance(failure, KeyboardInterrupt):
         click.echo("interrupted; what was measured is kept", err=True)
         return ExitCode.INTERRUPTED
+    if failure is not None:
+        raise failure
     return ExitCode.FINDINGS if faults else ExitCode.CLEAN
 
 
 command.add_command(compare_command)
+
+
+def _refuse_options_before(context: click.Context) -> None:
+    """Refuse what would be ignored: options of a run stand before the name of another command."""
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} before {context.invoked_subcommand} means nothing",
+            todo=f"put options after it: vpatch bench {context.invoked_subcommand} --help",
+        )
 
 
 def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +201,7 @@ def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
             return value
         return [plain(one) for one in value] if isinstance(value, tuple) else redact(str(value))
 
-    return {name: plain(value) for name, value in asked.items()}
+    return {name: plain(value) for name, value in asked.items() if value}
 
 
 def _now() -> str:
@@ -183,12 +215,13 @@ def _silent(_side: str, _point: Point) -> None:
 def _print(side: str, point: Point) -> None:
     name = " ".join(filter(None, (side, point.cell.name, point.load.name)))
     repeat = f" #{point.repeat + 1}"
-    click.echo(f"{name + repeat:<44}  {_result(point.result)}")
+    click.echo(f"{name + repeat:<44}  {_result(point)}")
 
 
-def _result(result: Measured | Fault) -> str:
+def _result(point: Point) -> str:
+    result = point.result
     if isinstance(result, Fault):
-        return click.style(str(result), fg="red")
+        return click.style(f"{result}; see {point.log.name}", fg="red")
     ttft, tpot = result.latencies["ttft"], result.latencies["tpot"]
     words = [f"{result.output_tokens_per_second:8.1f} tok/s", f"TTFT {ttft.mean:.1f} ms"]
     words.append(f"TPOT {tpot.mean:.2f} ms")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vpatch.bench.match import differences, in_common, joined
+from vpatch.bench.match import aligned, differences, in_common, joined, most_sides
 from vpatch.bench.record import read_record
 from vpatch.bench.report import report_of
 from vpatch.bench.run import write_page
@@ -23,7 +23,7 @@ _LEAST = 2
     "--despite",
     multiple=True,
     type=click.Choice(["model", "prompts", "flags", "pins"]),
-    help="Compare although these differ; what differs is said.",
+    help="Compare although these differ, and say so; repeatable. Pins are sources and patches.",
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots as well.")
 @json_option
@@ -37,7 +37,12 @@ def compare(
     """
     if len(records) < _LEAST:
         raise UsageError("there is nothing to compare it with", todo="name another record")
-    found = [read_record(place) for place in records]
+    found = aligned([read_record(place) for place in records])
+    sides = sum(len(record["sides"]) for record in found)
+    if sides > most_sides():
+        raise UsageError(
+            f"{sides} sides are more than there are letters for", todo="compare fewer records"
+        )
     differing = {
         str(difference): difference.kind
         for other in found[1:]
@@ -56,7 +61,11 @@ def compare(
         if not common:
             click.echo("they have no model, k, shape and concurrency in common")
         elif together is None:
-            click.echo("not compared; --despite KIND does so all the same")
+            kinds = dict.fromkeys(differing.values())
+            words = " ".join(f"--despite {kind}" for kind in kinds)
+            click.echo(f"not compared; {words} does so all the same")
         else:
             click.echo(report_of(together), nl=False)
+            if html is not None:
+                click.echo(f"\npage: {html}")
     return ExitCode.FINDINGS if refused else ExitCode.CLEAN

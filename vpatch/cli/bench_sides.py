@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from vpatch import jobs
 from vpatch.bench.run import Answering, Opened
@@ -21,13 +21,16 @@ from vpatch.cli.grounds import (
 from vpatch.cli.session import open_engine
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UsageError
+from vpatch.smoke.models import ModelError, given, locate
 from vpatch.smoke.site import inherited, lay_over
 from vpatch.smoke.subject import digest_of_subject, subject_of, subject_of_lock
+from vpatch.source.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
 
+    from vpatch.bench.running import Running
     from vpatch.cli.bench_plan import Said
     from vpatch.cli.session import Session
     from vpatch.declare.bench import Bench
@@ -42,6 +45,11 @@ _IMAGE, _PRISTINE = "image:", "pristine:"
 _KEY = "OPENAI_API_KEY"
 _PATIENCE = 60.0
 _PAIR = 2
+_WHY = {
+    "trees": "--compare names both",
+    "images": "an image says itself what is in it, and its own vLLM runs",
+    "servers": "a running server has all of that already",
+}
 
 
 @dataclass(frozen=True)
@@ -63,42 +71,51 @@ class Ready:
     title: str
 
 
-def subjects_of(
-    image: str | None, urls: Sequence[str], compare: str | None, request: Request
-) -> Subjects:
+def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
     """Say what the options mean.
 
     Raises:
-        UsageError: they contradict each other.
+        UsageError: they contradict each other, or one of them would be ignored.
     """
-    source = [request.vllm, request.recipe, *request.trees, *request.patches]
-    given = [
-        name for name, said in (("--image", image), ("--url", urls), ("--compare", compare)) if said
-    ]
+    given = [f"--{name}" for name in ("image", "url", "compare") if said[name]]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other", todo="give one of them")
-    if image is not None:
-        _refuse_source(source, f"{_IMAGE}{image}")
-        return Subjects("images", ((image,),))
-    if urls:
-        return Subjects("servers", (tuple(urls),))
-    if compare is None:
+    if said["compare"]:
+        found = _compared(said["compare"])
+    elif said["image"]:
+        found = Subjects("images", ((said["image"],),))
+    elif said["url"]:
+        found = Subjects("servers", (tuple(said["url"]),))
+    else:
         return Subjects("trees", ((request.vllm or "",),))
-    sides = [side.strip() for side in compare.split(",")]
+    meaningless = {
+        "trees": ("vllm",) if said["compare"] else (),
+        "images": ("vllm", "recipe", "tree", "patch", "engine"),
+        "servers": ("tree", "patch", "k", "port"),
+    }
+    idle = [f"--{name}" for name in meaningless[found.kind] if said[name]]
+    if idle:
+        raise UsageError(
+            f"{' and '.join(idle)} mean{'s' * (len(idle) == 1)} nothing with {given[0]}",
+            where=redact(", ".join(side for sides in found.sides for side in sides)),
+            todo=f"leave out {' and '.join(idle)}: {_WHY[found.kind]}",
+        )
+    return found
+
+
+def _compared(text: str) -> Subjects:
+    sides = [side.strip() for side in text.split(",")]
     kinds = {_kind_of(side) for side in sides}
     if len(sides) != _PAIR or "" in sides or len(kinds) > 1:
         raise UsageError(
-            f"{compare!r} are not two of a kind",
+            f"{redact(text)!r} are not two of a kind",
             where="--compare",
             todo="give two versions or folders, two of image:TAG, or two URLs of servers",
         )
     (kind,) = kinds
-    if kind == "images":
-        _refuse_source(source, sides[0])
-        return Subjects(kind, tuple((side.removeprefix(_IMAGE),) for side in sides))
-    if kind == "trees" and request.vllm:
-        raise UsageError("--vllm and --compare both name a vLLM", todo="leave out --vllm")
-    return Subjects(kind, tuple((side,) for side in sides))
+    if kind != "trees" and len(set(sides)) < _PAIR:
+        raise UsageError("it is the same twice", where=redact(text), todo="name two")
+    return Subjects(kind, tuple((side.removeprefix(_IMAGE),) for side in sides))
 
 
 @dataclass(frozen=True)
@@ -185,12 +202,14 @@ class Opening:
 
     def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
         """Servers that run: an engine is opened for its `vllm bench serve` alone."""
-        found = [self._answering(urls) for urls in sides]
-        first = found[0].servers[0]
-        ks = sorted({server.k for side in found for server in side.servers})
-        said = self.said if self.said.model else replace(self.said, model=self._root(first.root))
+        looked_at = [[look_at(u, _PATIENCE, os.environ.get(_KEY)) for u in urls] for urls in sides]
+        servers = [server for side in looked_at for server in side]
+        _refuse_strangers(servers)
+        first = servers[0]
+        ks = sorted({server.k for server in servers})
+        said = self.said if self.said.model else replace(self.said, model=_root_of(first))
         bench = said.plan(self.session, self.recipe, served=ks)
-        refuse_missing(bench.needs, bench.models.values(), self.machine, bench.needs.engine or "")
+        tokenizer = self._tokenizer(first)
         engine = self._engine()
         if engine in KINDS:
             version = self.request.vllm or (first.version or "").partition("+")[0]
@@ -200,10 +219,24 @@ class Opening:
         else:
             opened = self.session.own_engine(engine)
         (name,) = bench.models
+        found = [self._answering(side, tokenizer) for side in looked_at]
         return Ready(bench, found, partial(_untouched, opened), opened.version, f"{name}-url")
 
-    def _answering(self, urls: Sequence[str]) -> Answering:
-        servers = [look_at(url, _PATIENCE, os.environ.get(_KEY)) for url in urls]
+    def _tokenizer(self, server: Running) -> Path:
+        """Find what prompts are made with: that of --model, or of what a server says it serves."""
+        try:
+            found = locate(given(self.said.model or _root_of(server)))
+        except ModelError as error:
+            if self.said.model:
+                raise
+            raise UsageError(
+                f"the tokenizer of what it serves is not here: {error.what}",
+                where=server.client.url,
+                todo="give --model PATH|ID: the prompts are made with its tokenizer",
+            ) from error
+        return cast("Path", found)  # None is for synthetic models, which cannot be given
+
+    def _answering(self, servers: Sequence[Running], tokenizer: Path) -> Answering:
         by_k: dict[int, str] = {}
         for server in servers:
             if server.k in by_k:
@@ -220,19 +253,33 @@ class Opening:
             "digest": None,
             "servers": [server.described for server in servers],
         }
-        return Answering(servers, described)
+        return Answering(servers, described, tokenizer)
 
     def _engine(self) -> str:
         return self.engine or ("cuda" if self.machine.gpus else "cpu")
 
-    @staticmethod
-    def _root(root: str | None) -> str:
-        if root is None:
+
+def _root_of(server: Running) -> str:
+    if server.root is None:
+        raise UsageError(
+            "the server does not say what it serves",
+            where=server.client.url,
+            todo="give --model PATH|ID: the prompts are made with its tokenizer",
+        )
+    return server.root
+
+
+def _refuse_strangers(servers: Sequence[Running]) -> None:
+    """Refuse servers of several models: nothing of what they do could be compared."""
+    first = servers[0]
+    for other in servers[1:]:
+        names = [PurePath(str(server.root)).name for server in (first, other)]
+        if names[0] != names[1]:
             raise UsageError(
-                "the server does not say what it serves",
-                todo="give --model PATH|ID: the prompts are made with its tokenizer",
+                f"it serves {other.root}, and {first.client.url} serves {first.root}",
+                where=other.client.url,
+                todo="name servers of one model",
             )
-        return root
 
 
 def _untouched(engine: Engine, room: Path) -> Site:
@@ -243,17 +290,9 @@ def _untouched(engine: Engine, room: Path) -> Site:
 def _kind_of(side: str) -> Kind:
     if side.startswith(_IMAGE):
         return "images"
-    is_url = side.startswith(("http://", "https://"))
+    scheme, _, rest = side.partition("://")
+    path = rest.partition("/")[2]
     # A repository's has a reference after an @, or ends in .git.
-    if is_url and "@" not in side.rpartition("/")[2] and not side.endswith(".git"):
+    if scheme in {"http", "https"} and "@" not in path and not path.endswith(".git"):
         return "servers"
     return "trees"
-
-
-def _refuse_source(source: Sequence[str | None], image: str) -> None:
-    if any(source):
-        raise UsageError(
-            "an image says itself what is in it",
-            where=image,
-            todo="leave out what names a source or patches",
-        )

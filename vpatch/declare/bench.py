@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from vpatch.declare.edits import Text
 from vpatch.declare.smoke import Model, ModelName, Needs, Sampling, Timeouts
 from vpatch.declare.yamlfile import Declared
 
+_SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|KEY)$")
 Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
 
@@ -21,6 +23,9 @@ class Shape(Declared):
     path: Text | None = Field(None, description="the dataset's file; random has none")
     input: int | None = Field(None, ge=1, description="tokens of a prompt; random alone has it")
     output: int = Field(ge=2, description="tokens of an answer")
+    chat_template: bool = Field(
+        default=True, description="put the prompts of a file into the model's chat template"
+    )
 
     @property
     def name(self) -> str:
@@ -34,6 +39,8 @@ class Shape(Declared):
             raise ValueError("random prompts have input, their tokens, and no path")
         if self.dataset != "random" and (self.path is None or self.input is not None):
             raise ValueError(f"{self.dataset} has path, a file on this machine, and no input")
+        if self.dataset == "random" and not self.chat_template:
+            raise ValueError("random prompts are put into no chat template")
         return self
 
 
@@ -94,10 +101,41 @@ class Bench(Declared):
         return self
 
     @model_validator(mode="after")
+    def _answers_are_as_long_as_vllm_has_them(self) -> Bench:
+        if not self.sampling.ignore_eos and any(s.dataset == "random" for s in self.shapes):
+            raise ValueError(
+                "vllm bench serve has answers to random prompts as long as was asked for: leave "
+                "out sampling.ignore-eos: false, or take prompts from a file"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _fits_the_model(self) -> Bench:
+        longest = self.flags.get("max-model-len")
+        for shape in self.shapes:
+            needed = (shape.input or 0) + shape.output
+            if isinstance(longest, int) and needed > longest:
+                raise ValueError(
+                    f"{shape.name} needs {needed} tokens, and max-model-len is {longest}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_secret(self) -> Bench:
+        for name in (*self.environment, *self.flags):
+            if _SECRET.search(name.upper().replace("-", "_")):
+                raise ValueError(
+                    f"{name} has no place in a plan, which is written into each record: export it "
+                    "where vpatch is called"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _prompts_are_new_to_the_server(self) -> Bench:
         caches = self.flags.get("enable-prefix-caching", True)
         from_files = [shape.name for shape in self.shapes if shape.dataset != "random"]
-        if self.share_server and from_files and caches:
+        meet = len(from_files) * len(self.concurrency) > 1
+        if self.share_server and meet and caches:
             raise ValueError(
                 f"the loads of a shared server have prompts of {from_files[0]} in common, whose "
                 "prefixes it keeps: leave out share-server, or set flags.enable-prefix-caching: "

@@ -36,6 +36,7 @@ STATEMENT = "statement.json"
 ENVIRONMENT = "environment.txt"
 LOGS = "logs"
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
+_LONGEST = 200
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 # A test that was not run has no place there: it neither passed, nor with a warning.
@@ -63,21 +64,20 @@ def collected(root: Path, name: str, what: str = "evidence") -> Iterator[Path]:
     Raises:
         UsageError: there is evidence of that name, or it is none.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} is no name of {what}",
-            todo="use letters, digits, '.', '_', '+' and '-', and begin with a letter or digit",
-        )
+    there = refuse_name(root, name, what)
     final, room = root / name, root / f".{name}.{os.getpid()}.partial"
-    there = UsageError(
-        f"there is {what} of that name", where=str(final), todo="give another --name"
-    )
-    if final.exists():
-        raise there
-    for left in root.glob(f".{name}.*.partial"):
-        if not psutil.pid_exists(int(left.suffixes[-2][1:])):
-            shutil.rmtree(left)  # its run was killed
-    (room / LOGS).mkdir(parents=True)
+    try:
+        for left in root.glob(f".{name}.*.partial"):
+            of_process = left.suffixes[-2][1:]
+            if of_process.isdecimal() and not psutil.pid_exists(int(of_process)):
+                shutil.rmtree(left)  # its run was killed
+        (room / LOGS).mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(
+            f"nothing can be written there: {error.strerror}",
+            where=str(root),
+            todo="name another folder with --to",
+        ) from error
     try:
         yield room
         try:
@@ -89,6 +89,26 @@ def collected(root: Path, name: str, what: str = "evidence") -> Iterator[Path]:
     finally:
         if room.exists():
             shutil.rmtree(room)
+
+
+def refuse_name(root: Path, name: str, what: str) -> UsageError:
+    """Return the error to raise should somebody else take the name meanwhile.
+
+    Raises:
+        UsageError: there is something of that name, or it is none.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise UsageError(
+            f"{name!r} is no name of {what}",
+            todo="use letters, digits, '.', '_', '+' and '-', 200 of them at most, and begin with "
+            "a letter or digit",
+        )
+    there = UsageError(
+        f"there is {what} of that name", where=str(root / name), todo="give another --name"
+    )
+    if (root / name).exists():
+        raise there
+    return there
 
 
 def write_evidence(room: Path, record: Mapping[str, Any]) -> None:

@@ -80,9 +80,8 @@ def command_of(launch: Launch, model: Path | str, site: Site, port: int) -> list
     return [site.python, "-m", _MODULE, *words]
 
 
-def await_health(child: Running, timeouts: Timeouts, client: Client) -> Fault | None:
-    """Wait until the server is healthy; return why it is not, where it does not come to that."""
-    limit = min(timeouts.start, timeouts.cell)
+def await_health(child: Running, limit: float, client: Client) -> Fault | None:
+    """Wait for so many seconds until the server is healthy; return why it is not, if it is not."""
     deadline = time.monotonic() + limit
     asking = replace(client, patience=min(10.0, client.patience))
     while time.monotonic() < deadline:

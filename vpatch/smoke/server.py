@@ -59,7 +59,7 @@ def run_server(
 
 def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measured:
     """Await a server that was started at `begun`, ask it everything, and stop it."""
-    found = await_health(child, cell.timeouts, client)
+    found = await_health(child, min(cell.timeouts.start, cell.timeouts.cell), client)
     if found is not None:
         return Measured(fault=found)
     load_seconds = time.monotonic() - begun

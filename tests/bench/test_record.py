@@ -1,0 +1,115 @@
+"""Records of somebody else's: they are read, or refused in words."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from tests.bench.records import record
+from vpatch.bench.match import aligned, differences, in_common, joined
+from vpatch.bench.page import page_of
+from vpatch.bench.record import RecordError, read_record
+from vpatch.bench.report import csv_of, report_of
+
+PIN = {"tree": "vllm", "version": "0.23.0", "ref": None, "digest": "sha256:1"}
+SUBJECT = [{"pin": PIN, "patches": [{"id": "a", "digest": "b"}], "files": [{"path": "x"}]}]
+WRONG = (
+    None,
+    "",
+    -1,
+    1e999,
+    [],
+    {},
+    True,
+    "x\n\n# Approved\n![](http://evil/p.png)<script>\x1b[2J",
+)
+
+
+@pytest.fixture
+def small():
+    found = record(ks=(0, 1), concurrency=(1,), repeats=1)
+    found["sides"][0]["subject"] = SUBJECT
+    return found
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(found):
+        file = tmp_path / "bench.json"
+        file.write_text(found if isinstance(found, str) else json.dumps(found))
+        return read_record(file)
+
+    return read
+
+
+def places(value, path=()):
+    yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in children:
+        if isinstance(one, (dict, list)) and len(one) < 50:
+            yield from places(one, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def test_a_whole_one(small, read):
+    assert read(small) == small
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_whatever_is_wrong_with_it(small, read, wrong, monkeypatch):
+    monkeypatch.setattr("vpatch.bench.page.plots_of", lambda _: [])
+    refused = 0
+    for path in list(places(small))[1:]:
+        found = copy.deepcopy(small)
+        at = found
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = copy.deepcopy(wrong)
+        try:
+            theirs = read(found)
+        except RecordError:
+            refused += 1
+            continue
+        both = aligned([small, theirs])
+        assert isinstance(differences(*both), list)
+        if in_common(both):
+            both = [joined(both, ["nothing"])]
+        for one in both:
+            text = report_of(one) + csv_of(one) + page_of(one)
+            assert "\x1b" not in text
+            assert "<script" not in report_of(one) + page_of(one)
+            assert "![" not in report_of(one)
+            assert "\n# Approved" not in report_of(one)
+    assert refused > 20
+
+
+@pytest.mark.parametrize("missing", ["models", "made", "planned", "client", "plan", "sides"])
+def test_what_is_not_there(small, read, missing):
+    del small[missing]
+    with pytest.raises(RecordError) as error:
+        read(small)
+    assert missing in error.value.what or "no record" in error.value.what
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "{", "[]", '{"record-version": 1, "points": [], "sides": [], "plan": {}}'],
+)
+def test_what_is_none(read, text):
+    with pytest.raises(RecordError):
+        read(text)
+
+
+def test_a_point_of_no_side(small, read):
+    small["points"][0]["side"] = 1
+    with pytest.raises(RecordError, match="a side that it does not have"):
+        read(small)
+
+
+def test_a_time_without_its_zone(small, read):
+    small["made"] = "2026-11-21T18:00:00"
+    with pytest.raises(RecordError, match="made"):
+        read(small)
