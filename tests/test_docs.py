@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from tests.helpers import edits_of, patch_of
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
+from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
 
@@ -57,8 +58,10 @@ def test_the_proposal_that_is_shown_loads(tmp_path):
     assert patch.declaration.proposal.keywords == ("expand_kernel",)
 
 
-def test_the_benchmark_plan_that_is_shown_loads():
-    (plan,) = blocks("bench.md")
+def test_the_benchmark_plans_that_are_shown_load():
+    small, plan = blocks("bench.md")
+    small = RecipeDeclaration.model_validate(small, strict=False)
+    assert [(cells.model, cells.k) for cells in small.bench.cells] == [("tiny", (0, 2))]
     bench = Bench.model_validate(plan, strict=False)
     assert [shape.name for shape in bench.shapes] == ["8192/1024", "mixed/256"]
 
