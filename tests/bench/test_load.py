@@ -82,6 +82,7 @@ def test_a_second_load_counts_by_itself(tmp_path):
             for n in range(2)
         ]
     assert [one.counters.drafts for one in found] == [12, 12]
+    assert [one.cached_tokens for one in found] == [24, 24]
 
 
 def test_what_vllm_bench_serve_is_told(at, tmp_path):

@@ -156,6 +156,14 @@ def test_the_same_bytes_by_another_name(ours):
     assert aligned([ours, twice])[1] == twice
 
 
+def test_models_of_servers_that_ran_are_not_known_to_be_the_same(ours):
+    ours = changed(ours, "models", "tiny", "digest", to=None)
+    assert said(ours, ours) == ["model: the files of tiny on a server that ran are not known"]
+    theirs = with_subject(record(models=("flash",))) | {"name": "two"}
+    theirs = changed(theirs, "models", "flash", "digest", to=None)
+    assert said(*aligned([ours, theirs])) == ["model: tiny and flash"]
+
+
 @pytest.mark.parametrize(
     ("shape", "what"),
     [

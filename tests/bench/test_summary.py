@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import variance
 
 import pytest
+from scipy import stats
 
 from tests.bench.records import point, record
 from vpatch.bench.summary import JUDGED, THROUGHPUT, Ratio, between, rows_of, sides_of, speed_ups
@@ -63,6 +65,23 @@ def test_an_interval_is_that_of_welch():
     assert ratio.value == pytest.approx(2)
     assert ratio.low == pytest.approx(2 * math.exp(-2.7764 * error), rel=1e-4)
     assert ratio.high == pytest.approx(2 * math.exp(2.7764 * error), rel=1e-4)
+
+
+def test_sides_that_spread_differently():
+    """By Welch and Satterthwaite: the degrees of freedom are fewer than four."""
+    base, other = (100.0, 101.0, 99.0), (150.0, 200.0, 260.0)
+    points = [
+        point(speed, k=k, repeat=repeat)
+        for k, speeds in ((0, base), (1, other))
+        for repeat, speed in enumerate(speeds)
+    ]
+    (ratio,) = speed_ups(rows_of(record() | {"points": points})).values()
+    parts = [variance(map(math.log, speeds)) / 3 for speeds in (base, other)]
+    freedom = sum(parts) ** 2 / sum(part**2 / 2 for part in parts)
+    assert 2 < freedom < 2.1
+    width = stats.t.ppf(0.975, freedom) * math.sqrt(sum(parts))
+    assert ratio.low == pytest.approx(ratio.value * math.exp(-width))
+    assert ratio.high == pytest.approx(ratio.value * math.exp(width))
 
 
 def test_a_difference_within_the_noise_is_none():
