@@ -101,7 +101,10 @@ def test_a_run_and_its_record(benched):
         assert point["measured"]["output-tokens"] == 7 * requests
         assert point["fault"] is None
     folder = benched.folder / "bench" / "one"
-    assert "strength 2\n" in (folder / "logs" / "004-given-k-2-server.log").read_text()
+    for cell in cells:
+        log = (folder / "logs" / f"{cell}-server.log").read_text()
+        assert "strength 2\n" in log
+        assert log.endswith("asked to end\n")
     assert "not judged" in (folder / "report.md").read_text()
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     assert len((folder / "results.csv").read_text().splitlines()) == 5

@@ -245,8 +245,12 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
 server = Server((options.host, options.port), Handler)
-stop = signal.SIG_IGN if FAULT == "deaf" else lambda *_: os._exit(7 if FAULT == "bad stop" else 0)
-signal.signal(signal.SIGTERM, stop)
+
+def stop(*_):
+    print("asked to end", flush=True)
+    os._exit(7 if FAULT == "bad stop" else 0)
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN if FAULT == "deaf" else stop)
 server.serve_forever()
 """
 _BENCH = """

@@ -48,8 +48,6 @@ class Said:
                 todo="give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a "
                 "plan under bench, such as vllm-0.23",
             )
-        if served and self.k:
-            raise UsageError("a running server has a k of its own", todo="leave out --k")
         kept = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
         fields = kept | self._changed(declared, served)
         try:
@@ -65,9 +63,6 @@ class Said:
         changed: dict[str, Any] = {n: value for n in names if (value := getattr(self, n))}
         if self.model:
             changed["models"] = {_name_of(self.model): given(self.model)}
-        if served:
-            # What they were started with is theirs, and not known.
-            changed |= {"flags": {}, "environment": {}}
         models = changed.get("models") or (declared.models if declared else {})
         ks = tuple(served) or self.k
         if not ks and self.model:
