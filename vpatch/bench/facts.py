@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vpatch.bench.summary import rows_of
+from vpatch.bench.summary import fault_said, rows_of
 from vpatch.commits import short_digest
-from vpatch.smoke.measured import Fault
+from vpatch.declare.bench import Shape
+from vpatch.smoke.launch import flag_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -103,7 +104,7 @@ def _started_with(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         return
     yield "servers", ["one for all loads" if plan["share-server"] else "a new one for each load"]
     yield "method", [f"{plan['method']}, tensor parallel {plan['tensor-parallel']}"]
-    yield "flags", [flag_said(*pair) for pair in plan["flags"].items()]
+    yield "flags", [" ".join(flag_words(*pair)) for pair in plan["flags"].items()]
     yield "environment", [_pair(*pair) for pair in plan["environment"].items()]
 
 
@@ -114,8 +115,6 @@ def _model(name: str, model: Mapping[str, Any]) -> str:
 
 def shapes_said(record: Mapping[str, Any]) -> dict[str, str]:
     """Return what the names of the shapes stand for."""
-    from vpatch.declare.bench import Shape  # noqa: PLC0415 - pydantic is not needed for the rest
-
     found = {}
     for declared in record["plan"]["shapes"]:
         shape = Shape.model_validate(declared)
@@ -126,14 +125,6 @@ def shapes_said(record: Mapping[str, Any]) -> dict[str, str]:
             prompts = f"prompts of {shape.dataset}, {shape.path}{of}"
         found[shape.name] = f"{prompts}, {shape.output} output tokens"
     return found
-
-
-def flag_said(name: str, value: object) -> str:
-    """As the server is given it."""
-    if isinstance(value, bool):
-        return f"--{name}" if value else f"--no-{name}"
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return " ".join([f"--{name}", *map(_text, values)])
 
 
 def _pair(name: str, value: object) -> str:
@@ -181,10 +172,6 @@ def failed(record: Mapping[str, Any]) -> list[Failed]:
         )
         for (where, what), points in found.items()
     ]
-
-
-def fault_said(fault: Mapping[str, Any]) -> str:
-    return str(Fault(fault["kind"], fault["what"], fault["cause"]))
 
 
 def _loads(points: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

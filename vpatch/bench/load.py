@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Sampling
     from vpatch.engine.process import Ended
     from vpatch.smoke.client import Client
-    from vpatch.smoke.predict import Counters
     from vpatch.smoke.site import Site
 
 _SCRIPT = INSIDE / "bench_serve.py"
@@ -71,7 +71,7 @@ def send(
     words = _words(load, target, sender, room, name)
     command: list[str | Path] = [sender.site.python, _SCRIPT, *words]
     try:
-        before, cached = target.client.counters(), target.client.cached_tokens()
+        before = target.client.counters()
         ended = run_in(
             sender.site,
             command,
@@ -84,14 +84,20 @@ def send(
         result = _result_of(ended, sender, room / name)
         if isinstance(result, Fault):
             return result
-        raw.write_text(json.dumps(result), encoding="utf-8")
+        shutil.copyfile(room / name, raw)
         wrong = _wrong(result, load, sender.sampling)
         if wrong:
             return fault("wrong answer", wrong, log)
-        counters = _counted(result, before, target, load)
-        if isinstance(counters, Fault):
-            return counters
-        return measured_from(result, counters, target.client.cached_tokens() - cached)
+        after = target.client.counters_after(before.generated + _made(result), _COUNTED_SECONDS)
+        generated = after.generated - before.generated
+        if generated != _made(result):
+            return Fault(
+                "not alone",
+                f"the server made {generated} tokens while {load.prompts} requests got "
+                f"{_made(result)}: it answers somebody else as well, or counts wrongly",
+            )
+        counters, cached = after.counters - before.counters, after.cached - before.cached
+        return measured_from(result, counters, cached)
     except (requests.RequestException, AnswerError) as error:
         return Fault("wrong answer", f"its counters cannot be read: {error}")
     except (UnreadableResultError, ValueError) as error:
@@ -143,21 +149,11 @@ def _wrong(result: Mapping[str, Any], load: Load, sampling: Sampling) -> str | N
         said = f": {failures[0]}" if failures else ""
         return f"{max(len(failures), missing)} of {load.prompts} requests failed{said}"
     wanted = load.prompts * load.shape.output
-    made = int(result.get("total_output_tokens", 0))
+    made = _made(result)
     if sampling.ignore_eos and made != wanted:
         return f"{made} tokens came, and {wanted} were asked for"
     return None
 
 
-def _counted(
-    result: Mapping[str, Any], before: tuple[int, Counters], target: Target, load: Load
-) -> Counters | Fault:
-    made = int(result["total_output_tokens"])
-    after = target.client.counters_after(before[0] + made, _COUNTED_SECONDS)
-    if after[0] != before[0] + made:
-        return Fault(
-            "not alone",
-            f"the server made {after[0] - before[0]} tokens while {load.prompts} requests got "
-            f"{made}: it answers somebody else as well, or counts wrongly",
-        )
-    return after[1] - before[1]
+def _made(result: Mapping[str, Any]) -> int:
+    return int(result.get("total_output_tokens", 0))

@@ -78,13 +78,11 @@ def measure(
     place: Place,
     visits: Sequence[Visit],
     begin: Callable[[str], Callable[[], None]],
-    tell: Callable[[Point], None],
-) -> list[Point]:
-    """Make all visits. `tell` gets each point; `begin` is told what is next, and ends it.
+) -> Iterator[Point]:
+    """Make all visits, and yield each point; `begin` is told what is next, and ends it.
 
     What did not start once is not started again: on large checkpoints, that costs hours.
     """
-    points: list[Point] = []
     dead: dict[tuple[int, Cell], str] = {}
     for number, visit in enumerate(visits, 1):
         turn = _Turn(place, visit, number, f"{number} of {len(visits)}", begin)
@@ -98,9 +96,7 @@ def measure(
             if isinstance(result, Fault) and result.kind == "does not start":
                 dead[key] = result.what
             log, raw = turn.log(load.name), turn.raw(load.name)
-            points.append(Point(visit.side, visit.cell, load, visit.repeat, log, raw, result))
-            tell(points[-1])
-    return points
+            yield Point(visit.side, visit.cell, load, visit.repeat, log, raw, result)
 
 
 @dataclass(frozen=True)

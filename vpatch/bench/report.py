@@ -7,18 +7,19 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-from vpatch.bench.facts import fault_said, flag_said, notes
+from vpatch.bench.facts import notes
 from vpatch.bench.measured import FIGURES, LATENCIES
 from vpatch.bench.summary import (
     JUDGED,
     THROUGHPUT,
     between,
-    figures,
+    fault_said,
     rows_of,
     sides_of,
     speed_ups,
 )
 from vpatch.commits import short_digest
+from vpatch.smoke.launch import flag_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,17 +38,17 @@ def report_of(record: Mapping[str, Any]) -> str:
 
 def csv_of(record: Mapping[str, Any]) -> str:
     """Return a line for each run of a load: latencies in ms, counters as vLLM counts them."""
-    latencies = figures()[1:]
+    latencies = [(name, which) for name in LATENCIES for which in FIGURES]
     head = ["side", "model", "k", "prompt_output", "concurrency", "repeat"]
     head += ["requests", "input_tokens", "output_tokens", "seconds", "output_tokens_per_second"]
-    head += [f"{name.replace(' ', '_')}_ms" for name in latencies]
+    head += [f"{name}_{which}_ms" for name, which in latencies]
     head += ["drafts", "draft_tokens", "accepted", "accepted_per_position", "fault"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
     for point in record["points"]:
-        name = record["sides"][point["side"]]["name"]
-        row = [name, *(point[key] for key in ("model", "k", "shape", "concurrency"))]
+        side = record["sides"][point["side"]]["name"]
+        row = [side, *(point[key] for key in ("model", "k", "shape", "concurrency"))]
         row.append(point["repeat"] + 1)
         run, fault = point["measured"], point["fault"]
         if run is None:
@@ -55,8 +56,7 @@ def csv_of(record: Mapping[str, Any]) -> str:
         else:
             row += [run[key] for key in ("requests", "input-tokens", "output-tokens", "seconds")]
             row.append(run[THROUGHPUT])
-            pairs = [figure.split(" ") for figure in latencies]
-            row += [run["latency-ms"][latency][which] for latency, which in pairs]
+            row += [run["latency-ms"][name][which] for name, which in latencies]
             counted = run["counters"]
             row += [counted[key] for key in ("drafts", "draft_tokens", "accepted")]
             row += [" ".join(map(str, counted["per_position"])), ""]
@@ -76,12 +76,7 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield from throughput_table(rows, names)
     yield ""
     yield from _latency_table(rows, names)
-    pairs = sides_of(rows)
-    if pairs:
-        yield ""
-        yield "How many times as much as A, and whether that is more than noise:"
-        yield ""
-        yield from sides_table(pairs, names)
+    yield from sides_against_a(rows, names)
     faults = list(_faults(rows, names))
     if faults:
         yield ""
@@ -113,7 +108,7 @@ def _of_record(record: Mapping[str, Any]) -> Iterator[str]:
         f"{repeats}, {plan['prompts']} prompts for each of the concurrent requests, {sampling}; "
         f"sent by vllm bench serve of vLLM {record['client']['vllm']}"
     )
-    flags = [flag_said(*pair) for pair in plan.get("flags", {}).items()]
+    flags = [" ".join(flag_words(*pair)) for pair in plan.get("flags", {}).items()]
     environment = [f"{name}={value}" for name, value in plan.get("environment", {}).items()]
     if flags or environment:
         yield " ".join([*environment, *flags])
@@ -149,8 +144,12 @@ def _latency_table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     yield from _table(head, body)
 
 
-def sides_table(pairs: Mapping[Key, tuple[Row, Row]], names: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the table that sets each further side against the first."""
+def sides_against_a(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+    """Yield what further sides are against the first, after an empty line; nothing of one side."""
+    pairs = sides_of(rows)
+    if not pairs:
+        return
+    yield from ("", "How many times as much as A, and whether that is more than noise:", "")
     ratios = between(pairs)
     titles = {THROUGHPUT: "output tok/s"}
     named = [titles.get(figure, figure.upper().replace("MEAN", "mean")) for figure in JUDGED]

@@ -92,11 +92,6 @@ def run(
     datasets = datasets_of(order.plan)
     points: list[Point] = []
     failure: KeyboardInterrupt | VpatchError | None = None
-
-    def keep(point: Point) -> None:
-        points.append(point)
-        tell(_names(order)[point.side], point)
-
     try:
         (room / RAW).mkdir()
         with tempfile.TemporaryDirectory(prefix="vpatch-") as work:
@@ -105,7 +100,9 @@ def run(
             place, cells, checkpoints = _prepared(order, room, Path(work), progress)
             visits = list(visits_of(cells, order.plan, salt))
             try:
-                measure(place, visits, lambda what: progress.start(what).done, keep)
+                for point in measure(place, visits, lambda what: progress.start(what).done):
+                    points.append(point)
+                    tell(place.names[point.side], point)
             except OSError as error:
                 failure = _no_room(error, room)
             except (KeyboardInterrupt, VpatchError) as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from vpatch.bench.measured import FIGURES, LATENCIES
+from vpatch.smoke.measured import Fault
 from vpatch.smoke.predict import Counters
 
 if TYPE_CHECKING:
@@ -99,6 +99,11 @@ class Ratio:
         return f"{self.value:.{digits}f}x [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
+def fault_said(fault: Mapping[str, Any]) -> str:
+    """Return a point's fault in words: what kind it is, what, and why if that is known."""
+    return str(Fault(fault["kind"], fault["what"], fault["cause"]))
+
+
 def rows_of(record: Mapping[str, Any]) -> list[Row]:
     """Return the rows of a record, in the order of the plan and not that of the run."""
     found: dict[Key, tuple[list[Mapping[str, Any]], list[str]]] = {}
@@ -108,9 +113,7 @@ def rows_of(record: Mapping[str, Any]) -> list[Row]:
         if point["measured"] is not None:
             runs.append(point["measured"])
         else:
-            fault = point["fault"]
-            cause = f" ({fault['cause']})" if fault["cause"] else ""
-            faults.append(f"{fault['kind']}: {fault['what']}{cause}")
+            faults.append(fault_said(point["fault"]))
     shapes = list(dict.fromkeys(key.shape for key in found))
     models = list(dict.fromkeys(key.model for key in found))
 
@@ -200,8 +203,3 @@ def _verdict(low: float, high: float, figure: str) -> Verdict:
     if low <= 1 <= high:
         return "within the noise"
     return "better" if (low > 1) == (figure == THROUGHPUT) else "worse"
-
-
-def figures() -> list[str]:
-    """Return the names of all figures that a row has in every run."""
-    return [THROUGHPUT, *(f"{name} {which}" for name in LATENCIES for which in FIGURES)]

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from vpatch.bench.report import sides_table, throughput_table
-from vpatch.bench.run import Order, datasets_of, run, write_shown
-from vpatch.bench.summary import rows_of, sides_of
+from vpatch.bench.report import sides_against_a, throughput_table
+from vpatch.bench.run import Order, run, write_shown
+from vpatch.bench.summary import rows_of
 from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
 from vpatch.cli.bench_plan import Said, numbers, shape_from
 from vpatch.cli.bench_sides import Opening, subjects_of
 from vpatch.cli.session import (
     Session,
+    engine_option,
     json_option,
     library_options,
     request_from,
     source_options,
 )
 from vpatch.errors import ExitCode, UsageError
-from vpatch.smoke.evidence import collected, refuse_name
+from vpatch.smoke.evidence import collected, dated, refuse_name
 from vpatch.smoke.machine import this_machine
 from vpatch.smoke.measured import Fault
 from vpatch.source.urls import redact
@@ -42,11 +42,7 @@ _KIND = "a benchmark"
 @click.group("bench", invoke_without_command=True)
 @source_options
 @library_options
-@click.option(
-    "--engine",
-    metavar="cpu|cuda|PYTHON",
-    help="A vLLM that is made and cached, or one of yours  [default: cuda where there is a GPU]",
-)
+@engine_option
 @click.option("--image", metavar="TAG", help="Serve in containers of this image of vpatch's.")
 @click.option(
     "--url", "urls", multiple=True, metavar="URL", help="A server that runs; one for each k."
@@ -150,7 +146,7 @@ def command(
         opening = Opening(session, request, engine, named, said, this_machine(), stack)
         ready = opening.open(subjects)
         order = Order(
-            name or f"{ready.title}-{_now()}",
+            name or dated(ready.title),
             _recorded(asked),
             ready.bench,
             ready.sides,
@@ -158,7 +154,6 @@ def command(
             ready.vllm,
             port,
         )
-        datasets_of(order.plan)  # what is not there is said before anything is started
         room = stack.enter_context(collected(root, order.name, _KIND))
         record, failure = run(order, room, session.progress, _silent if as_json else _print)
     # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
@@ -204,10 +199,6 @@ def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in asked.items() if value}
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-
-
 def _silent(_side: str, _point: Point) -> None:
     pass
 
@@ -236,11 +227,8 @@ def _print_end(record: Mapping[str, Any], faults: int, folder: Path) -> None:
     click.echo()
     for line in throughput_table(rows, names):
         click.echo(line)
-    pairs = sides_of(rows)
-    if pairs:
-        click.echo("\nHow many times as much as A, and whether that is more than noise:\n")
-        for line in sides_table(pairs, names):
-            click.echo(line)
+    for line in sides_against_a(rows, names):
+        click.echo(line)
     points = len(record["points"])
     planned = render.counted(record["planned"], "run")
     click.echo(f"\n{points - faults} of {planned} measured; record: {folder}")

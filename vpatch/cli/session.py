@@ -152,6 +152,13 @@ offline_option = click.option("--offline", is_flag=True, help="Use the cache alo
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
+engine_option = click.option(
+    "--engine",
+    metavar="cpu|cuda|PYTHON",
+    help="A vLLM that is made and cached, or one of yours  [default: cuda where there is a GPU]",
+)
+
+
 def library_options(command: _F) -> _F:
     """Options that say where patches and recipes lie."""
     folder = click.Path(path_type=Path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from vpatch.cli.grounds import (
 )
 from vpatch.cli.session import (
     Session,
+    engine_option,
     json_option,
     library_options,
     request_from,
@@ -32,7 +32,7 @@ from vpatch.engine.environment import KINDS
 from vpatch.errors import ExitCode, UsageError
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.checks import verdict_of
-from vpatch.smoke.evidence import collected
+from vpatch.smoke.evidence import collected, dated
 from vpatch.smoke.machine import this_machine
 from vpatch.smoke.models import given
 from vpatch.smoke.prove import Order, prove
@@ -55,11 +55,7 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 @click.command("smoke")
 @source_options
 @library_options
-@click.option(
-    "--engine",
-    metavar="cpu|cuda|PYTHON",
-    help="A vLLM that is made and cached, or one of yours  [default: cuda where there is a GPU]",
-)
+@engine_option
 @click.option(
     "--image", metavar="TAG", help="Run in containers of this image, from vpatch build-image."
 )
@@ -172,7 +168,7 @@ class _Asked:
         subject: list[dict[str, Any]],
     ) -> Order:
         return Order(
-            name=self.name or f"{title}-{_now()}",
+            name=self.name or dated(title),
             asked=self.said,
             subject=subject,
             smoke=smoke,
@@ -236,10 +232,6 @@ def smoke_plan_of(session: Session, recipe: str | None) -> Smoke:
             "the recipe has no smoke plan", where=str(path), todo="add one under smoke, or --plan"
         )
     return declared.smoke
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
 
 
 def _silent(_phase: str, _name: str, _checks: Sequence[Check]) -> None:

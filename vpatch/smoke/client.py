@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import requests
 from prometheus_client.parser import text_string_to_metric_families
@@ -35,6 +35,14 @@ class AnswerError(Exception):
 
 class TooLongError(Exception):
     """The time of the cell ran out, while the server still answered."""
+
+
+class Tally(NamedTuple):
+    """What vLLM itself counts: tokens that it made, drafts, and those of prompts from its cache."""
+
+    generated: int
+    counters: Counters
+    cached: int
 
 
 @dataclass(frozen=True)
@@ -106,23 +114,24 @@ class Client:
             "/v1/chat/completions", body, lambda choice: choice["delta"].get("content") or ""
         )
 
-    def counters(self) -> tuple[int, Counters]:
-        """Return vLLM's own count of the tokens that it made, and its counters of drafts."""
+    def counters(self) -> Tally:
         found: dict[str, Any] = {}
-        generated, positions = 0.0, dict[int, float]()
+        generated, cached, positions = 0.0, 0.0, dict[int, float]()
         for sample in self._samples():
             name = sample.name.removesuffix("_total")
             if sample.name == _GENERATED:
                 generated += sample.value
+            elif sample.name == _CACHED:
+                cached += sample.value
             elif name == _BY_POSITION and name != sample.name:
                 position = int(sample.labels["position"])
                 positions[position] = positions.get(position, 0) + sample.value
             elif name != sample.name:
                 found[name] = found.get(name, 0) + sample.value
         found[_BY_POSITION] = [positions[position] for position in sorted(positions)]
-        return int(generated), counters_from(found)
+        return Tally(int(generated), counters_from(found), int(cached))
 
-    def counters_after(self, generated: int, seconds: float) -> tuple[int, Counters]:
+    def counters_after(self, generated: int, seconds: float) -> Tally:
         """Return `counters` once that many tokens were made, or after so long in any case.
 
         They follow the answers a little later.
@@ -130,13 +139,9 @@ class Client:
         deadline = time.monotonic() + seconds
         while True:
             found = self.counters()
-            if found[0] >= generated or time.monotonic() > deadline:
+            if found.generated >= generated or time.monotonic() > deadline:
                 return found
             time.sleep(_POLL_SECONDS)
-
-    def cached_tokens(self) -> int:
-        """Return vLLM's count of those tokens of prompts that it had computed before."""
-        return int(sum(s.value for s in self._samples() if s.name == _CACHED))
 
     def _samples(self) -> list[Sample]:
         with _understood("/metrics"):

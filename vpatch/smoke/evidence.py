@@ -16,6 +16,7 @@ import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -64,7 +65,7 @@ def collected(root: Path, name: str, what: str = "evidence") -> Iterator[Path]:
     Raises:
         UsageError: there is evidence of that name, or it is none.
     """
-    there = refuse_name(root, name, what)
+    refuse_name(root, name, what)
     final, room = root / name, root / f".{name}.{os.getpid()}.partial"
     try:
         for left in root.glob(f".{name}.*.partial"):
@@ -84,15 +85,20 @@ def collected(root: Path, name: str, what: str = "evidence") -> Iterator[Path]:
             room.rename(final)
         except OSError as error:
             if final.exists():
-                raise there from error  # by another run, meanwhile
+                raise _taken(final, what) from error  # by another run, meanwhile
             raise
     finally:
         if room.exists():
             shutil.rmtree(room)
 
 
-def refuse_name(root: Path, name: str, what: str) -> UsageError:
-    """Return the error to raise should somebody else take the name meanwhile.
+def dated(title: str) -> str:
+    """Return a name that nothing has yet: a title, and the time."""
+    return f"{title}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def refuse_name(root: Path, name: str, what: str) -> None:
+    """Refuse a name before anything is done for it.
 
     Raises:
         UsageError: there is something of that name, or it is none.
@@ -103,12 +109,12 @@ def refuse_name(root: Path, name: str, what: str) -> UsageError:
             todo="use letters, digits, '.', '_', '+' and '-', 200 of them at most, and begin with "
             "a letter or digit",
         )
-    there = UsageError(
-        f"there is {what} of that name", where=str(root / name), todo="give another --name"
-    )
     if (root / name).exists():
-        raise there
-    return there
+        raise _taken(root / name, what)
+
+
+def _taken(place: Path, what: str) -> UsageError:
+    return UsageError(f"there is {what} of that name", where=str(place), todo="give another --name")
 
 
 def write_evidence(room: Path, record: Mapping[str, Any]) -> None:

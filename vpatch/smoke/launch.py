@@ -71,13 +71,17 @@ def command_of(launch: Launch, model: Path | str, site: Site, port: int) -> list
     # As LLM.generate does: the checkpoint's own penalties would make other texts.
     flags = {"generation-config": "vllm", **launch.flags}
     for name, value in flags.items():
-        if isinstance(value, bool):
-            words.append(f"--{name}" if value else f"--no-{name}")
-        elif isinstance(value, (list, tuple)):
-            words += [f"--{name}", *map(str, value)]
-        else:
-            words += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
+        words += flag_words(name, value)
     return [site.python, "-m", _MODULE, *words]
+
+
+def flag_words(name: str, value: object) -> list[str]:
+    """Return a flag of a plan as `vllm serve` takes it."""
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if isinstance(value, (list, tuple)):
+        return [f"--{name}", *map(str, value)]
+    return [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
 
 
 def await_health(child: Running, limit: float, client: Client) -> Fault | None:

@@ -197,10 +197,10 @@ class _Session:
         begun = time.monotonic()
         outputs = tuple(ask())
         seconds = time.monotonic() - begun
-        wanted = before[0] + sum(output.count for output in outputs)
+        wanted = before.generated + sum(output.count for output in outputs)
         after = self.client.counters_after(wanted, _COUNTED_SECONDS)
-        self.generated += after[0] - before[0]
-        self.passes[name] = Pass(tuple(asked), seconds, outputs, after[1] - before[1])
+        self.generated += after.generated - before.generated
+        self.passes[name] = Pass(tuple(asked), seconds, outputs, after.counters - before.counters)
         self.problems[name] = ()
 
     def _left(self) -> float:
