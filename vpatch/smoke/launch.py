@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import socket
 import time
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _MODULE = "vllm.entrypoints.openai.api_server"
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.3
+# Below those that Linux (32768 and up), macOS and RFC 6335 (49152 and up) give to whoever asks for
+# any, and Kubernetes to its services (30000 and up): a server binds seconds after it was told.
+_PORTS = range(20000, 30000)
 
 
 class Launch(Protocol):
@@ -46,15 +50,19 @@ class Launch(Protocol):
 
 
 def free_port(port: int | None) -> int | None:
-    """Return the port if it is free, or a free one for None; None where it is in use."""
+    """Return the port if it is free, or a free one for None; None where there is none."""
+    ports = random.sample(_PORTS, len(_PORTS)) if port is None else [port]
+    return next(filter(_is_free, ports), None)
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((_HOST, port or 0))
+            probe.bind((_HOST, port))
         except OSError:
-            return None
-        number: int = probe.getsockname()[1]
-        return number
+            return False
+        return True
 
 
 def url_of(port: int) -> str:
