@@ -23,7 +23,7 @@ bench:
   share-server: true
   warm-up: false
   flags: {enforce-eager: true, max-model-len: 512, max-num-seqs: 8}
-  environment: {VLLM_CPU_KVCACHE_SPACE: "1"}
+  environment: {VLLM_CPU_KVCACHE_SPACE: "1", TORCHDYNAMO_DISABLE: "1"}
   timeouts: {start: 300, token: 60, cell: 600, stop: 60}
   cells:
     - {model: all-accepted, k: [0, 1, 2, 3]}

@@ -29,7 +29,10 @@ smoke:
   defaults:
     prompts: words
     flags: {enforce-eager: true, max-model-len: 512, max-num-seqs: 8}
-    environment: {VLLM_CPU_KVCACHE_SPACE: "1", VLLM_ENABLE_V1_MULTIPROCESSING: "0"}
+    environment:
+      VLLM_CPU_KVCACHE_SPACE: "1"
+      TORCHDYNAMO_DISABLE: "1"
+      VLLM_ENABLE_V1_MULTIPROCESSING: "0"
     timeouts: {start: 300, token: 15, cell: 600, stop: 60}
   cells:
     - {model: grafted, k: [2], modes: [offline], checks: {acceptance-rate: ">= 1"}}

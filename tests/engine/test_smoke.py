@@ -57,7 +57,7 @@ smoke:
   defaults:
     prompts: words
     flags: {enforce-eager: true, max-model-len: 512, max-num-seqs: 8}
-    environment: {VLLM_CPU_KVCACHE_SPACE: "1"ENVIRONMENT}
+    environment: {VLLM_CPU_KVCACHE_SPACE: "1", TORCHDYNAMO_DISABLE: "1"ENVIRONMENT}
     timeouts: {start: 300, token: 15, cell: 600, stop: 60}
   cells:
     - {model: tiny, CELLS}
