@@ -24,6 +24,7 @@ from tests.projects import ENGINE, FILES, LLAMA
 from vpatch import __version__
 from vpatch.commits import digest_of
 from vpatch.lock import read_lock
+from vpatch.smoke.launch import free_port
 
 VERSION_FILE = "vllm/_version.py"
 SMALL = {path: text for path, text in FILES.items() if path.startswith("vllm/")} | {
@@ -422,9 +423,7 @@ def test_a_build_that_is_cancelled(project, docker, small, tag):
 @pytest.fixture
 def registry(tmp_path):
     """Debian's docker-registry on this machine."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port(None)
     settings = tmp_path / "registry.yml"
     settings.write_text(
         "version: 0.1\n"
@@ -436,14 +435,16 @@ def registry(tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
+        try:
+            deadline = time.monotonic() + 30
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-        process.terminate()
+                while probe.connect_ex(("127.0.0.1", port)) != 0:
+                    assert process.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
 
 
 def test_an_image_is_pushed_and_what_is_pulled_is_verified(project, docker, small, registry):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.smoke.cells import cell_of
 from tests.smoke.fake_vllm import write_fake
+from vpatch.smoke.launch import free_port
 from vpatch.smoke.predict import Counters
 from vpatch.smoke.server import run_server
 from vpatch.smoke.site import OverlaySite
@@ -182,9 +183,7 @@ def test_a_port_that_is_in_use(server):
 
 
 def test_the_port_that_was_asked_for_is_free_afterwards(server, tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port(None)
     assert server(port=port).fault is None
     assert f"port={port}," in (tmp_path / "log").read_text()
     with socket.socket() as again:
