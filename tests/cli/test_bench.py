@@ -9,6 +9,7 @@ import socket
 import sys
 
 import pytest
+import trustme
 
 from tests.bench.fakes import serving
 from vpatch.bench.load import send
@@ -476,6 +477,30 @@ def test_a_server_with_a_key(benched, tmp_path, monkeypatch):
     written = [p for p in (benched.folder / "bench").rglob("*") if p.is_file()]
     assert len(written) > 6
     assert not [path for path in written if b"sk-hidden" in path.read_bytes()]
+
+
+def test_a_server_behind_an_authority_of_ones_own(benched, tmp_path, monkeypatch):
+    """What vpatch trusts is what vLLM's own sender trusts."""
+    args = ("--recipe", "vllm-0.50", "--engine", sys.executable)
+    model = str(benched.folder / "model")
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with serving(tmp_path, 2, model=model, authority=trustme.CA()) as (target, _):
+        url = target.client.url
+        assert url.startswith("https://")
+        run = bench(benched, "--url", url, *args, code=1)
+        assert "its certificate is not trusted" in run.err
+        assert "next: name the file of the authority that signed it in SSL_CERT_FILE" in run.err
+        monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+        run = bench(benched, "--url", url, *args, code=2)
+        assert "/nowhere.pem: SSL_CERT_FILE names no file" in run.err
+        empty = tmp_path / "empty.pem"
+        empty.touch()
+        monkeypatch.setenv("SSL_CERT_FILE", str(empty))
+        run = bench(benched, "--url", url, *args, code=1)
+        assert "its certificate is not trusted" in run.err
+        monkeypatch.setenv("SSL_CERT_FILE", target.client.authorities)
+        run = bench(benched, "--url", url, *args)
+    assert "2 of 2 runs measured" in run.out
 
 
 def test_two_servers_with_the_same_k(benched, tmp_path):

@@ -98,7 +98,7 @@ class LLM:
         return found
 """
 _SERVER = """
-import argparse, json, os, signal, threading, time
+import argparse, json, os, signal, ssl, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from vllm import FAULT, Request, load
 from vllm.layer import STRENGTH, __file__ as layer_file
@@ -113,6 +113,8 @@ parser.add_argument("--rope-scaling", type=json.loads)
 parser.add_argument("--max-model-len")
 parser.add_argument("--generation-config")
 parser.add_argument("--capture-sizes", type=int, nargs="+")
+parser.add_argument("--ssl-certfile")
+parser.add_argument("--ssl-keyfile")
 options = parser.parse_args()
 print(options, flush=True)
 load()
@@ -245,6 +247,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
 server = Server((options.host, options.port), Handler)
+if options.ssl_certfile:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(options.ssl_certfile, options.ssl_keyfile)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 
 def stop(*_):
     print("asked to end", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import requests
@@ -38,17 +39,26 @@ class Running:
         }
 
 
-def look_at(url: str, patience: float, key: str | None) -> Running:
+def look_at(
+    url: str, patience: float, *, key: str | None = None, authorities: str | None = None
+) -> Running:
     """Ask a server what it serves; each of its answers may take `patience` seconds.
 
     Raises:
-        UsageError: it is no address, or has what would be written down, as a password.
-        ServerError: it does not answer as vLLM's does, or does not count.
+        UsageError: it is no address, or has what would be written down, as a password, or
+            `authorities` is no file.
+        ServerError: it does not answer as vLLM's does, or does not count, or is not trusted.
     """
-    _refuse(url)
-    client = Client(url.rstrip("/").removesuffix("/v1"), patience, math.inf, key)
+    _refuse(url, authorities)
+    client = Client(url.rstrip("/").removesuffix("/v1"), patience, math.inf, key, authorities)
     try:
         roots, k, version = client.roots(), client.speculative_tokens(), client.version()
+    except requests.exceptions.SSLError as error:
+        raise ServerError(
+            f"its certificate is not trusted: {error}",
+            where=url,
+            todo="name the file of the authority that signed it in SSL_CERT_FILE",
+        ) from error
     except (requests.RequestException, AnswerError) as error:
         raise _unknown(url, str(error)) from error
     if not roots:
@@ -59,7 +69,7 @@ def look_at(url: str, patience: float, key: str | None) -> Running:
     return Running(client, served, root, version, k)
 
 
-def _refuse(url: str) -> None:
+def _refuse(url: str, authorities: str | None) -> None:
     try:
         parts = urlsplit(url)
         known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -74,6 +84,10 @@ def _refuse(url: str) -> None:
             "an address with a password or a query would be written into the record",
             where=f"{parts.scheme}://{parts.hostname}",
             todo="leave it out; a key goes into OPENAI_API_KEY",
+        )
+    if parts.scheme == "https" and authorities and not Path(authorities).is_file():
+        raise UsageError(
+            "SSL_CERT_FILE names no file", where=authorities, todo="correct it, or leave it unset"
         )
 
 

@@ -50,13 +50,15 @@ class Client:
     """A server; `patience` is how long it may be silent, in seconds.
 
     `deadline` is when all must have been answered, by the clock of time.monotonic; `key` is what
-    the server wants to see, if it is somebody's.
+    the server wants to see, if it is somebody's, and `authorities` the file of those that may have
+    signed its certificate, if not the usual ones.
     """
 
     url: str
     patience: float
     deadline: float
     key: str | None = field(default=None, repr=False)
+    authorities: str | None = None
 
     def is_healthy(self) -> bool:
         try:
@@ -203,6 +205,7 @@ class Client:
         """Without the proxies and passwords of the user's environment."""
         session = requests.Session()
         session.trust_env = False
+        session.verify = self.authorities or True
         if self.key is not None:
             session.headers["Authorization"] = f"Bearer {self.key}"
         return session
