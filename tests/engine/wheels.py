@@ -43,4 +43,5 @@ def engine_wheels(folder, version="0.50.0", files=None):
     wheel(folder, "torch", "1.2.3", {"torch.py": ""})
     wheel(folder, "tiny", "1.0", {"tiny.py": ""})
     wheel(folder, "pytest", "9.9", {"pytest.py": ""})
+    wheel(folder, "pandas", "8.8", {"pandas.py": ""})
     return folder

@@ -35,6 +35,8 @@ KINDS: dict[str, Kind] = {"cpu": "cpu", "cuda": "cuda"}
 _REQUIREMENTS = INSIDE / "requirements.py"
 # Written last: an environment without it was not finished.
 _COMPLETE = "vpatch-engine.json"
+# Behaviour tests run in the one; vllm bench serve reads prompts from files with the other.
+_BESIDE = ("pytest", "pandas")
 _INSTALL_TIMEOUT = 3600.0
 _PROBE_TIMEOUT = 300.0
 PROBE = """
@@ -196,7 +198,7 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
             _install_cpu(version, folder, progress)
         else:
             _pip(folder, "install", [f"vllm=={version}"], progress)
-        _pip(folder, "install", ["pytest"], progress)
+        _pip(folder, "install", [*_BESIDE], progress, " and ".join(_BESIDE))
         engine = _located(folder / "bin" / "python", kind)
         if engine.version != version:
             raise EngineError(f"it has vLLM {engine.version}, not {version}", where=str(folder))
