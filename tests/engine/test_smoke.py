@@ -94,16 +94,19 @@ def orphaned_memory():
 
     By inode: glibc makes a semaphore under another name than it has in the end.
     """
+    device = os.stat("/dev/shm").st_dev  # noqa: PTH116, S108
+    held = f"{os.major(device):02x}:{os.minor(device):02x}"
     with os.scandir("/dev/shm") as there:  # noqa: S108
         found = {entry.inode(): entry.name for entry in there}
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             lines = maps.read_text().splitlines()
         except OSError:
-            continue  # it ended
+            continue  # it ended, or is not ours to look at
         for line in lines:
-            if "/dev/shm/" in line:  # noqa: S108
-                found.pop(int(line.split()[4]), None)
+            _, _, _, where, inode, *_ = line.split()
+            if where == held:
+                found.pop(int(inode), None)
     return set(found.values())
 
 

@@ -93,7 +93,7 @@ def collected(root: Path, name: str, what: str = "evidence") -> Iterator[Path]:
 
 
 def dated(title: str) -> str:
-    """Return a name that nothing has yet: a title, and the time."""
+    """Return a title with the time, to the second."""
     return f"{title}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import requests
 
+from vpatch.errors import VpatchError
 from vpatch.smoke.client import MODEL
 from vpatch.smoke.faults import fault
 
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 _MODULE = "vllm.entrypoints.openai.api_server"
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.3
-# Below those that Linux (32768 and up), macOS and RFC 6335 (49152 and up) give to whoever asks for
-# any, and Kubernetes to its services (30000 and up): a server binds seconds after it was told.
-_PORTS = range(20000, 30000)
+# Below those that Linux (from 32768 on, unless it is told otherwise) and macOS (49152) give to
+# whoever asks for any, those of Kubernetes' services (30000), and what vLLM has by default (29500):
+# a server binds seconds after it was told where.
+_PORTS = range(20000, 29000)
 
 
 class Launch(Protocol):
@@ -50,14 +52,26 @@ class Launch(Protocol):
 
 
 def free_port(port: int | None) -> int | None:
-    """Return the port if it is free, or a free one for None; None where there is none."""
-    ports = random.sample(_PORTS, len(_PORTS)) if port is None else [port]
-    return next(filter(_is_free, ports), None)
+    """Return the port, or None where it is in use; without one, return one that is free.
+
+    Raises:
+        VpatchError: there is none.
+    """
+    if port is not None:
+        # A server that ended leaves connections behind, which forbid nothing.
+        return port if _is_free(port, reuse=True) else None
+    # A server that has bound a port, and does not listen yet, would let it be bound again.
+    for chosen in random.sample(_PORTS, len(_PORTS)):
+        if _is_free(chosen, reuse=False):
+            return chosen
+    raise VpatchError(
+        f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free", where=_HOST, todo="give --port"
+    )
 
 
-def _is_free(port: int) -> bool:
+def _is_free(port: int, *, reuse: bool) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))
         try:
             probe.bind((_HOST, port))
         except OSError:
