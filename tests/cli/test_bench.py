@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -482,25 +483,36 @@ def test_a_server_with_a_key(benched, tmp_path, monkeypatch):
 def test_a_server_behind_an_authority_of_ones_own(benched, tmp_path, monkeypatch):
     """What vpatch trusts is what vLLM's own sender trusts."""
     args = ("--recipe", "vllm-0.50", "--engine", sys.executable)
+    authority, file = trustme.CA(), tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(file)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
     model = str(benched.folder / "model")
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    with serving(tmp_path, 2, model=model, authority=trustme.CA()) as (target, _):
+    with serving(tmp_path, 2, model=model, authority=authority) as (target, _):
         url = target.client.url
         assert url.startswith("https://")
-        run = bench(benched, "--url", url, *args, code=1)
-        assert "its certificate is not trusted" in run.err
-        assert "next: name the file of the authority that signed it in SSL_CERT_FILE" in run.err
-        monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
-        run = bench(benched, "--url", url, *args, code=2)
-        assert "/nowhere.pem: SSL_CERT_FILE names no file" in run.err
+        # The loads are sent from another folder.
+        for none in ("/nowhere.pem", os.path.relpath(file, benched.folder)):
+            monkeypatch.setenv("SSL_CERT_FILE", none)
+            run = bench(benched, "--url", url, *args, code=2)
+            assert f"{none}: SSL_CERT_FILE is no absolute path of a file" in run.err
         empty = tmp_path / "empty.pem"
         empty.touch()
-        monkeypatch.setenv("SSL_CERT_FILE", str(empty))
-        run = bench(benched, "--url", url, *args, code=1)
-        assert "its certificate is not trusted" in run.err
-        monkeypatch.setenv("SSL_CERT_FILE", target.client.authorities)
-        run = bench(benched, "--url", url, *args)
-    assert "2 of 2 runs measured" in run.out
+        for untrusting in (str(empty), ""):
+            monkeypatch.setenv("SSL_CERT_FILE", untrusting)
+            run = bench(benched, "--url", url, *args, code=1)
+            assert "there is no connection by TLS" in run.err
+            assert "certificate verify failed" in run.err
+            assert "next: see that it serves https under this name; if an authority" in run.err
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        assert "2 of 2 runs measured" in bench(benched, "--url", url, *args).out
+
+
+def test_a_server_without_tls(benched, tmp_path):
+    with serving(tmp_path, 2) as (target, _):
+        url = target.client.url.replace("http:", "https:")
+        run = bench(benched, "--url", url, "--recipe", "vllm-0.50", code=1)
+    assert "there is no connection by TLS" in run.err
+    assert "wrong version number" in run.err.lower().replace("_", " ")
 
 
 def test_two_servers_with_the_same_k(benched, tmp_path):

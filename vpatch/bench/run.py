@@ -63,6 +63,7 @@ class Answering:
 class Order:
     """A benchmark to make. `client` makes the site that sends the loads, below a folder.
 
+    `datasets` has the digests of the files that prompts come from, by the names of their shapes;
     `vllm` is the version that it has; `asked` is what the command line said; `port` is for the
     servers that are started.
     """
@@ -70,6 +71,7 @@ class Order:
     name: str
     asked: Mapping[str, Any]
     plan: Bench
+    datasets: Mapping[str, str]
     sides: Sequence[Opened | Answering]
     client: Callable[[Path], Site]
     vllm: str
@@ -89,7 +91,6 @@ def run(
         KeyboardInterrupt: nothing was measured when it was interrupted.
     """
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    datasets = datasets_of(order.plan)
     points: list[Point] = []
     failure: KeyboardInterrupt | VpatchError | None = None
     try:
@@ -125,7 +126,7 @@ def run(
                     for name, one in checkpoints.items()
                 }
                 or _served(order),
-                datasets=datasets,
+                datasets=order.datasets,
                 sides=sides,
                 points=points,
                 planned=sum(len(visit.loads) for visit in visits),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +13,9 @@ import requests
 from vpatch.errors import UsageError, VpatchError
 from vpatch.smoke.client import AnswerError, Client
 from vpatch.source.urls import redact
+
+# Of OpenSSL, and so what vLLM's own sender reads.
+_AUTHORITIES = "SSL_CERT_FILE"
 
 
 class ServerError(VpatchError):
@@ -39,25 +43,23 @@ class Running:
         }
 
 
-def look_at(
-    url: str, patience: float, *, key: str | None = None, authorities: str | None = None
-) -> Running:
+def look_at(url: str, patience: float, key: str | None) -> Running:
     """Ask a server what it serves; each of its answers may take `patience` seconds.
 
     Raises:
-        UsageError: it is no address, or has what would be written down, as a password, or
-            `authorities` is no file.
+        UsageError: it is no address, or has what would be written down, as a password.
         ServerError: it does not answer as vLLM's does, or does not count, or is not trusted.
     """
-    _refuse(url, authorities)
-    client = Client(url.rstrip("/").removesuffix("/v1"), patience, math.inf, key, authorities)
+    _refuse(url)
+    client = Client(url.rstrip("/").removesuffix("/v1"), patience, math.inf, key)
     try:
         roots, k, version = client.roots(), client.speculative_tokens(), client.version()
     except requests.exceptions.SSLError as error:
         raise ServerError(
-            f"its certificate is not trusted: {error}",
+            f"there is no connection by TLS: {error}",
             where=url,
-            todo="name the file of the authority that signed it in SSL_CERT_FILE",
+            todo="see that it serves https under this name; if an authority of your own signed its "
+            f"certificate, name the file of that in {_AUTHORITIES}",
         ) from error
     except (requests.RequestException, AnswerError) as error:
         raise _unknown(url, str(error)) from error
@@ -69,7 +71,7 @@ def look_at(
     return Running(client, served, root, version, k)
 
 
-def _refuse(url: str, authorities: str | None) -> None:
+def _refuse(url: str) -> None:
     try:
         parts = urlsplit(url)
         known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -85,9 +87,13 @@ def _refuse(url: str, authorities: str | None) -> None:
             where=f"{parts.scheme}://{parts.hostname}",
             todo="leave it out; a key goes into OPENAI_API_KEY",
         )
-    if parts.scheme == "https" and authorities and not Path(authorities).is_file():
+    named = os.environ.get(_AUTHORITIES) if parts.scheme == "https" else None
+    # OpenSSL says nothing of a file that is not there, and loads are sent from another folder.
+    if named and not (Path(named).is_absolute() and Path(named).is_file()):
         raise UsageError(
-            "SSL_CERT_FILE names no file", where=authorities, todo="correct it, or leave it unset"
+            f"{_AUTHORITIES} is no absolute path of a file",
+            where=named,
+            todo="correct it, or leave it unset",
         )
 
 

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from vpatch.bench.report import sides_against_a, throughput_table
-from vpatch.bench.run import Order, run, write_shown
+from vpatch.bench.run import Order, datasets_of, run, write_shown
 from vpatch.bench.summary import rows_of
 from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
@@ -149,6 +149,7 @@ def command(
             name or dated(ready.title),
             _recorded(asked),
             ready.bench,
+            datasets_of(ready.bench),
             ready.sides,
             ready.client,
             ready.vllm,

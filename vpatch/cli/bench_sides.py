@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 Kind = Literal["trees", "images", "servers"]
 _IMAGE, _PRISTINE = "image:", "pristine:"
 _KEY = "OPENAI_API_KEY"
-# Of OpenSSL, and so what vLLM's own sender reads.
-_AUTHORITIES = "SSL_CERT_FILE"
 _PATIENCE = 60.0
 _PAIR = 2
 _WHY = {
@@ -204,8 +202,7 @@ class Opening:
 
     def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
         """Servers that run: an engine is opened for its `vllm bench serve` alone."""
-        trusted = {"key": os.environ.get(_KEY), "authorities": os.environ.get(_AUTHORITIES)}
-        looked_at = [[look_at(url, _PATIENCE, **trusted) for url in urls] for urls in sides]
+        looked_at = [[look_at(u, _PATIENCE, os.environ.get(_KEY)) for u in urls] for urls in sides]
         servers = [server for side in looked_at for server in side]
         _refuse_strangers(servers)
         first = servers[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import requests
 from prometheus_client.parser import text_string_to_metric_families
+from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ReadTimeoutError
 
 from vpatch.smoke.measured import Output, counters_from
@@ -50,15 +52,13 @@ class Client:
     """A server; `patience` is how long it may be silent, in seconds.
 
     `deadline` is when all must have been answered, by the clock of time.monotonic; `key` is what
-    the server wants to see, if it is somebody's, and `authorities` the file of those that may have
-    signed its certificate, if not the usual ones.
+    the server wants to see, if it is somebody's.
     """
 
     url: str
     patience: float
     deadline: float
     key: str | None = field(default=None, repr=False)
-    authorities: str | None = None
 
     def is_healthy(self) -> bool:
         try:
@@ -205,7 +205,8 @@ class Client:
         """Without the proxies and passwords of the user's environment."""
         session = requests.Session()
         session.trust_env = False
-        session.verify = self.authorities or True
+        if self.url.startswith("https:"):
+            session.mount("https://", _AsOpenSSL())
         if self.key is not None:
             session.headers["Authorization"] = f"Bearer {self.key}"
         return session
@@ -217,6 +218,16 @@ class Client:
                 f"{response.request.path_url} answered {response.status_code}: "
                 f"{response.text[:300]}"
             )
+
+
+class _AsOpenSSL(HTTPAdapter):
+    """Trusts whom vLLM's own sender trusts: OpenSSL's defaults, with SSL_CERT_FILE and _DIR."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs, ssl_context=ssl.create_default_context())
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Leave it to the context; requests would add authorities of its own."""
 
 
 def _lines(response: requests.Response) -> Iterator[bytes]:
