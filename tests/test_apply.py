@@ -27,10 +27,11 @@ from tests.projects import (
 )
 from tests.source.helpers import Notes
 from vpatch import apply as module
-from vpatch import swap
+from vpatch import commits, swap
 from vpatch.apply import Order, WrongTargetError, apply
 from vpatch.errors import ExitCode, VpatchError
 from vpatch.lock import LockError, read_lock
+from vpatch.source import entry
 from vpatch.source.locks import wait_for_lock
 from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import TargetError, Workplace
@@ -101,6 +102,24 @@ def test_apply_makes_a_commit_for_each_patch(applying, target):
     assert git(target, "log", "-2", f"--format={names}").split() == ["slow-mode", "name-proj"]
     for commit, file in ((lock.patches[0].commit, LLAMA), (lock.patches[1].commit, ENGINE)):
         assert git(target, "diff", "--name-only", f"{commit}^", commit).split() == [file]
+
+
+@pytest.mark.parametrize("what", ["message", "base"])
+def test_a_checkout_with_other_commits_is_made_anew(applying, target, monkeypatch, what):
+    """An earlier version of vpatch may have made it; a fresh checkout has to be the same."""
+    with monkeypatch.context() as earlier:
+        if what == "message":
+            earlier.setattr(commits, "_message", lambda decision: f"{decision.patch.id}, earlier")
+        else:
+            earlier.setattr(entry, "_base_message", lambda pin: f"{pin.tree}, earlier")
+        applying(target)
+    for repository in target.parents[1].glob("cache/trees/*/repo.git"):
+        shutil.rmtree(repository)
+    (again,) = applying(target)
+    assert again.outcome == "replaced"
+    (fresh,) = applying(target.parent / "fresh")
+    assert again.lock.dump() == fresh.lock.dump()
+    assert applying(target)[0].outcome == "unchanged"
 
 
 def test_apply_changes_the_declared_places_alone(made):

@@ -18,8 +18,8 @@ from vpatch.source.cache import default_cache_folder
 PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
-    "mtp-proj-prefix": "72489001a35bacdcd5f02c96c20770ebc98cbbaf",
-    "cpu-spec-decode-fp64-gumbel": "70aae9857174856b65e575b505e7503e934fa48a",
+    "mtp-proj-prefix": "13939c9a963d564b2f1747ee4ff095c77dd8bdbb",
+    "cpu-spec-decode-fp64-gumbel": "2528e82ac9cc057bdc3ed5c7049b530e6cf4408b",
 }
 TWO = ("apply", "--vllm", "0.23.0", *(word for patch in COMMITS for word in ("--patch", patch)))
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
@@ -135,10 +135,8 @@ def test_two_commits_on_the_pristine_release(checkout):
     for patch_id, commit in COMMITS.items():
         trailers = git(checkout, "log", "-1", "--format=%(trailers)", commit).splitlines()
         keys = [trailer.partition(": ")[0] for trailer in trailers if trailer]
-        assert keys[:2] == ["Vpatch-Id", "Vpatch-Digest"]
-        assert set(keys[2:]) == {"Upstream"}
+        assert keys == ["Vpatch-Id", "Vpatch-Digest"]
         assert trailers[0] == f"Vpatch-Id: {patch_id}"
-        assert any("vllm-project/vllm#" in trailer for trailer in trailers)
 
 
 def test_nothing_but_the_intended_lines_differs(checkout):

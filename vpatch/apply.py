@@ -143,6 +143,7 @@ def _unchanged(order: Order, *, force: bool) -> Lock | None:
         raise
     try:
         found = users_changes(target, lock)
+        messages = [] if found else git.messages(target, lock.base, lock.head)
     except GitError as error:
         raise WrongTargetError(
             f"its git repository cannot be read: {error.gist}",
@@ -157,12 +158,13 @@ def _unchanged(order: Order, *, force: bool) -> Lock | None:
             where=str(target),
             todo="write elsewhere with --to, or overwrite it with --force",
         )
-    if found or len(order.plan.taken) != len(lock.patches):
-        return None
+    planned = [commit.message.strip() for commit in commits_of(order.plan)]
+    if found or planned != messages:
+        return None  # an earlier vpatch may have written other messages, and so other ids
     wanted = lock_of(
         order.plan,
         order.recipe,
-        lock.base,
+        order.workplace.base,
         [p.commit for p in lock.patches],
         carried=order.workplace.carried,
     )

@@ -92,11 +92,15 @@ def short_digest(digest: str) -> str:
 
 
 def _message(decision: Decision) -> str:
+    """Return a message that says only what the patch's digest covers.
+
+    So the same digest gives the same commit. Threads upstream are not in the digest, because they
+    change while the patch stays what it is; `vpatch show` prints them.
+    """
     declaration = decision.patch.declaration
     trailers = [f"Vpatch-Id: {declaration.id}", f"Vpatch-Digest: {decision.patch.digest}"]
     if decision.variant is not None:
         trailers.append(f"Vpatch-Variant: {decision.variant}")
-    trailers += [f"Upstream: {describe_upstream(thread)}" for thread in declaration.upstream]
     return "\n\n".join([declaration.title, declaration.why.strip(), "\n".join(trailers)]) + "\n"
 
 

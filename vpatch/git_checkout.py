@@ -122,6 +122,12 @@ def lost_commits(repo: Path) -> list[str]:
     return run(repo, "rev-list", "--reflog", "--not", "--all").decode().split()
 
 
+def messages(repo: Path, base: str, head: str) -> list[str]:
+    """The messages of the commits on top of `base`, the oldest first."""
+    listed = run(repo, "log", "-z", "--reverse", "--format=%B", f"{base}..{head}").decode()
+    return [message.strip() for message in listed.split("\0")[:-1]]
+
+
 def worktrees(repo: Path) -> list[str]:
     """Further worktrees of the repository."""
     folder = repo / ".git" / "worktrees"

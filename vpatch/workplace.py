@@ -93,6 +93,11 @@ class Workplace:
         """Ids of the patches that the source tree carries already."""
         return self._tree.carried
 
+    @property
+    def base(self) -> str:
+        """The id of the commit of the pristine tree."""
+        return self._base[1]
+
     def pristine(self) -> tuple[Path, str]:
         """A checkout of the pristine tree, and its one commit."""
         if self._ahead is None:
@@ -100,7 +105,7 @@ class Workplace:
             git.check_out(self._staging, BASE_BRANCH)
         else:
             self._ahead.result()
-        return self._staging, self._base[1]
+        return self._staging, self.base
 
     def put_in_place(self) -> None:
         put_in_place(self._staging, self.target, self.aside)

@@ -2,7 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.projects import ENGINE, FILES, LLAMA, NAMED, NO_SUCH, VERSION, git, write_tree
+from tests.projects import (
+    ENGINE,
+    FILES,
+    LLAMA,
+    NAME_PROJ,
+    NAMED,
+    NO_SUCH,
+    VERSION,
+    git,
+    write_tree,
+)
 
 LABEL = f"vllm-{VERSION}"
 
@@ -30,6 +40,19 @@ def test_apply_again_says_that_nothing_was_done(applied):
         f".vpatch/{LABEL} already is exactly this; nothing was written"
     )
     assert run.err == ""
+
+
+def test_threads_upstream_do_not_change_a_commit(applied):
+    """They are not in a patch's digest, so two checkouts of one digest must have one id."""
+    thread = "{ref: vllm-project/vllm#8, is: pull request, relation: backport, state: STATE}"
+    heads = {git(applied.target, "rev-parse", "HEAD")}
+    for state in ("open", "merged"):
+        threads = f"upstream: [{thread.replace('STATE', state)}]\n"
+        applied.patch("name-proj", NAME_PROJ, more=threads)
+        assert "already is exactly this" in applied.apply().out
+        applied.apply("--to", state)
+        heads.add(git(applied.folder / state, "rev-parse", "HEAD"))
+    assert len(heads) == 1
 
 
 def test_apply_as_json(project):
