@@ -98,7 +98,12 @@ def _uninterrupted() -> Iterator[None]:
         came.append(number)
 
     endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, note) for number in endings}
+    # What the caller ignores, as nohup does with SIGHUP, stays ignored.
+    before = {
+        number: signal.signal(number, note)
+        for number in endings
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

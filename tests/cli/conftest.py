@@ -137,6 +137,7 @@ class Project:
 
 def _run_here(project, args, cwd=None):
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    thresholds = gc.get_threshold()
     with (
         redirect_stdout(out),
         redirect_stderr(err),
@@ -146,7 +147,7 @@ def _run_here(project, args, cwd=None):
         pytest.raises(SystemExit) as end,
     ):
         main()
-    gc.enable()
+    gc.set_threshold(*thresholds)
     texts = (stream.buffer.getvalue().decode() for stream in (out, err))
     return Run(end.value.code, *texts)
 

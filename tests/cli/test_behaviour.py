@@ -123,6 +123,41 @@ def test_an_end_from_outside_ends_the_engine(proven, ending):
     assert gone(int(note.read_text()))
 
 
+def test_nohup_outlives_the_terminal(proven):
+    """A shell that starts it with nohup ignores SIGHUP, and a logout sends it all the same."""
+    note, go = proven.folder / "pid", proven.folder / "go"
+    (proven.patches / "name-proj" / "test_it.py").write_text(
+        f"import os, pathlib, signal, time\n"
+        f"pathlib.Path({str(note)!r}).write_text('here ')\n"
+        f"while not pathlib.Path({str(go)!r}).exists():\n    time.sleep(0.05)\n{TEST}"
+    )
+    args = ("test", "name-proj", "--engine", sys.executable)
+    with proven.start(*args, prefix=("nohup",)) as process:
+        while not note.exists():
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(signal.SIGHUP)
+        go.touch()
+        out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "holds" in out
+
+
+def test_what_is_tested_does_not_get_our_own_settings(proven):
+    test = proven.patches / "name-proj" / "test_it.py"
+    test.write_text(
+        f"{TEST}\nimport os\n"
+        "def test_plugins():\n    assert os.environ.get('PYDANTIC_DISABLE_PLUGINS') == SET\n"
+    )
+    args = ("test", "name-proj", "--engine", sys.executable)
+    text = test.read_text()
+    for value in (None, "logfire"):
+        test.write_text(text.replace("SET", repr(value)))
+        if value is not None:
+            proven.env["PYDANTIC_DISABLE_PLUGINS"] = value  # the user's own: passed on
+        assert "holds" in proven.run(*args, in_process=False).out
+
+
 def test_a_proof_for_another_release_is_not_run_in_ones_own_engine(proven):
     file = proven.patches / "name-proj" / "patch.yaml"
     file.write_text(file.read_text().replace("vllm: 0.50.0", "vllm: 0.51.0"))

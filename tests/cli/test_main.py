@@ -130,3 +130,31 @@ def test_a_broken_pipe_is_no_fault(project):
     )
     cli.os.close(write)
     assert (process.returncode, process.stderr) == (0, "")
+
+
+CYCLES = """
+import gc, sys
+from vpatch.cli import main
+
+sys.argv = ["vpatch", "--version"]
+try:
+    main()
+except SystemExit:
+    pass
+
+class Node:
+    pass
+
+before = len(gc.get_objects())
+for _ in range(200_000):
+    node = Node()
+    node.itself = node
+print(len(gc.get_objects()) - before)
+"""
+
+
+def test_what_a_long_run_leaves_behind_is_collected():
+    """As polling a server does for hours: each request leaves cycles."""
+    command = [cli.sys.executable, "-c", CYCLES]
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(run.stdout.split()[-1]) < 20_000

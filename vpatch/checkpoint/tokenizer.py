@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.folder import read_json
 from vpatch.errors import UsageError
+from vpatch.own_environment import inherited
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ def tokenizer_of(folder: Path, python: Path | None) -> Tokenizer:
 
 
 def _ask(python: Path, name: str) -> tuple[str, bool]:
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment = {k: v for k, v in inherited().items() if k != "PYTHONPATH"}
     try:
         done = subprocess.run(
             [python, "-c", _ASK, name],

@@ -16,7 +16,11 @@ import click
 from vpatch import __version__
 from vpatch.cli.progress import stop_bars
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
+from vpatch.own_environment import set_own
 
+# Syntax trees are millions of objects without cycles, so old objects are hardly ever worth a look.
+# Young ones are: polling a server for hours makes cycles, and without collection they add up.
+_GC_THRESHOLDS = (10_000, 50, 1_000)
 # In the order in which a newcomer meets them.
 _COMMANDS = (
     "apply",
@@ -80,12 +84,12 @@ def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
     wants_json = "--json" in sys.argv
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        # As an interrupt: engines are ended, and what is half made is removed.
-        signal.signal(ending, signal.default_int_handler)
-    # Syntax trees are millions of objects without cycles: collecting costs a third of a short run.
-    gc.disable()
-    # Other packages' plugins have no business in our declarations, and take time to be looked for.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        # nohup ignores SIGHUP so that a run outlives the terminal: it must stay ignored.
+        if signal.getsignal(ending) is not signal.SIG_IGN:
+            # As an interrupt: engines are ended, and what is half made is removed.
+            signal.signal(ending, signal.default_int_handler)
+    gc.set_threshold(*_GC_THRESHOLDS)
+    set_own()
     try:
         try:
             code = cli.main(prog_name="vpatch", standalone_mode=False) or ExitCode.CLEAN

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from docker.utils import exclude_paths
 
 from vpatch.errors import UsageError
+from vpatch.own_environment import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +34,10 @@ def started(build: Build, result: Path, where: str) -> Iterator[subprocess.Popen
             todo="install docker and its buildx plugin",
         )
     # On this engine, whatever the command line would choose by its own settings.
-    inherited = {k: v for k, v in os.environ.items() if k not in _CLIENTS_OWN}
+    ours = {k: v for k, v in inherited().items() if k not in _CLIENTS_OWN}
     with subprocess.Popen(
         buildkit_command(build, result),
-        env=inherited | {"DOCKER_BUILDKIT": "1", "DOCKER_HOST": where},
+        env=ours | {"DOCKER_BUILDKIT": "1", "DOCKER_HOST": where},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import psutil
 
 from vpatch.errors import VpatchError
+from vpatch.own_environment import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,10 @@ _TRACKER_SECONDS = 5.0
 
 class ProcessError(VpatchError):
     """A process that does not end."""
+
+
+class LogError(VpatchError):
+    """What a command prints cannot be kept, so nothing can be said of how it ran."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +158,12 @@ def started(
     What it started is killed with it, however the block ends: an engine's workers outlive it.
     """
     mark = uuid.uuid4().hex
-    inherited = dict(os.environ if environment is None else environment)
     with (
         log.open("wb") as output,
         subprocess.Popen(
             [str(word) for word in command],
             cwd=cwd,
-            env=inherited | {_MARK: mark} | _KEPT,
+            env=inherited(environment) | {_MARK: mark} | _KEPT,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
