@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from vpatch.bench.cells import warm_up_of
 from vpatch.bench.load import Target, send
 from vpatch.engine.overlay import OverlayError
+from vpatch.engine.process import LogError
 from vpatch.smoke.client import MODEL, Client
 from vpatch.smoke.faults import fault
 from vpatch.smoke.launch import await_health, command_of, free_port, stop, url_of
@@ -91,7 +92,10 @@ def measure(
             results = turn.all(Fault("not run", f"it did not start before: {dead[key]}"))
         else:
             with tempfile.TemporaryDirectory(dir=place.room) as room:
-                results = turn.results(Path(room))
+                try:
+                    results = turn.results(Path(room))
+                except LogError as error:
+                    results = turn.all(Fault("lost its log", error.what))
         for load, result in zip(visit.loads, results, strict=True):
             if isinstance(result, Fault) and result.kind == "does not start":
                 dead[key] = result.what

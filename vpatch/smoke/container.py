@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from vpatch.docker.container import Room
+from vpatch.engine.process import LogError
 from vpatch.errors import VpatchError
 from vpatch.smoke.site import own_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from io import FileIO
 
     from vpatch.docker.container import Container
     from vpatch.docker.engine import Docker
@@ -57,7 +59,8 @@ class ContainerSite:
         words = [str(word) for word in command]
         with (
             self.docker.container(self.image, words, given) as container,
-            log.open("wb") as output,
+            # Unbuffered: to close it must not fail once more with what a full disk did not take.
+            log.open("wb", buffering=0) as output,
         ):
             container.start()
             copy = _Copy(container, output)
@@ -81,6 +84,7 @@ class Contained:
     copy: _Copy
 
     def poll(self) -> int | None:
+        self._refuse_without_log()
         return self._ended(self.container.state())
 
     def wait(self, seconds: float) -> int | None:
@@ -101,24 +105,44 @@ class Contained:
         if code is None:
             return None
         self.copy.join(_LOG_SECONDS)
-        if self.copy.error is not None:
-            raise self.copy.error  # without its log, nothing can be said of a cell
+        self._refuse_without_log()
         return _SIGNALLED - code if code > _SIGNALLED else code
+
+    def _refuse_without_log(self) -> None:
+        if self.copy.error is not None:
+            raise self.copy.error
 
 
 class _Copy(threading.Thread):
     """Copies what a container says to a file, as it comes."""
 
-    def __init__(self, container: Container, output: BinaryIO) -> None:
+    def __init__(self, container: Container, output: FileIO) -> None:
         super().__init__(daemon=True)
         self.container = container
         self.output = output
-        self.error: VpatchError | None = None
+        self.error: LogError | None = None
 
     def run(self) -> None:
         try:
             for piece in self.container.output():
-                self.output.write(piece)
-                self.output.flush()
+                self._write(piece)
         except VpatchError as error:
-            self.error = error
+            self._fail(error.what)
+        except OSError as error:
+            self._fail(error.strerror or str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run must hear of it
+            self._fail(f"{type(error).__name__}: {error}")
+
+    def _write(self, piece: bytes) -> None:
+        while piece:
+            piece = piece[self.output.write(piece) :]
+
+    def _fail(self, why: str) -> None:
+        """Note it, and end the container: nobody should wait for what cannot be judged."""
+        self.error = LogError(
+            f"the log of a container cannot be copied: {why}",
+            where=str(self.output.name),
+            todo="free space there, and see whether Docker still runs; then run it again",
+        )
+        with suppress(VpatchError):
+            self.container.end()

@@ -17,7 +17,8 @@ _PREFIX = "vllm:spec_decode_num_"
 class Fault:
     """Why a cell did not come to its end.
 
-    `kind` is one of: does not start, hangs, takes too long, crashed, wrong answer, tampered with.
+    `kind` is one of: does not start, hangs, takes too long, crashed, wrong answer, lost its log,
+    tampered with.
     `cause` is what the log says of it, where that is a known thing, and `ending` its last lines.
     """
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.engine.overlay import OverlayError
+from vpatch.engine.process import LogError
 from vpatch.smoke.cells import visits
 from vpatch.smoke.checks import Against, Check, judge, speed_of, verdict_of
 from vpatch.smoke.measured import Fault, Measured
@@ -111,12 +112,15 @@ def _no_use(visited: Sequence[Visit], cell: Cell) -> str:
 def _run(place: Place, cell: Cell, log: Path) -> Measured:
     checkpoint = place.checkpoints[cell.model]
     with tempfile.TemporaryDirectory(dir=place.room) as name:
-        if cell.mode == "offline":
-            found = run_offline(cell, checkpoint.folder, place.site, Path(name), log)
-        else:
-            found = run_server(
-                cell, checkpoint.folder, place.site, Path(name), log, port=place.port
-            )
+        try:
+            if cell.mode == "offline":
+                found = run_offline(cell, checkpoint.folder, place.site, Path(name), log)
+            else:
+                found = run_server(
+                    cell, checkpoint.folder, place.site, Path(name), log, port=place.port
+                )
+        except LogError as error:
+            found = Measured(fault=Fault("lost its log", error.what))
     try:
         place.site.verify()
     except OverlayError as error:
