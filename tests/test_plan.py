@@ -528,3 +528,93 @@ def test_alone_comes_with_what_it_requires(tmp_path):
         ("first", "needed"),
         ("second", "needed"),
     ]
+
+
+def test_a_name_that_nothing_defines(tmp_path):
+    edit = {"insert": "frobnicate(undefined_thing)", "after": "A = 1"}
+    reason = broken(tmp_path, edit, {MODULE: "# f\nA = 1\n"})
+    assert reason == (
+        "after the patch, line 3 of vllm/m.py uses frobnicate, which is not defined there "
+        "(frobnicate(undefined_thing)): add an add-import edit, or define it\n"
+        "after the patch, line 3 of vllm/m.py uses undefined_thing, which is not defined there "
+        "(frobnicate(undefined_thing)): add an add-import edit, or define it"
+    )
+
+
+SNIPPET = """\
+from math import isnan as is_nan, inf
+import os.path
+
+
+def helper(): ...
+
+
+def one(x):
+    return is_nan(x) or os.path.join(x) or helper()
+"""
+
+
+def test_a_snippet_without_its_imports(tmp_path):
+    edit = {"insert": {"from": "one.py", "name": "one"}, "before": "def f(): ..."}
+    reason = broken(tmp_path, edit, {MODULE: "def f(): ...\n"}, {"one.py": SNIPPET})
+    found = [line.partition(" uses ")[2] for line in reason.splitlines()]
+    assert [(line.partition(",")[0], line.rpartition("): ")[2]) for line in found] == [
+        ("is_nan", "add the edit `add-import: from math import isnan as is_nan`, as one.py has it"),
+        ("os", "add the edit `add-import: import os.path`, as one.py has it"),
+        ("helper", "one.py defines it, so insert it too"),
+    ]
+
+
+def test_a_snippet_with_its_imports(tmp_path):
+    edits = [
+        {"insert": {"from": "one.py", "name": name}, "before": "def f(): ..."}
+        for name in ("one", "helper")
+    ]
+    # Two inserts at one anchor are one edit.
+    edits[1] = {**edits[1], "before": "def one(...): ..."}
+    edits += [
+        {"add-import": code, "beside": "def f(): ..."}
+        for code in ("from math import isnan as is_nan", "import os.path")
+    ]
+    patch = patch_of(tmp_path, files={"one.py": SNIPPET}, edits=edits)
+    decision = decide(patch, tree_of({MODULE: "def f(): ...\n"}))
+    assert decision.state is State.NEEDED, decision.reason
+
+
+def test_an_import_that_is_left_without_a_use(tmp_path):
+    edit = {"find": "os.getenv($x)", "rewrite": "f.env($x)"}
+    reason = broken(tmp_path, edit, {MODULE: "import os\n\nf = os.getenv('x')\n"})
+    assert reason == (
+        "after the patch, line 1 of vllm/m.py imports os for nothing (import os): remove the "
+        "import with a text edit, or mark its line with # noqa: F401"
+    )
+
+
+def test_a_second_definition(tmp_path):
+    edit = {"insert": "if f:\n    def one(): ...\n    def one(): ...", "after": "A = 1"}
+    reason = broken(tmp_path, edit, {MODULE: "f\nA = 1\n"})
+    assert reason == (
+        "after the patch, line 5 of vllm/m.py defines one again before anything uses it "
+        "(def one(): ...)"
+    )
+
+
+@pytest.mark.parametrize("reread", [True, False])
+def test_names_are_checked_for_a_status_too(tmp_path, reread):
+    patch = patch_of(tmp_path, edits=[{"find": "f($x)", "rewrite": "undefined_thing($x)"}])
+    (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), reread=reread).decisions
+    assert decision.state is State.CONFLICT
+    assert "uses undefined_thing" in decision.reason
+
+
+def test_a_fault_that_the_pristine_file_has_is_not_the_patchs(tmp_path):
+    one = patch_of(tmp_path, "one", edits=[{"find": "f(1)", "rewrite": "f(os)"}])
+    two = patch_of(tmp_path, "two", edits=[{"find": "f(os)", "rewrite": "f(2)"}], requires=["one"])
+    tree = tree_of({MODULE: "import os\nundefined_thing\nf(1)\n"})
+    assert states([one, two], tree) == {"one": "needed", "two": "needed"}
+
+
+def test_code_that_nests_too_deeply_to_be_checked(tmp_path):
+    edit = {"text": {"find": "f(1)", "replace": "f(2)"}, "files": "vllm/*"}
+    reason = broken(tmp_path, edit, {MODULE: f"f(1)\nx = {'f + ' * 2000}1\n"})
+    assert reason == "after the patch, vllm/m.py nests code too deeply to check its names"

@@ -206,6 +206,10 @@ def describe(predicate: Predicate) -> str:
     return text + within + (f" in {', '.join(predicate.files)}" if predicate.files else "")
 
 
+def lacks(effect: Predicate) -> str:
+    return f"the tree still does not have {describe(effect)}"
+
+
 def _in_brackets(predicate: Predicate) -> str:
     """A part of several predicates, told apart where it has several parts itself."""
     parts = predicate.all_ or predicate.any_ or ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import sys
 from contextlib import suppress
 from functools import cache
@@ -140,8 +141,11 @@ def _digest(content: bytes) -> str:
 
 @cache
 def _code() -> str:
-    """A digest of all that decides: vpatch itself, libcst and Python."""
-    digest = hashlib.sha256(f"{sys.version} libcst {version('libcst')}".encode())
+    """A digest of all that decides: vpatch itself, libcst, pyflakes and Python."""
+    used = ", ".join(f"{name} {version(name)}" for name in ("libcst", "pyflakes"))
+    # pyflakes takes further names from the environment.
+    names = os.environ.get("PYFLAKES_BUILTINS", "")
+    digest = hashlib.sha256(f"{sys.version} {used} {names}".encode())
     package = Path(__file__).parent
     for path in sorted(package.rglob("*.py")):
         if "library" not in path.relative_to(package).parts:

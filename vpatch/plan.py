@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 
-from vpatch.editing import EditResult, describe, findings, nearest, probe, run_edit
+from vpatch.editing import EditResult, describe, findings, lacks, nearest, probe, run_edit
 from vpatch.errors import UsageError
 from vpatch.outcome import Change, Decision, Finding, Plan, State
+from vpatch.postcondition import broken_promise
 from vpatch.view import UnparsableFile, View
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-    from vpatch.declare.edits import Predicate
     from vpatch.patch import BoundVariant, Patch
     from vpatch.source.tree import Tree
 
@@ -236,10 +235,10 @@ class _Decider:
         if self.located:
             for result in attempt.results:
                 notes += findings(result.edit.name, result.found)
+        effect = self.patch.declaration.effect
         if not any(result.todo for result in attempt.results):
-            effect = self.patch.declaration.effect
             if effect is not None:
-                reason = f"every place is as the patch makes it, but {_lacks(effect)}"
+                reason = f"every place is as the patch makes it, but {lacks(effect)}"
                 return Decision(
                     self.patch, State.CONFLICT, reason, tuple(notes), variant=name
                 ), self.view
@@ -250,7 +249,7 @@ class _Decider:
             for path, text in attempt.view.changed.items()
             if text != self.view.read(path)
         }
-        broken = self._broken_promise(attempt, changes)
+        broken = broken_promise(attempt.variant, effect, changes, attempt.view, reread=self.reread)
         if broken is not None:
             return Decision(
                 self.patch, State.CONFLICT, broken, tuple(notes), variant=name
@@ -263,23 +262,6 @@ class _Decider:
             ), self.view
         reason = f"{_number(places, 'place')} to edit in {_number(len(changes), 'file')}"
         return Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes), attempt.view
-
-    def _broken_promise(self, attempt: _Attempt, changes: dict[str, Change]) -> str | None:
-        """The post-condition: what was changed compiles, has the effect, and stays as it is."""
-        for path, change in changes.items():
-            if path.endswith(".py") and (fault := _syntax_error(path, change.after)) is not None:
-                return f"after the patch, {path} does not compile: {fault}"
-        reread = attempt.view.reread() if self.reread else attempt.view
-        for edit in attempt.variant.edits:
-            again = run_edit(edit, reread)
-            if again.mismatch is not None:
-                return f"applied twice, {edit.name} does not fit: {again.mismatch}"
-            if again.todo:
-                return f"applied twice, {edit.name} changes the file again"
-        effect = self.patch.declaration.effect
-        if effect is not None and not probe(effect, reread).holds:
-            return f"after the patch, {_lacks(effect)}"
-        return None
 
     def _conflict(
         self, attempts: Sequence[_Attempt], concerned: Sequence[str], notes: list[Finding]
@@ -300,20 +282,6 @@ class _Decider:
                     notes += nearest(result.edit, self.view, concerned)
         reason = "\n".join(dict.fromkeys(reasons))
         return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
-
-
-def _syntax_error(path: str, text: bytes) -> str | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # vLLM's own escapes and comparisons are not our concern
-        try:
-            compile(text, path, "exec", dont_inherit=True)
-        except SyntaxError as error:
-            return f"line {error.lineno}: {error.msg}"
-    return None
-
-
-def _lacks(effect: Predicate) -> str:
-    return f"the tree still does not have {describe(effect)}"
 
 
 def _number(count: int, noun: str) -> str:

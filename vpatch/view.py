@@ -83,6 +83,10 @@ class View:
             return self._written(path)
         if path in self.files:
             return self.files[path]
+        return self.pristine(path)
+
+    def pristine(self, path: str) -> bytes | None:
+        """The file's bytes before all edits, or None where there was no such file."""
         if path in self._package:
             return self._package[path]
         return self.tree.read(path) if path in self._paths else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ast
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -33,9 +34,15 @@ if TYPE_CHECKING:
     from vpatch.declare.yamlfile import Declared
 
 
+_WITH_CODE = declared.InsertEdit | declared.ReplaceBodyEdit
+
+
 @dataclass(frozen=True)
 class BoundEdit:
-    """An edit ready to run; `files` is None for the whole package, `uses` are files it reads."""
+    """An edit ready to run; `files` is None for the whole package, `uses` are files it reads.
+
+    `offers` says of the names in a snippet's file how a patch can bring each along.
+    """
 
     name: str
     codemod: PythonEdit | TextEdit | AddFile
@@ -43,6 +50,7 @@ class BoundEdit:
     expect: declared.Expect
     where: Mapping[str, Sequence[str]]
     uses: tuple[Path, ...] = ()
+    offers: Mapping[str, str] = field(default_factory=dict)
 
 
 def bind(edit: Declared, folder: Path) -> list[BoundEdit]:
@@ -125,7 +133,8 @@ def _bind_python(edit: Declared, folder: Path) -> BoundEdit:
             raise TypeError(f"no codemod for {type(edit).__name__}")
     _check_where(codemod, place)
     files = None if edit.files is None else tuple(inside_tree(path) for path in edit.files)
-    return BoundEdit(name, codemod, files, edit.expect, place.where, uses)
+    offers = _offers(uses) if isinstance(edit, _WITH_CODE) else {}
+    return BoundEdit(name, codemod, files, edit.expect, place.where, uses, offers)
 
 
 def _check_where(codemod: PythonEdit, place: Place) -> None:
@@ -160,6 +169,27 @@ def _code(
                 return _indented(statement.body, path), (path,)
             return [statement], (path,)
     raise PatternError(f"{path.name} defines no {code.name}", where=str(path))
+
+
+def _offers(files: Sequence[Path]) -> dict[str, str]:
+    """How to bring along each name that a snippet's file imports or defines."""
+    found: dict[str, str] = {}
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                found[node.name] = f"{path.name} defines it, so insert it too"
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                for alias in node.names:
+                    one = ast.unparse(_only(node, alias))
+                    name = alias.asname or alias.name.partition(".")[0]
+                    found[name] = f"add the edit `add-import: {one}`, as {path.name} has it"
+    return found
+
+
+def _only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+    if isinstance(node, ast.Import):
+        return ast.Import([alias])
+    return ast.ImportFrom(node.module, [alias], node.level)
 
 
 def _indented(body: cst.BaseSuite, path: Path) -> Sequence[cst.BaseStatement]:

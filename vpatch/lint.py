@@ -1,0 +1,95 @@
+"""Faults of names that a patch brings into a Python file: pyflakes before and after, compared."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyflakes import messages
+from pyflakes.checker import Checker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Kind = Literal["undefined", "unused", "redefined"]
+
+# The kind of a message, and the code by which a `# noqa` comment names it.
+_KINDS: dict[type[messages.Message], tuple[Kind, str]] = {
+    messages.UndefinedName: ("undefined", "F821"),
+    messages.UndefinedExport: ("undefined", "F822"),
+    messages.UndefinedLocal: ("undefined", "F823"),
+    messages.UnusedImport: ("unused", "F401"),
+    messages.RedefinedWhileUnused: ("redefined", "F811"),
+    messages.ImportShadowedByLoopVar: ("redefined", "F402"),
+}
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_NOQA = re.compile(
+    r"#\s*noqa(?!\w)(?::\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*))?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class NameFault:
+    """A name that is used without a definition, imported without a use, or defined over a use.
+
+    `line` counts from 1; `code` is that line, without the white space around it.
+    """
+
+    kind: Kind
+    name: str
+    line: int
+    code: str
+
+
+def new_faults(path: str, before: bytes | None, after: bytes) -> list[NameFault]:
+    """The faults of names in a file that it did not have before.
+
+    A file that has a star import may define any name, so no name in it counts as undefined.
+    """
+    found = list(_faults(path, after))
+    if not found or before is None:
+        return found
+    known = {(fault.kind, fault.name) for fault in _faults(path, before)}
+    return [fault for fault in found if (fault.kind, fault.name) not in known]
+
+
+def _faults(path: str, source: bytes) -> Iterator[NameFault]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError):
+            return  # whoever asks has compiled the new file, and the old one may be broken
+    # Not splitlines(): Python's own parser does not count a form feed as the end of a line.
+    lines = _NEWLINE.split(source.decode(errors="replace"))
+    ends = {
+        node.lineno: node.end_lineno or node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    }
+    # What a package's __init__.py imports is what others import from there.
+    is_package = path.rpartition("/")[2] == "__init__.py"
+    for message in sorted(Checker(tree, path, withDoctest=False).messages, key=_position):
+        kind, code = _KINDS.get(type(message), (None, ""))
+        if kind is None or (kind == "unused" and is_package):
+            continue
+        end = ends.get(message.lineno, message.lineno)
+        if not _is_excused(lines[message.lineno - 1 : end], code):
+            name = str(message.message_args[0])
+            yield NameFault(kind, name, message.lineno, lines[message.lineno - 1].strip())
+
+
+def _position(message: messages.Message) -> tuple[int, int]:
+    return message.lineno, message.col
+
+
+def _is_excused(lines: list[str], code: str) -> bool:
+    """Whether a comment on a line says that this is meant."""
+    for line in lines:
+        found = _NOQA.search(line)
+        if found and (found["codes"] is None or code in found["codes"].upper()):
+            return True
+    return False
