@@ -289,10 +289,13 @@ def test_insert(data, root):
     else:
         indent = len(start.rstrip(" "))
         pieces = [start[:indent], "", start[indent:] + made + end]
-        # The comments above the anchor stay above it, and the code comes before them.
+        # The code comes before the comments above the anchor, and below the blank lines above them.
         lines = pieces[0].splitlines(keepends=True)
         while lines and (not lines[-1].strip() or lines[-1].strip().startswith("#")):
             pieces[2] = lines.pop() + pieces[2]
+        while pieces[2].partition("\n")[0].strip() == "":
+            line, _, pieces[2] = pieces[2].partition("\n")
+            lines.append(line + "\n")
         pieces[0] = "".join(lines)
     source = Source(draw, pieces)
     wanted = decide(patch, tree_of({"vllm/a.py": plain}))

@@ -34,13 +34,11 @@ class C:
     ("edit", "old", "new"),
     [
         (insert("z()", after="x = a"), "  # one\n", "  # one\n    z()\n"),
-        (
-            insert("z()", before="return x"),
-            "    # two\n    return x",
-            None,
-        ),
+        # The comment above a statement belongs to it, and the blank line stays above both.
+        (insert("z()", before="return x"), "    # two\n", "    z()\n    # two\n"),
+        (insert("\nz()", before="return x"), "    # two\n", "    z()\n    # two\n"),
+        (insert("y1 = 1", before="def m(self): ..."), "\n    def m", "\n    y1 = 1\n    def m"),
         (insert("z()", at_start_of="def f(...): ..."), "Doc.'''\n", "Doc.'''\n    z()\n"),
-        (insert("z()", at_end_of="def f(...): ..."), "return x\n", "return x\n    z()\n"),
         (insert("y2 = 2", after="y = 1"), "    y = 1\n", "    y = 1\n    y2 = 2\n"),
         (
             insert("def g(): pass", after="def f(...): ..."),
@@ -63,11 +61,45 @@ class C:
 )
 def test_insert(edit, old, new):
     edit = {key.replace("_", "-"): value for key, value in edit.items()}
-    if new is None:
-        # The comment above a statement belongs to it.
-        assert edited(edit, BEFORE) == BEFORE.replace("\n    # two", "    z()\n\n    # two")
-    else:
-        assert edited(edit, BEFORE) == BEFORE.replace(old, new)
+    assert edited(edit, BEFORE) == BEFORE.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("edit", "before", "after"),
+    [
+        # The blank lines that the code has, above and between its statements.
+        ({"insert": "\nz()", "after": "a()"}, "a()\nb()\n", "a()\n\nz()\nb()\n"),
+        ({"insert": "z()\n\ny()", "after": "a()"}, "a()\nb()\n", "a()\nz()\n\ny()\nb()\n"),
+        (
+            {"insert": "\n# why\n\nz()\n\n\ny()", "at-end-of": "def f(): ..."},
+            "def f():\n    a()\n",
+            "def f():\n    a()\n\n    # why\n\n    z()\n\n\n    y()\n",
+        ),
+        # Those above the statement before which, or above which, it is put.
+        ({"insert": "z()", "before": "b()"}, "a()\n\nb()\n", "a()\n\nz()\nb()\n"),
+        ({"insert": "\nz()", "before": "b()"}, "a()\n\n\nb()\n", "a()\n\nz()\nb()\n"),
+        (
+            {"insert": "# w\nz()", "before": "b()"},
+            "a()\n\n# v\nb()\n",
+            "a()\n\n# w\nz()\n# v\nb()\n",
+        ),
+        ({"insert": "z()", "before": "b()"}, "a()\n# v\n\nb()\n", "a()\nz()\n# v\n\nb()\n"),
+        (
+            {"insert": "x: int", "at-start-of": "class C: ..."},
+            "class C:\n    'Doc.'\n\n    y: int\n",
+            "class C:\n    'Doc.'\n\n    x: int\n    y: int\n",
+        ),
+        # Definitions have blank lines above and below.
+        (
+            {"insert": "x = 1\ndef g(): pass", "before": "b()"},
+            "a()\n\n\nb()\n",
+            "a()\n\n\nx = 1\n\n\ndef g(): pass\n\n\nb()\n",
+        ),
+        ({"insert": "z()", "after": "a()"}, "a()\n\nb()\n", "a()\nz()\n\nb()\n"),
+    ],
+)
+def test_blank_lines(edit, before, after):
+    assert edited(edit, before) == after
 
 
 def test_code_that_is_there_is_done():

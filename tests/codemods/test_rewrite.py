@@ -180,6 +180,42 @@ def test_what_a_gap_stands_for_is_never_dropped():
     assert "keep what ... stands for" in result.mismatch
 
 
+@pytest.mark.parametrize(
+    ("find", "new", "before"),
+    [
+        ("if a: b", "if c: b", "if a:\n    b\nelse:\n    d\n"),
+        ("if $a.x: ...", "if not $a.x: ...", "if a.x:\n    b\nelif c:\n    d\n"),
+        ("if a: ...", "if b: ...", "if x:\n    y\nelif a:\n    b\n"),
+        ("while a: ...", "while b: ...", "while a:\n    b\nelse:\n    d\n"),
+        ("def f(a): ...", "def f(b): ...", "@d\ndef f(a: int) -> int:\n    b\n"),
+    ],
+)
+def test_what_a_pattern_leaves_out_stays(find, new, before):
+    after = edited(rewrite(find, new), before)
+    assert after != before
+    assert len(after.splitlines()) == len(before.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("find", "new", "before"),
+    [
+        ("if a: b", "while a: b", "if a:\n    b\nelse:\n    d\n"),
+        ("def f(a): return a", "class f: pass", "@d\ndef f(a): return a\n"),
+        ("def f(a): return a", "class f: pass", "def f(a: int): return a\n"),
+        ("def f(a): return a", "class f: pass", "def f(a) -> int: return a\n"),
+        ("class f: x = 1", "def f(): pass", "class f(B): x = 1\n"),
+    ],
+)
+def test_what_a_pattern_leaves_out_is_never_dropped(find, new, before):
+    result = run(rewrite(find, new), before)
+    assert "would drop what the pattern leaves out" in result.mismatch
+
+
+def test_an_elif_becomes_no_other_statement():
+    result = run(rewrite("if a: b", "while a: b"), "if x:\n    y\nelif a:\n    b\n")
+    assert "an elif can become nothing but another elif" in result.mismatch
+
+
 def test_gap_in_a_body_on_a_line_of_its_own():
     edit = rewrite("def f(...): ...", "@d\ndef f(...):\n    ...")
     assert edited(edit, "def f(a):\n    return a\n") == "@d\ndef f(a):\n    return a\n"

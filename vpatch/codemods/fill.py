@@ -13,6 +13,7 @@ from vpatch.codemods.match import (
     code_of,
     is_gap,
     meaningful_fields,
+    same,
     same_code,
     variable_of,
 )
@@ -70,7 +71,7 @@ def rewrite(
     What pattern and template have in common keeps its formatting and its comments.
 
     Raises:
-        CannotRewrite: what `...` stands for would be lost.
+        CannotRewrite: what `...` stands for, or what the pattern leaves out, would be lost.
     """
     if _identical(pattern, template):
         return node
@@ -177,6 +178,17 @@ def _put(
             f"the pattern and the new code differ too much to keep what ... stands for in "
             f"{' '.join(code_of(node).split())[:60]}"
         )
+    if not same(pattern, node, Match(dict(match.bindings), whole=True)):
+        raise CannotRewrite(
+            f"the new code would drop what the pattern leaves out (decorators, annotations, bases, "
+            f"else or finally) of {' '.join(code_of(node).split())[:60]}"
+        )
+    if (
+        isinstance(parent, cst.If)
+        and isinstance(node, cst.If)
+        and not isinstance(template, (cst.If, cst.Else))
+    ):
+        raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
     new = fill(template, match.bindings, parent)
     if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression) and node.lpar:
         return new.with_changes(lpar=node.lpar, rpar=node.rpar)

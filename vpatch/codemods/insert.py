@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -9,7 +10,8 @@ import libcst as cst
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
-from vpatch.codemods.match import Match, same_code, statements_of
+from vpatch.codemods.flow import barrier
+from vpatch.codemods.match import Match, code_of, same_code, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Insert:
 
     Code counts as done where it already stands at just that place; the same code elsewhere does
     not. An anchor that shares its line with other statements is a problem: it has no place beside.
+    So is a place that the program never reaches, as behind a `return`.
     """
 
     code: Sequence[cst.BaseStatement]
@@ -76,7 +79,15 @@ class _Inserter(SiteTransformer):
         `original` is the block as it was; it agrees with `statements` up to `index`.
         """
         code = [fill(statement, match.bindings) for statement in self.spec.code]
-        if self._is_there(original, index, code):
+        there = self._is_there(original, index, code)
+        earlier = _one_by_one(original[:index])
+        if there and self.spec.position in {"before", "end"}:
+            del earlier[-len(_one_by_one(code)) :]
+        in_the_way = barrier(earlier)
+        if in_the_way is not None:
+            self.add(site, todo=True, match=match, problem=self._unreachable(in_the_way))
+            return None
+        if there:
             self.add(site, todo=False, match=match)
             return None
         taken = {s.name.value for s in statements if isinstance(s, _Definition)}
@@ -88,7 +99,18 @@ class _Inserter(SiteTransformer):
                 return None
         self.add(site, todo=True, match=match)
         spaced = _spaced(code, nested=nested, first=index == 0)
-        return [*statements[:index], *spaced, *statements[index:]]
+        behind = statements[index:]
+        if self.spec.position != "after":
+            spaced, behind = _below_the_blank_lines(spaced, behind)
+        return [*statements[:index], *spaced, *behind]
+
+    def _unreachable(self, barrier: cst.CSTNode) -> str:
+        line = code_of(barrier).strip().partition("\n")[0]
+        where = {"end": "at the end of this block", "after": "after this statement"}
+        place = where.get(self.spec.position, "here")
+        return (
+            f"code {place} is never reached, because of `{line}`; insert it before that statement"
+        )
 
     def _is_there(
         self, statements: Sequence[cst.CSTNode], index: int, code: Sequence[cst.CSTNode]
@@ -184,6 +206,30 @@ def _behind_docstring(statements: Sequence[cst.CSTNode]) -> int:
         case [cst.SimpleStatementLine(body=[cst.Expr(value=cst.BaseString())]), *_]:
             return 1
     return 0
+
+
+def _below_the_blank_lines(
+    code: list[cst.BaseStatement], behind: list[cst.CSTNode]
+) -> tuple[list[cst.BaseStatement], list[cst.CSTNode]]:
+    """Put code in front of a statement, below the blank lines that set that one apart.
+
+    Definitions have blank lines of their own, above and below.
+    """
+    match behind:
+        case [cst.SimpleStatementLine() | cst.BaseCompoundStatement() as anchor, *rest]:
+            pass
+        case _:
+            return code, behind
+    lines = list(anchor.leading_lines)
+    blank = list(itertools.takewhile(lambda line: line.comment is None, lines))
+    if isinstance(code[0], _Definition) or not blank:
+        return code, behind
+    first = cast("cst.SimpleStatementLine", code[0])
+    if not first.leading_lines or first.leading_lines[0].comment is not None:
+        code = [first.with_changes(leading_lines=[*blank, *first.leading_lines]), *code[1:]]
+    if not isinstance(code[-1], _Definition):
+        anchor = anchor.with_changes(leading_lines=lines[len(blank) :])
+    return code, [anchor, *rest]
 
 
 def _spaced(

@@ -27,7 +27,12 @@ _TRIVIA = frozenset(
 OPTIONAL = {
     cst.FunctionDef: frozenset(["asynchronous", "decorators", "returns", "type_parameters"]),
     cst.ClassDef: frozenset(["bases", "decorators", "keywords", "type_parameters"]),
+    cst.For: frozenset(["orelse"]),
+    cst.If: frozenset(["orelse"]),
     cst.Param: frozenset(["annotation", "star"]),
+    cst.Try: frozenset(["finalbody", "orelse"]),
+    cst.TryStar: frozenset(["finalbody", "orelse"]),
+    cst.While: frozenset(["orelse"]),
 }
 
 
@@ -37,18 +42,20 @@ class Match:
 
     `bindings` maps each metavariable to its code; `paired` maps the identity of an argument or
     statement of the pattern to the one that it matched, which is what lets a rewrite keep the rest.
-    With `literal` both sides are code: nothing is a metavariable, a gap or left out.
+    With `literal` both sides are code: nothing is a metavariable, a gap or left out. With `whole`
+    nothing is left out either, but metavariables and gaps are what they are.
     """
 
     bindings: dict[str, cst.CSTNode] = field(default_factory=dict)
     paired: dict[int, cst.CSTNode] = field(default_factory=dict)
     literal: bool = False
+    whole: bool = False
 
     def texts(self) -> dict[str, str]:
         return {name: canonical(code_of(node)) for name, node in self.bindings.items()}
 
     def copy(self) -> Match:
-        return Match(dict(self.bindings), dict(self.paired), self.literal)
+        return Match(dict(self.bindings), dict(self.paired), self.literal, self.whole)
 
     def become(self, other: Match) -> None:
         self.bindings, self.paired = other.bindings, other.paired
@@ -139,7 +146,9 @@ def _same_node(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
 
 
 def _same_fields(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
-    optional = frozenset[str]() if match.literal else OPTIONAL.get(type(pattern), frozenset())
+    optional = OPTIONAL.get(type(pattern), frozenset[str]())
+    if match.literal or match.whole:
+        optional = frozenset()
     for name in meaningful_fields(type(pattern)):
         left, right = getattr(pattern, name), getattr(node, name)
         if name in optional and (not left or left is cst.MaybeSentinel.DEFAULT):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -29,6 +29,7 @@ _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 # `...` as the last of a def's parameters; a default of `...` has no comma or bracket before it.
 _LATE_GAP = re.compile(r"(?<=,)(\s*)\.\.\.(?=\s*[,)])")
 _GAP_PARAMETERS = re.compile(r"(\bdef\s+[\w$]+\s*\((?:[^()]*,)?\s*)\.\.\.\s*(?=,?\s*\))")
+_Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
 class PatternError(UsageError):
@@ -110,18 +111,27 @@ def parse_code(source: str) -> Sequence[cst.BaseStatement]:
 def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseStatement]:
     """Parse statements of plain Python; `shown` is what an error quotes."""
     try:
-        module = cst.parse_module(source.strip("\n") + "\n")
+        module = cst.parse_module(source.rstrip("\n") + "\n")
     except cst.ParserSyntaxError as error:
         raise PatternError(
             f"not Python: {error.message} in {(shown or source).strip()!r}",
             todo="write Python, with $name for what may vary and ... for what does not matter",
         ) from error
-    statements = cast("list[cst.BaseStatement]", list(module.body))
-    comments = [line for line in module.header if line.comment]
-    if statements and comments:
-        # libcst keeps the comments above the first statement at the module.
-        statements[0] = statements[0].with_changes(leading_lines=comments)
+    # libcst keeps the lines above the first statement at the module.
+    above = module.header
+    statements: list[cst.BaseStatement] = []
+    for statement in module.body:
+        lines = [*above, *statement.leading_lines]
+        statements.append(statement.with_changes(leading_lines=[_unindented(x) for x in lines]))
+        above = ()
     return statements
+
+
+def _unindented(line: cst.EmptyLine) -> cst.EmptyLine:
+    """A blank line as one that is empty in an indented block, too."""
+    if line.comment is not None:
+        return line
+    return line.with_changes(indent=False, whitespace=cst.SimpleWhitespace(""))
 
 
 def parse_expression(source: str) -> cst.BaseExpression:

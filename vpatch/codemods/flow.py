@@ -1,0 +1,134 @@
+"""Whether Python ever gets past a statement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+from libcst.helpers import get_full_name_for_node
+
+from vpatch.codemods.match import statements_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_NEVER_RETURN = {"exit", "os._exit", "os.abort", "quit", "sys.exit"}
+# Context managers that swallow an exception, and so let the program go on behind the block.
+_SWALLOWING = {"suppress", "raises", "assertRaises"}
+
+
+def barrier(statements: Iterable[cst.CSTNode]) -> cst.CSTNode | None:
+    """The first of some statements that the program never gets past, or None.
+
+    A condition counts as open unless it is a constant. A block under `with` counts as left for good
+    when its end is never reached, unless a context manager is known to swallow exceptions.
+    """
+    return next((statement for statement in statements if _ends(statement)), None)
+
+
+def _ends(node: cst.CSTNode) -> bool:
+    rule = next((rule for kinds, rule in _RULES if isinstance(node, kinds)), None)
+    return rule is not None and rule(node)
+
+
+def _line_ends(node: cst.SimpleStatementLine) -> bool:
+    return any(map(_ends, node.body))
+
+
+def _assert_ends(node: cst.Assert) -> bool:
+    return _constant(node.test) is False
+
+
+def _call_ends(node: cst.Expr) -> bool:
+    call = node.value
+    return isinstance(call, cst.Call) and get_full_name_for_node(call.func) in _NEVER_RETURN
+
+
+def _loop_ends(node: cst.For | cst.While) -> bool:
+    if _breaks(node.body):
+        return False
+    if isinstance(node, cst.While) and _constant(node.test) is True:
+        return True
+    return node.orelse is not None and _block_ends(node.orelse.body)
+
+
+def _with_ends(node: cst.With) -> bool:
+    return _block_ends(node.body) and not any(map(_swallows, node.items))
+
+
+def _match_ends(node: cst.Match) -> bool:
+    return any(map(_takes_all, node.cases)) and all(_block_ends(case.body) for case in node.cases)
+
+
+def _block_ends(body: cst.BaseSuite) -> bool:
+    return barrier(statements_of(body)) is not None
+
+
+def _if_ends(node: cst.If) -> bool:
+    known = _constant(node.test)
+    if known is True:
+        return _block_ends(node.body)
+    other = node.orelse
+    other_ends = (
+        _ends(other)
+        if isinstance(other, cst.If)
+        else (other is not None and _block_ends(other.body))
+    )
+    return other_ends and (known is False or _block_ends(node.body))
+
+
+def _try_ends(node: cst.Try | cst.TryStar) -> bool:
+    if node.finalbody is not None and _block_ends(node.finalbody.body):
+        return True
+    through = _block_ends(node.body) or (node.orelse is not None and _block_ends(node.orelse.body))
+    return through and all(_block_ends(handler.body) for handler in node.handlers)
+
+
+def _swallows(item: cst.WithItem) -> bool:
+    call = item.item
+    name = get_full_name_for_node(call.func) if isinstance(call, cst.Call) else None
+    return name is not None and name.rpartition(".")[2] in _SWALLOWING
+
+
+def _takes_all(case: cst.MatchCase) -> bool:
+    return case.guard is None and (
+        isinstance(case.pattern, cst.MatchAs) and case.pattern.pattern is None
+    )
+
+
+def _constant(test: cst.BaseExpression) -> bool | None:
+    match test:
+        case cst.Name(value="True" | "False" as value):
+            return value == "True"
+        case cst.Integer():
+            return bool(test.evaluated_value)
+    return None
+
+
+def _breaks(body: cst.BaseSuite) -> bool:
+    """Whether a block of a loop has a `break` of that loop."""
+    return any(map(_has_break, statements_of(body)))
+
+
+def _has_break(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Break():
+            return True
+        case cst.FunctionDef() | cst.ClassDef() | cst.BaseExpression():
+            return False
+        case cst.For() | cst.While():
+            return node.orelse is not None and _breaks(node.orelse.body)
+    return any(map(_has_break, node.children))
+
+
+_RULES: tuple[tuple[Any, Callable[[Any], bool]], ...] = (
+    ((cst.Return, cst.Raise, cst.Break, cst.Continue), lambda _: True),
+    (cst.SimpleStatementLine, _line_ends),
+    (cst.Assert, _assert_ends),
+    (cst.Expr, _call_ends),
+    (cst.If, _if_ends),
+    ((cst.For, cst.While), _loop_ends),
+    (cst.With, _with_ends),
+    ((cst.Try, cst.TryStar), _try_ends),
+    (cst.Match, _match_ends),
+)
