@@ -289,13 +289,14 @@ def test_insert(data, root):
     else:
         indent = len(start.rstrip(" "))
         pieces = [start[:indent], "", start[indent:] + made + end]
-        # The code comes before the comments above the anchor, and below the blank lines above them.
+        # The code comes before the comments above the anchor, and below the blank lines above it.
         lines = pieces[0].splitlines(keepends=True)
         while lines and (not lines[-1].strip() or lines[-1].strip().startswith("#")):
             pieces[2] = lines.pop() + pieces[2]
-        while pieces[2].partition("\n")[0].strip() == "":
-            line, _, pieces[2] = pieces[2].partition("\n")
-            lines.append(line + "\n")
+        above = len(pieces[2]) - len(pieces[2].lstrip())
+        if not pieces[2].lstrip().startswith("#"):
+            above = pieces[2].rfind("\n", 0, above) + 1
+            lines, pieces[2] = [*lines, pieces[2][:above]], pieces[2][above:]
         pieces[0] = "".join(lines)
     source = Source(draw, pieces)
     wanted = decide(patch, tree_of({"vllm/a.py": plain}))

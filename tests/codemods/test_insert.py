@@ -34,9 +34,9 @@ class C:
     ("edit", "old", "new"),
     [
         (insert("z()", after="x = a"), "  # one\n", "  # one\n    z()\n"),
-        # The comment above a statement belongs to it, and the blank line stays above both.
-        (insert("z()", before="return x"), "    # two\n", "    z()\n    # two\n"),
-        (insert("\nz()", before="return x"), "    # two\n", "    z()\n    # two\n"),
+        # The comment above a statement belongs to it, and begins a paragraph.
+        (insert("z()", before="return x"), "    # two\n", "    z()\n\n    # two\n"),
+        (insert("\nz()", before="return x"), "    # two\n", "    z()\n\n    # two\n"),
         (insert("y1 = 1", before="def m(self): ..."), "\n    def m", "\n    y1 = 1\n    def m"),
         (insert("z()", at_start_of="def f(...): ..."), "Doc.'''\n", "Doc.'''\n    z()\n"),
         (insert("y2 = 2", after="y = 1"), "    y = 1\n", "    y = 1\n    y2 = 2\n"),
@@ -81,7 +81,7 @@ def test_insert(edit, old, new):
         (
             {"insert": "# w\nz()", "before": "b()"},
             "a()\n\n# v\nb()\n",
-            "a()\n\n# w\nz()\n# v\nb()\n",
+            "a()\n\n# w\nz()\n\n# v\nb()\n",
         ),
         ({"insert": "z()", "before": "b()"}, "a()\n# v\n\nb()\n", "a()\nz()\n# v\n\nb()\n"),
         (

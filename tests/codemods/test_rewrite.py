@@ -222,7 +222,16 @@ def test_gap_in_a_body_on_a_line_of_its_own():
 
 
 def test_an_ellipsis_that_is_code():
-    assert edited(rewrite("x = 1", "x = F(d=...)"), "x = 1\n") == "x = F(d=...)\n"
+    assert edited(rewrite("x = 1", "x = F(d=(...))"), "x = 1\n") == "x = F(d=...)\n"
+    assert edited(rewrite("x[(...), 0]", "x[(...), 1]"), "x[..., 0]\n") == "x[..., 1]\n"
+    assert edited(rewrite("f(a)", "f((...))"), "f(a)\n") == "f(...)\n"
+    edit = {"insert": "y: tuple[int, ...] = F(d=1, e=...)", "after": "x = 1"}
+    assert edited(edit, "x = 1\n") == "x = 1\ny: tuple[int, ...] = F(d=1, e=...)\n"
+
+
+def test_new_code_has_no_gap():
+    with pytest.raises(PatternError, match="not Python"):
+        edits_of({"insert": "def g(a, ...): pass", "after": "x = 1"})
 
 
 def test_code_that_still_matches_the_old_is_not_done():

@@ -162,8 +162,21 @@ def _identical(left: object, right: object) -> bool:
 
 def _fill_field(value: Any, match: Match) -> Any:
     if isinstance(value, (list, tuple)):
-        return [fill(item, match.bindings) for item in value]
-    return fill(value, match.bindings)
+        return [fill(_without_marks(item), match.bindings) for item in value]
+    return fill(_without_marks(value), match.bindings)
+
+
+def _without_marks(template: _Node) -> _Node:
+    """The new code as it is written: `(...)` says that `...` is no gap."""
+
+    class Unmark(cst.CSTTransformer):
+        def leave_Ellipsis(
+            self, original_node: cst.Ellipsis, updated_node: cst.Ellipsis
+        ) -> cst.BaseExpression:
+            del original_node
+            return updated_node.with_changes(lpar=updated_node.lpar[1:], rpar=updated_node.rpar[1:])
+
+    return cast("_Node", template.visit(Unmark()))
 
 
 def _put(
@@ -189,7 +202,7 @@ def _put(
         and not isinstance(template, (cst.If, cst.Else))
     ):
         raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
-    new = fill(template, match.bindings, parent)
+    new = fill(_without_marks(template), match.bindings, parent)
     if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression) and node.lpar:
         return new.with_changes(lpar=node.lpar, rpar=node.rpar)
     if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):

@@ -227,7 +227,8 @@ def _below_the_blank_lines(
     first = cast("cst.SimpleStatementLine", code[0])
     if not first.leading_lines or first.leading_lines[0].comment is not None:
         code = [first.with_changes(leading_lines=[*blank, *first.leading_lines]), *code[1:]]
-    if not isinstance(code[-1], _Definition):
+    # A comment begins a paragraph of its own.
+    if not isinstance(code[-1], _Definition) and len(blank) == len(lines):
         anchor = anchor.with_changes(leading_lines=lines[len(blank) :])
     return code, [anchor, *rest]
 

@@ -97,14 +97,20 @@ def variable_of(node: object) -> str | None:
 
 
 def is_gap(node: object) -> bool:
-    """Whether a node of a pattern is `...`, standing for any number of its neighbours."""
+    """Whether a node of a pattern is `...`, standing for any number of its neighbours.
+
+    In parentheses it is Python's own.
+    """
     match node:
         case cst.Arg(keyword=None, star="", value=value):
-            return isinstance(value, cst.Ellipsis)
-        case cst.Arg(star="*", value=cst.Name(value=name)) | cst.Param(name=cst.Name(value=name)):
+            return isinstance(value, cst.Ellipsis) and not value.lpar
+        case (
+            cst.Arg(star="*" | "**", value=cst.Name(value=name))
+            | cst.Param(name=cst.Name(value=name))
+        ):
             return name == GAP_PARAMETER
         case cst.SimpleStatementLine(body=[cst.Expr(value=value)]) | cst.Expr(value=value):
-            return isinstance(value, cst.Ellipsis)
+            return isinstance(value, cst.Ellipsis) and not value.lpar
     return False
 
 
@@ -254,16 +260,43 @@ def _same_in_any_order(
     return True
 
 
-def _all(parameters: cst.Parameters) -> list[cst.Param]:
-    return [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
+def _all(parameters: cst.Parameters) -> list[object]:
+    positional = (*parameters.posonly_params, *parameters.params)
+    return [*positional, parameters.star_arg, *parameters.kwonly_params]
 
 
 def _same_parameters(pattern: cst.Parameters, node: cst.Parameters, match: Match) -> bool:
-    """Compare parameters of which the pattern, with `...`, names a few."""
+    """Compare parameters of which the pattern, with `...`, names a few.
+
+    A gap among the positional ones may reach as far as the keyword-only ones. Those come in any
+    order, and there may be more of them, as there may be arguments of a call.
+    """
     ordered = [*pattern.posonly_params, *pattern.params]
-    if not any(is_gap(p) for p in ordered):
+    if is_gap(pattern.star_arg) or not any(map(is_gap, ordered)):
         ordered.append(cst.Param(cst.Name(GAP_PARAMETER)))
-    keyword_only = [p for p in pattern.kwonly_params if not is_gap(p)]
-    return _same_sequence(
-        ordered, [*node.posonly_params, *node.params], match
-    ) and _same_in_any_order(keyword_only, node.kwonly_params, match)
+    positional = [*node.posonly_params, *node.params]
+    gaps = [index for index, item in enumerate(ordered, 1) if is_gap(item)]
+    for cut in (len(ordered), *reversed(gaps)):
+        keywords = [p for p in (*ordered[cut:], *pattern.kwonly_params) if not is_gap(p)]
+        trial = match.copy()
+        if (
+            _same_sequence(ordered[:cut], positional, trial)
+            and _same_in_any_order(keywords, node.kwonly_params, trial)
+            and _same_starred(pattern, node, trial)
+        ):
+            match.become(trial)
+            return True
+    return False
+
+
+def _same_starred(pattern: cst.Parameters, node: cst.Parameters, match: Match) -> bool:
+    """Compare `*args` and `**kwargs`, where the pattern has them."""
+    for wanted, given in (
+        (pattern.star_arg, node.star_arg),
+        (pattern.star_kwarg, node.star_kwarg),
+    ):
+        if isinstance(wanted, cst.Param) and not is_gap(wanted):
+            if not same(wanted, given, match):
+                return False
+            match.paired[id(wanted)] = cast("cst.CSTNode", given)
+    return True

@@ -2,11 +2,12 @@
 
 A pattern is Python with two additions: `$name` stands for any expression or identifier (the same
 `$name` twice must be the same code; `$_` is never remembered), and `...` among the arguments of a
-call, behind the parameters of a `def` or in a block stands for whatever is there. White space,
-comments, line breaks, redundant parentheses and trailing commas do not matter, nor does the order
-of keyword arguments; decorators, annotations and base classes matter only where the pattern has
-some. A name alone is that name in an expression or as a target, and not one of an attribute, a
-keyword, a parameter, a definition or an import.
+call, the bases of a class, the parameters of a `def` or the statements of a block stands for
+whatever is there; `(...)` is Python's own Ellipsis. White space, comments, line breaks, redundant
+parentheses and trailing commas do not matter, nor does the order of keyword arguments; what
+`match.OPTIONAL` names matters only where the pattern has some. A name alone is that name in an
+expression or as a target, and not one of an attribute, a keyword, a parameter, a definition or an
+import.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.match import GAP_PARAMETER, PREFIX, Match, same, variable_of
+from vpatch.codemods.gaps import spell_gaps
+from vpatch.codemods.match import GAP_PARAMETER, PREFIX, Match, is_gap, same, variable_of
 from vpatch.codemods.names import identifiers
 from vpatch.errors import UsageError
 
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
-# `...` as the last of a def's parameters; a default of `...` has no comma or bracket before it.
-_LATE_GAP = re.compile(r"(?<=,)(\s*)\.\.\.(?=\s*[,)])")
-_GAP_PARAMETERS = re.compile(r"(\bdef\s+[\w$]+\s*\((?:[^()]*,)?\s*)\.\.\.\s*(?=,?\s*\))")
 _Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
@@ -64,7 +63,7 @@ def parse_pattern(source: str) -> Pattern:
     Raises:
         PatternError: it is neither, or it is a metavariable alone, which would match everything.
     """
-    node = parse_code(source)
+    node = parse_plain(spell_gaps(_named(source)), shown=source)
     if len(node) != 1:
         raise PatternError(f"a pattern is one expression or one statement: {source!r}")
     root: cst.CSTNode = node[0]
@@ -76,8 +75,35 @@ def parse_pattern(source: str) -> Pattern:
             root = root.value
     if variable_of(root) is not None or isinstance(root, cst.Ellipsis):
         raise PatternError(f"this pattern would match everything: {source!r}")
+    _check_ellipses(root, source)
     names, strings = _needles(root)
     return Pattern(source, root, variables_of(source), frozenset(names | strings), frozenset(names))
+
+
+def _check_ellipses(root: cst.CSTNode, source: str) -> None:
+    """Check that each `...` of a pattern stands where it is a gap.
+
+    Raises:
+        PatternError: one does not; nobody could tell whether it is meant as Python's own.
+    """
+
+    class Check(cst.CSTVisitor):
+        def __init__(self) -> None:
+            self.gaps: set[int] = set()
+
+        def on_visit(self, node: cst.CSTNode) -> bool:
+            if isinstance(node, (cst.Arg, cst.Expr)) and is_gap(node):
+                self.gaps.add(id(node.value))
+            elif isinstance(node, cst.Ellipsis) and not node.lpar and id(node) not in self.gaps:
+                raise PatternError(
+                    f"... stands for nothing there: {' '.join(source.split())!r}",
+                    todo="... is a wildcard among the arguments of a call, the bases of a class, "
+                    "the parameters of a def and the statements of a block; write (...) for "
+                    "Python's own Ellipsis",
+                )
+            return True
+
+    root.visit(Check())
 
 
 def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]:
@@ -95,17 +121,13 @@ def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]
 
 
 def parse_code(source: str) -> Sequence[cst.BaseStatement]:
-    """Parse statements that may hold metavariables."""
-    text = _GAP_PARAMETERS.sub(rf"\1{GAP_PARAMETER}", source)
-    text = _VARIABLE.sub(rf"{PREFIX}\1", text)
-    # Behind a keyword argument Python takes no plain `...`, but it does take a starred name.
-    late = _LATE_GAP.sub(rf"\1*{GAP_PARAMETER}", text)
-    try:
-        return parse_plain(text, shown=source)
-    except PatternError:
-        if late == text:
-            raise
-        return parse_plain(late, shown=source)
+    """Parse new code, which may hold metavariables; `...` is Python's own there."""
+    return parse_plain(_named(source), shown=source)
+
+
+def _named(source: str) -> str:
+    """The same code with each metavariable as a name."""
+    return _VARIABLE.sub(rf"{PREFIX}\1", source)
 
 
 def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseStatement]:
