@@ -3,7 +3,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import select
 import subprocess
+import sys
+import time
 
 import pytest
 from google.protobuf.json_format import Parse, ParseDict
@@ -16,10 +19,11 @@ from tests.projects import snapshot
 from tests.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
 from vpatch.errors import UsageError
 from vpatch.smoke.checks import Check
+from vpatch.smoke.claim import claimed
+from vpatch.smoke.collecting import collected
 from vpatch.smoke.evidence import (
     EvidenceError,
     all_evidence,
-    collected,
     read_evidence,
     tampered,
     write_evidence,
@@ -32,7 +36,8 @@ NOT_RUN = Check("speed", "not run", reason="1 of 3 rounds")
 
 def collect(root, name="proof", made=None, results=None, **keys):
     """Make evidence of a run of one cell."""
-    with collected(root, name) as room:
+    with collected(root, name) as collecting:
+        room = collecting.room
         log = room / "logs/after.log"
         log.write_text("all is well\n")
         (room / "environment.txt").write_text("torch\n")
@@ -92,7 +97,8 @@ def test_files_of_every_tree_are_subjects(tmp_path):
 
 
 def test_what_fails_before_is_no_failed_test(tmp_path):
-    with collected(tmp_path, "proof") as room:
+    with collected(tmp_path, "proof") as collecting:
+        room = collecting.room
         log = room / "logs/x"
         log.touch()
         results = [result_of(log, FAILING, phase="before"), result_of(log)]
@@ -191,29 +197,122 @@ def test_what_is_not_whole_gets_no_place(tmp_path, error):
         assert not (tmp_path / "proof").exists()
         raise error
 
-    with pytest.raises(error), collected(tmp_path, "proof") as room:
-        stop(room)
+    with pytest.raises(error), collected(tmp_path, "proof") as collecting:
+        stop(collecting.room)
     assert snapshot(tmp_path) == {}
 
 
-def test_what_a_killed_run_left_is_removed(tmp_path):
+def claim(root, **facts):
+    """What a run leaves behind that was killed: by default on this machine."""
     with subprocess.Popen(["true"]) as ended:
         pass
-    for pid in (ended.pid, os.getppid()):
-        (tmp_path / f".proof.{pid}.partial/logs").mkdir(parents=True)
+    with claimed(root, "other", "evidence"):
+        holder = json.loads((root / ".other.claim").read_text())
+    room = root / ".proof.partial"
+    (room / "logs").mkdir(parents=True)
+    (room / "logs/after.log").write_text("theirs")
+    (root / ".proof.claim").write_text(json.dumps(holder | {"pid": ended.pid} | facts))
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    claim(tmp_path)
     assert tampered(collect(tmp_path)) == []
-    others = f".proof.{os.getppid()}.partial"
-    assert sorted(p.name for p in tmp_path.iterdir()) == [others, "proof"]
+    assert [p.name for p in tmp_path.iterdir()] == ["proof"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"host": "another"}, {"boot": "another"}, {"processes": "pid:[1]"}, {"pid": os.getppid()}],
+    ids=str,
+)
+def test_a_claim_of_another_machine_is_never_judged_dead(tmp_path, facts):
+    claim(tmp_path, **facts)
+    before = snapshot(tmp_path)
+    with pytest.raises(
+        UsageError, match=r"another run .* collects evidence of that name"
+    ) as caught:
+        collect(tmp_path)
+    assert str(facts.get("pid", "")) in caught.value.what
+    assert facts.get("host", "") in caught.value.what
+    assert caught.value.where == str(tmp_path / ".proof.claim")
+    assert "if that run is dead, remove this file" in caught.value.todo
+    assert snapshot(tmp_path) == before
+
+
+def test_a_claim_that_was_cut_off_is_not_judged_either(tmp_path):
+    (tmp_path / ".proof.claim").write_text('{"host"')
+    with pytest.raises(UsageError, match="another run collects evidence of that name"):
+        collect(tmp_path)
 
 
 def test_two_runs_of_one_name(tmp_path):
+    """The second does not even begin, so nobody loses what was measured."""
+    with collected(tmp_path, "proof") as first:
+        (first.room / "logs/a.log").touch()
+        with pytest.raises(UsageError, match="collects evidence of that name"):
+            collect(tmp_path)
+    assert [p.name for p in tmp_path.rglob("*.log")] == ["a.log"]
+    assert [p.name for p in tmp_path.iterdir()] == ["proof"]
+
+
+def test_two_runs_without_a_name_that_begin_in_one_second(tmp_path):
+    with collected(tmp_path, "proof", numbered=True) as first:
+        with collected(tmp_path, "proof", numbered=True) as second:
+            (second.room / "logs/b.log").touch()
+        with collected(tmp_path, "proof", numbered=True) as third:
+            (third.room / "logs/c.log").touch()
+        (first.room / "logs/a.log").touch()
+    assert [c.name for c in (first, second, third)] == ["proof", "proof-2", "proof-3"]
+    found = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.log")}
+    assert found == {"proof/logs/a.log", "proof-2/logs/b.log", "proof-3/logs/c.log"}
+
+
+CLAIMING = """
+import sys
+from pathlib import Path
+from vpatch.errors import UsageError
+from vpatch.smoke.collecting import collected
+
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    with collected(Path(sys.argv[1]), "proof") as found:
+        (found.room / "logs" / "x").touch()
+        sys.stdin.readline()
+    print("kept")
+except UsageError as error:
+    print(error.what)
+    sys.stdin.readline()
+"""
+
+
+def test_of_many_that_find_a_dead_claim_one_takes_it(tmp_path):
+    claim(tmp_path)
+    command = [sys.executable, "-c", CLAIMING, tmp_path]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    runs = [subprocess.Popen(command, **pipes) for _ in range(4)]
+    for run in runs:
+        assert run.stdout.readline() == "ready\n"
+    for run in runs:
+        run.stdin.write("\n")
+        run.stdin.flush()
+    # Those that are refused say so while the one that holds it still waits.
+    deadline = time.monotonic() + 60
+    while sum(bool(select.select([run.stdout], [], [], 0.1)[0]) for run in runs) < 3:
+        assert time.monotonic() < deadline
+    said = [run.communicate("\n")[0] for run in runs]
+    assert sum(text == "kept\n" for text in said) == 1, said
+    assert [p.name for p in tmp_path.iterdir()] == ["proof"]
+
+
+def test_what_was_measured_is_kept_where_somebody_made_that_folder(tmp_path):
     ours = collected(tmp_path, "proof")
-    ours.__enter__()
+    (ours.__enter__().room / "logs/ours").touch()
     (tmp_path / "proof").mkdir()
-    (tmp_path / "proof" / "theirs").touch()
-    with pytest.raises(UsageError, match="there is evidence of that name"):
+    with pytest.raises(UsageError, match="somebody made evidence of that name") as caught:
         ours.__exit__(None, None, None)
-    assert [p.name for p in tmp_path.rglob("*")] == ["proof", "theirs"]
+    assert caught.value.what.endswith(f"is in {tmp_path / 'proof-2'}")
+    assert [p.name for p in (tmp_path / "proof-2/logs").iterdir()] == ["ours"]
 
 
 def test_evidence_is_not_replaced(tmp_path):
@@ -248,7 +347,8 @@ def test_all_evidence_the_oldest_first(tmp_path):
 
 
 def test_what_is_collected_is_no_evidence_yet(tmp_path):
-    with collected(tmp_path, "proof") as room:
+    with collected(tmp_path, "proof") as collecting:
+        room = collecting.room
         (room / "results.json").write_text('{"record-version": 1, "made": "x"}')
         assert all_evidence(tmp_path) == ([], [])
 

@@ -19,7 +19,8 @@ from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.jobs import with_required
 from vpatch.outcome import State
 from vpatch.plan import plan
-from vpatch.smoke.evidence import LOGS, collected, write_evidence
+from vpatch.smoke.collecting import collected
+from vpatch.smoke.evidence import LOGS, write_evidence
 from vpatch.smoke.machine import this_machine
 from vpatch.smoke.subject import subject_of
 from vpatch.smoke.tested import Tested, record_of_test
@@ -146,7 +147,10 @@ def _prove(
         ground = ground_of(session, patch, proof, version, stack)
         _refuse_idle(patch, ground.all_after)
         name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"
-        room = stack.enter_context(collected(root, name)) if root else None
+        room = None
+        if root is not None:
+            collecting = stack.enter_context(collected(root, name, numbered=True))
+            room, name = collecting.room, collecting.name
         task = session.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
         try:
             result = prove(patch, proof, found, ground, room and room / LOGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from vpatch.cli.session import (
     source_options,
 )
 from vpatch.errors import ExitCode, UsageError
-from vpatch.smoke.evidence import collected, dated, refuse_name
+from vpatch.smoke.collecting import collected, dated, refuse_name
 from vpatch.smoke.machine import this_machine
 from vpatch.smoke.measured import Fault
 from vpatch.source.urls import redact
@@ -155,8 +156,11 @@ def command(
             ready.vllm,
             port,
         )
-        room = stack.enter_context(collected(root, order.name, _KIND))
-        record, failure = run(order, room, session.progress, _silent if as_json else _print)
+        collecting = stack.enter_context(collected(root, order.name, _KIND, numbered=name is None))
+        order = replace(order, name=collecting.name)
+        record, failure = run(
+            order, collecting.room, session.progress, _silent if as_json else _print
+        )
     # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
     write_shown(root / order.name, record)
     faults = [point for point in record["points"] if point["fault"]]

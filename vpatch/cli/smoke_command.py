@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from vpatch.engine.environment import KINDS
 from vpatch.errors import ExitCode, UsageError
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.checks import verdict_of
-from vpatch.smoke.evidence import collected, dated
+from vpatch.smoke.collecting import collected, dated, refuse_name
 from vpatch.smoke.machine import this_machine
 from vpatch.smoke.models import given
 from vpatch.smoke.prove import Order, prove
@@ -121,6 +121,8 @@ def command(
         "rounds": rounds,
         "before": before,
     }
+    if name is not None:
+        refuse_name(root, name, "evidence")
     asked = _Asked(name, said, plan, model, rounds, port, before=before)
     with ExitStack() as stack:
         if image is not None:
@@ -134,9 +136,10 @@ def command(
         else:
             request = request_from(vllm, recipe, trees, only)
             order, ground = _on_engine(session, request, engine, asked, stack)
-        room = stack.enter_context(collected(root, order.name))
+        collecting = stack.enter_context(collected(root, order.name, numbered=name is None))
+        order = replace(order, name=collecting.name)
         tell = _silent if as_json else _print
-        record = prove(order, ground, room, session.progress, tell)
+        record = prove(order, ground, collecting.room, session.progress, tell)
     if as_json:
         render.print_json(record)
     else:

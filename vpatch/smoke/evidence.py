@@ -11,17 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import shutil
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import VpatchError
 from vpatch.smoke.record import result_of
 from vpatch.smoke.report import report_of
 from vpatch.smoke.subject import digest_of_subject
@@ -36,8 +29,6 @@ REPORT = "report.md"
 STATEMENT = "statement.json"
 ENVIRONMENT = "environment.txt"
 LOGS = "logs"
-_NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
-_LONGEST = 200
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 # A test that was not run has no place there: it neither passed, nor with a warning.
@@ -58,65 +49,6 @@ class Evidence:
         return self.folder.name
 
 
-@contextmanager
-def collected(root: Path, name: str, what: str = "evidence") -> Iterator[Path]:
-    """Open a folder to collect evidence in, which gets its place once all of it is there.
-
-    Raises:
-        UsageError: there is evidence of that name, or it is none.
-    """
-    refuse_name(root, name, what)
-    final, room = root / name, root / f".{name}.{os.getpid()}.partial"
-    try:
-        for left in root.glob(f".{name}.*.partial"):
-            of_process = left.suffixes[-2][1:]
-            if of_process.isdecimal() and not psutil.pid_exists(int(of_process)):
-                shutil.rmtree(left)  # its run was killed
-        (room / LOGS).mkdir(parents=True)
-    except OSError as error:
-        raise UsageError(
-            f"nothing can be written there: {error.strerror}",
-            where=str(root),
-            todo="name another folder with --to",
-        ) from error
-    try:
-        yield room
-        try:
-            room.rename(final)
-        except OSError as error:
-            if final.exists():
-                raise _taken(final, what) from error  # by another run, meanwhile
-            raise
-    finally:
-        if room.exists():
-            shutil.rmtree(room)
-
-
-def dated(title: str) -> str:
-    """Return a title with the time, to the second."""
-    return f"{title}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-
-
-def refuse_name(root: Path, name: str, what: str) -> None:
-    """Refuse a name before anything is done for it.
-
-    Raises:
-        UsageError: there is something of that name, or it is none.
-    """
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
-        raise UsageError(
-            f"{name!r} is no name of {what}",
-            todo="use letters, digits, '.', '_', '+' and '-', 200 of them at most, and begin with "
-            "a letter or digit",
-        )
-    if (root / name).exists():
-        raise _taken(root / name, what)
-
-
-def _taken(place: Path, what: str) -> UsageError:
-    return UsageError(f"there is {what} of that name", where=str(place), todo="give another --name")
-
-
 def write_evidence(room: Path, record: Mapping[str, Any]) -> None:
     """Write what is made of a record, beside the logs that are there already."""
     (room / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -129,7 +61,7 @@ def all_evidence(root: Path) -> tuple[list[Evidence], list[EvidenceError]]:
     """Return what there is, the oldest first, and what cannot be read."""
     found, damaged = [], []
     for file in sorted(root.glob(f"*/{RECORD}")):
-        if not _NAME.fullmatch(file.parent.name):
+        if file.parent.name.startswith("."):
             continue  # in the making
         try:
             found.append(read_evidence(file.parent))
