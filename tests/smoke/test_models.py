@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import os
 import re
 
 import pytest
@@ -7,8 +9,12 @@ import pytest
 from tests.projects import write_tree
 from vpatch.declare.smoke import Model
 from vpatch.errors import UsageError, VpatchError
+from vpatch.progress import Silent
+from vpatch.smoke import model_digest
+from vpatch.smoke.model_digest import digest_of_checkpoint
 from vpatch.smoke.models import ModelError, given, locate, prepare
 from vpatch.smoke.site import OverlaySite
+from vpatch.source.cache import Cache
 
 FILES = {"config.json": b"{}", "model.safetensors": b"\0\1", "sub/tokenizer.json": b"[]"}
 COMMIT = "0123abc"
@@ -134,13 +140,120 @@ def test_digest_of_names_and_bytes(tmp_path):
         {"model.safetensors": b"\0\2"},
         {"sub/tokenizer.json": b""},
         {"new": b""},
-        {"sub/.hidden": b""},
     ]
     renamed = {name.replace("sub/", "tub/"): data for name, data in FILES.items()}
     swapped = FILES | {"model.safetensors": b"[]", "sub/tokenizer.json": b"\0\1"}
     trees = [*(FILES | other for other in others), renamed, swapped]
     found = [digest(write_tree(tmp_path / f"c{n}", tree)) for n, tree in enumerate(trees)]
     assert len({first, *found}) == 1 + len(trees)
+
+
+def test_what_vllm_never_loads_is_not_in_the_digest(tmp_path):
+    index = json.dumps({"weight_map": {"a": "model-1.safetensors"}}).encode()
+    files = FILES | {"model.safetensors.index.json": index, "model-1.safetensors": b"1"}
+    files |= {"consolidated.safetensors": b"m", "sub/model.safetensors": b"s"}
+    del files["model.safetensors"]
+    first = digest(write_tree(tmp_path / "a", files))
+    more = {
+        ".cache/huggingface/download/config.json.metadata": b"when it was fetched",
+        ".gitattributes": b"*",
+        "sub/.hidden": b"",
+        "README.md": b"# A model",
+        "LICENSE": b"x",
+        "model-2.safetensors": b"not in the index",
+    }
+    assert digest(write_tree(tmp_path / "b", files | more)) == first
+    changed = ("model-1.safetensors", "consolidated.safetensors", "sub/model.safetensors", "new.py")
+    found = [digest(write_tree(tmp_path / name, files | {name: b"2"})) for name in changed]
+    assert len({first, *found}) == 1 + len(changed)
+    # Without an index that can be read, every shard counts.
+    broken = files | {"model.safetensors.index.json": b"{"}
+    found = [
+        digest(write_tree(tmp_path / f"broken-{n}", broken | {"model-2.safetensors": b"2"[:n]}))
+        for n in range(2)
+    ]
+    assert len(set(found)) == 2
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Cache(tmp_path / "cache").answers("checkpoints")
+
+
+LONG_AGO = 1_700_000_000_000_000_000
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The names of the files that are read whole."""
+    found = []
+    real = model_digest._read
+    monkeypatch.setattr(model_digest, "_read", lambda file: found.append(file.name) or real(file))
+    return found
+
+
+def large(tmp_path, monkeypatch, read, memory):
+    """A checkpoint whose shard was read once, and is old."""
+    monkeypatch.setattr(model_digest, "_SETTLED_SECONDS", 0.0)
+    folder = write_tree(tmp_path / "m", FILES | {"model.safetensors": b"x" * 2**20})
+    shard = folder / "model.safetensors"
+    os.utime(shard, ns=(LONG_AGO, LONG_AGO))
+    first = digest_of_checkpoint(folder, memory)
+    assert "model.safetensors" in read
+    read.clear()
+    return folder, shard, first
+
+
+def test_a_large_file_is_read_once(tmp_path, monkeypatch, read, memory):
+    folder, _, first = large(tmp_path, monkeypatch, read, memory)
+    assert digest_of_checkpoint(folder, memory) == first
+    assert sorted(read) == ["config.json", "tokenizer.json"]
+    assert digest_of_checkpoint(folder, None) == first
+    read.clear()
+    Cache(tmp_path / "cache").clear(None, Silent())
+    assert digest_of_checkpoint(folder, memory) == first
+    assert "model.safetensors" in read
+
+
+@pytest.mark.parametrize("how", ["another time", "same time", "another file", "by a link"])
+def test_a_large_file_that_was_changed_is_read_again(tmp_path, monkeypatch, read, memory, how):
+    folder, shard, first = large(tmp_path, monkeypatch, read, memory)
+    if how == "another file":
+        (tmp_path / "new").write_bytes(b"y" * 2**20)
+        os.utime(tmp_path / "new", ns=(LONG_AGO, LONG_AGO))
+        (tmp_path / "new").replace(shard)
+    elif how == "by a link":
+        shard.unlink()
+        (tmp_path / "blob").write_bytes(b"y" * 2**20)
+        shard.symlink_to(tmp_path / "blob")
+    else:
+        with shard.open("r+b") as file:
+            file.write(b"y")
+        if how == "same time":  # its size and time are what they were
+            os.utime(shard, ns=(LONG_AGO, LONG_AGO))
+    assert digest_of_checkpoint(folder, memory) != first
+    assert "model.safetensors" in read
+
+
+def test_a_file_that_is_being_written_is_not_remembered(tmp_path, read, memory):
+    folder = write_tree(tmp_path / "m", FILES | {"model.safetensors": b"x" * 2**20})
+    for _ in range(2):
+        digest_of_checkpoint(folder, memory)
+    assert read.count("model.safetensors") == 2
+
+
+@pytest.mark.parametrize("text", ["", "0" * 63, "\xff"])
+def test_what_is_damaged_in_the_memory_is_not_believed(tmp_path, monkeypatch, read, memory, text):
+    folder, _, first = large(tmp_path, monkeypatch, read, memory)
+    (entry,) = memory.iterdir()
+    entry.write_text(text, encoding="latin-1")
+    assert digest_of_checkpoint(folder, memory) == first
+
+
+def test_a_memory_that_cannot_be_written(tmp_path, monkeypatch, read, memory):
+    folder, _, first = large(tmp_path, monkeypatch, read, memory)
+    (tmp_path / "file").touch()
+    assert digest_of_checkpoint(folder, tmp_path / "file") == first
 
 
 def test_digest_of_links_is_that_of_what_they_lead_to(tmp_path):

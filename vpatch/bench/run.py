@@ -65,7 +65,7 @@ class Order:
 
     `datasets` has the digests of the files that prompts come from, by the names of their shapes;
     `vllm` is the version that it has; `asked` is what the command line said; `port` is for the
-    servers that are started.
+    servers that are started. `digests` is the cache's folder that remembers digests of large files.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Order:
     client: Callable[[Path], Site]
     vllm: str
     port: int | None = None
+    digests: Path | None = None
 
 
 def run(
@@ -243,7 +244,8 @@ def _prepared(
     if isinstance(order.sides[0], Opened):
         task = progress.start(f"Preparing {', '.join(plan.models)}")
         checkpoints = {
-            name: prepare(name, model, client, models) for name, model in plan.models.items()
+            name: prepare(name, model, client, models, order.digests)
+            for name, model in plan.models.items()
         }
         task.done()
     names = _names(order)

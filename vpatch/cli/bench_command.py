@@ -155,6 +155,7 @@ def command(
             ready.client,
             ready.vllm,
             port,
+            session.cache.answers("checkpoints"),
         )
         collecting = stack.enter_context(collected(root, order.name, _KIND, numbered=name is None))
         order = replace(order, name=collecting.name)

@@ -181,6 +181,7 @@ class _Asked:
             patches=session.library.load_all(),
             before=self.before,
             port=self.port,
+            digests=session.cache.answers("checkpoints"),
         )
 
 

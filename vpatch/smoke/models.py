@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.engine import INSIDE
 from vpatch.errors import UsageError, VpatchError
+from vpatch.smoke.model_digest import digest_of_checkpoint
 from vpatch.smoke.site import run_in
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ModelError(VpatchError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder with a model. `digest` is of the names and bytes of all its files.
+    """A folder with a model. `digest` is of the names and bytes of what vLLM may load.
 
     `acceptance` is that of a synthetic one whose every token is known, as tiny_tokens has it.
     """
@@ -62,8 +62,12 @@ def seen_folder(folder: Path) -> Path:
     return repository if folder.parent.name == "snapshots" else folder
 
 
-def prepare(name: str, model: Model, site: Site, room: Path) -> Checkpoint:
+def prepare(
+    name: str, model: Model, site: Site, room: Path, memory: Path | None = None
+) -> Checkpoint:
     """Make a synthetic checkpoint in a room, or digest the one that is there.
+
+    `memory` is the cache's folder that remembers the digests of large files.
 
     Raises:
         ModelError: it is not there, or cannot be made.
@@ -73,7 +77,7 @@ def prepare(name: str, model: Model, site: Site, room: Path) -> Checkpoint:
         where = str(model.checkpoint)
         if not Path(where).expanduser().is_dir():
             where += f"@{folder.name}"  # a snapshot's folder is called after its commit
-        return Checkpoint(name, folder, where, _digest(folder))
+        return Checkpoint(name, folder, where, digest_of_checkpoint(folder, memory))
     kind = str(model.synthetic)
     folder = room / name
     script = _SCRIPTS.get(kind, "tiny_mtp.py")
@@ -87,7 +91,7 @@ def prepare(name: str, model: Model, site: Site, room: Path) -> Checkpoint:
             todo="free space in the folder for temporary files, or name another with TMPDIR",
         )
     known = _ACCEPTANCE.get(kind, kind)
-    return Checkpoint(name, folder, f"synthetic: {kind}", _digest(folder), known)
+    return Checkpoint(name, folder, f"synthetic: {kind}", digest_of_checkpoint(folder, None), known)
 
 
 def given(checkpoint: str) -> Model:
@@ -126,12 +130,3 @@ def _in_hub_cache(repository: str, revision: str) -> Path:
             todo=f"fetch it (hf download {repository} --revision {revision}), or give --model PATH",
         )
     return snapshot
-
-
-def _digest(folder: Path) -> str:
-    total = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with file.open("rb") as content:
-            found = hashlib.file_digest(content, "sha256").hexdigest()
-        total.update(f"{found}  {file.relative_to(folder)}\n".encode())
-    return f"sha256:{total.hexdigest()}"

@@ -46,7 +46,8 @@ _ENVIRONMENT_SECONDS = 300.0
 class Order:
     """A smoke run to make. `subject` is what it is about, in digests; `port` is for servers.
 
-    `patches` are those whose symptoms are looked for in the logs.
+    `patches` are those whose symptoms are looked for in the logs. `digests` is the cache's folder
+    that remembers the digests of large files.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Order:
     patches: Sequence[Patch]
     before: bool
     port: int | None
+    digests: Path | None = None
 
 
 class Ground(Protocol):
@@ -180,7 +182,7 @@ def _run(
     folder = _folder(work, "models")
     used = {cell.model for cell in order.cells}
     checkpoints = {
-        name: prepare(name, model, sites["after"], folder)
+        name: prepare(name, model, sites["after"], folder, order.digests)
         for name, model in order.models.items()
         if name in used
     }

@@ -5,6 +5,7 @@ staging/NAME/  an entry in the making, by the holder of its exclusive lock
 locks/NAME     shared by readers, exclusive to make or remove the entry
 index/ refs/   what indexes and git remotes answered, for --offline
 plans/         what patches were found to mean for a tree, and to make of it
+checkpoints/   digests of large files of checkpoints
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Cache:
             names = _named(set(labels), entries, self.folder)
         freed = sum(self._remove(name, progress) for name in names)
         if labels is None:
-            for kind in ("index", "refs", "plans"):
+            for kind in ("index", "refs", "plans", "checkpoints"):
                 freed += _remove_tree(self.answers(kind))
         return freed
 
