@@ -38,9 +38,18 @@ def archive_of(members):
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
+def renamed(name):
+    """The files of a distribution of another name, such as a plugin."""
+    package = name.replace("-", "_")
+    return {
+        path.replace("vllm/", f"{package}/"): data.replace(b"Name: vllm", f"Name: {name}".encode())
+        for path, data in FILES.items()
+    }
+
+
 def sdist(version="0.23.0", files=None, name="vllm"):
     top = f"{name}-{version}"
-    chosen = FILES if files is None else files
+    chosen = renamed(name) if files is None else files
     return archive_of(
         [member(top, type=tarfile.DIRTYPE, mode=0o777)]
         + [
@@ -66,7 +75,9 @@ class Index:
     url: str = ""
 
     def add(self, version="0.23.0", data=None, name="vllm"):
-        self.archives[f"{name}-{version}.tar.gz"] = sdist(version) if data is None else data
+        self.archives[f"{name}-{version}.tar.gz"] = (
+            sdist(version, name=name) if data is None else data
+        )
 
     def page(self, project):
         links = []

@@ -103,7 +103,8 @@ def test_a_checkout_that_carries_the_patch(empty, log):
 
 
 def test_a_folder_without_the_code(empty, log):
-    files = {path: data for path, data in FILES.items() if path in {"vllm/__init__.py", ENGINE}}
+    files = {path: FILES[path] for path in ("vllm/__init__.py", ENGINE)}
+    files["vllm/version.py"] = b""
     write_tree(empty.folder / "my tree", files)
     run = empty.run("diagnose", log, "--vllm", "./my tree", code=1)
     assert "absent: vLLM ./my tree does not have what the patch is about: this log" in (run.out)

@@ -17,7 +17,7 @@ from vpatch.source.cache import Cache, CacheError, default_cache_folder
 from vpatch.source.entry import DamagedEntry
 from vpatch.source.locks import try_lock
 from vpatch.source.resolve import open_tree
-from vpatch.source.spec import parse_vllm
+from vpatch.source.spec import PypiSpec, parse_vllm
 
 OPEN = """
 import sys
@@ -95,8 +95,9 @@ def test_a_lock_that_says_nothing_is_an_error(index, opening):
 
 
 def test_packages_where_none_is_named_as_the_distribution(index, opening):
-    index.add(data=sdist(files={"a/__init__.py": b"", "a/b.py": b"", "docs/c.py": b""}))
-    with opening() as tree:
+    files = {"PKG-INFO": b"Name: acme\n", "a/__init__.py": b"", "a/b.py": b"", "docs/c.py": b""}
+    index.add(data=sdist("1.0", files), version="1.0", name="acme")
+    with opening(PypiSpec("acme", "1.0")) as tree:
         assert set(tree.package_files) == {"a/__init__.py", "a/b.py"}
 
 

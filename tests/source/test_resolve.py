@@ -15,6 +15,7 @@ from vpatch.source.resolve import PinMismatchError
 
 ODD = {
     "vllm/__init__.py": b"x = 1\r\n",
+    "vllm/version.py": b"",
     "vllm/utf16.txt": "a\n".encode("utf-16"),
     "vllm/$Id$.py": b"# $Id$\n",
     "vllm/no_newline.py": b"y",
@@ -161,7 +162,7 @@ def test_a_plain_folder(opening, tmp_path):
 
 def test_an_empty_folder(opening, tmp_path):
     (tmp_path / "plain").mkdir()
-    with pytest.raises(UsageError, match="no files"):
+    with pytest.raises(UsageError, match="is no source tree of vllm"):
         opening(str(tmp_path / "plain"))
 
 

@@ -46,6 +46,7 @@ PYPROJECT = b'[tool.ruff.lint]\nselect = ["E", "F", "I"]\n'
 
 def hooked(tmp_path, config, text, home=None):
     files = {CONFIG: config.encode(), "tools/words.sh": WORDS, "pyproject.toml": PYPROJECT}
+    files |= {"vllm/__init__.py": b"", "vllm/version.py": b""}
     files["vllm/models/llama.py"] = b"class Llama:\n    pass\n"
     with opened(tmp_path, files) as tree:
         found = run_hooks(tree, CONFIG, {"vllm/new.py": text}, home or tmp_path / "home", Silent())

@@ -19,10 +19,7 @@ _NO_SOURCE = frozenset({".git", "__pycache__"})
 
 def scan(folder: Path) -> list[FileRecord]:
     """Digest a folder's source files."""
-    records = [record_of(file) for file in _files(folder)]
-    if not records:
-        raise UsageError("the folder holds no files", where=str(folder), todo="name another one")
-    return records
+    return [record_of(file) for file in _files(folder)]
 
 
 def reread(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:

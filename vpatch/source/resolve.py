@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from vpatch import git
 from vpatch.errors import UsageError, VpatchError
-from vpatch.source import folder, index, manifest
+from vpatch.source import folder, identity, index, manifest
 from vpatch.source.archive import read_archive
 from vpatch.source.cache import Cache, CacheError
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
@@ -44,18 +44,25 @@ def open_tree(
 ) -> CachedTree:
     """Open the tree that `spec` names, fetched first unless the cache has it. Close it after use.
 
-    `expected_digest` is that of a `Pin`; a source with another one is an error.
+    `expected_digest` is that of a `Pin`; a source with another one is an error, and so is a source
+    that is not what it is called.
     """
     match spec:
         case PypiSpec():
             archive = _Archive(spec, cache, settings, progress, expected_digest)
-            return archive.open(offline=offline)
+            tree = archive.open(offline=offline)
         case GitSpec():
             # A repository in a folder is no more of a network than a folder is.
             away = offline and not Path(spec.url).is_dir()
-            return _open_git(spec, cache, progress, expected_digest, offline=away)
+            tree = _open_git(spec, cache, progress, expected_digest, offline=away)
         case FolderSpec():
-            return _open_folder(spec, cache, progress, expected_digest)
+            tree = _open_folder(spec, cache, progress, expected_digest)
+    try:
+        identity.check_tree(tree)
+    except BaseException:
+        tree.close()
+        raise
+    return tree
 
 
 @dataclass(frozen=True)
@@ -189,6 +196,7 @@ def _open_folder(
             where=spec.path,
             todo="go to the folder from which it was named, or give its path",
         )
+    identity.check_folder(spec.tree, source, spec.path)
     task = progress.start(f"Reading {spec.path}")
     records = folder.scan(source)
     task.done()
