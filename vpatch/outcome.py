@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from vpatch.patch import Patch
     from vpatch.source.tree import Pin
@@ -88,3 +88,12 @@ class Plan:
     def taken(self) -> tuple[Decision, ...]:
         """What `apply` will commit."""
         return tuple(d for d in self.decisions if d.state is State.NEEDED)
+
+
+def none_taken(plans: Iterable[Plan]) -> bool:
+    """Whether there were patches to decide on, and no tree has one or gets one.
+
+    Somebody who asked for these patches must be told: the result would be a plain vLLM.
+    """
+    states = {decision.state for plan in plans for decision in plan.decisions}
+    return bool(states) and states.isdisjoint({State.NEEDED, State.APPLIED})

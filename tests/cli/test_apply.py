@@ -9,6 +9,7 @@ from tests.projects import (
     NAME_PROJ,
     NAMED,
     NO_SUCH,
+    SLOW_MODE,
     VERSION,
     git,
     write_tree,
@@ -197,6 +198,37 @@ def test_a_patch_that_was_asked_for_and_is_missed_stops(project, how):
     assert "declared that it is needed" in run.out
     assert "nothing was written: 1 patch cannot be applied" in run.err
     assert not project.target.exists()
+
+
+@pytest.mark.parametrize("how", ["by name", "by a recipe"])
+def test_patches_that_were_asked_for_and_are_not_needed_are_a_finding(project, how):
+    """Without one of them the checkout would be a plain vLLM, under the recipe's name."""
+    project.patch("slow-mode", SLOW_MODE, more="effect: {text: def start}\n")
+    options = ["--vllm", VERSION, "--patch", "slow-mode"]
+    if how == "by a recipe":
+        (project.folder / "recipes").mkdir()
+        recipe = f"vllm: {VERSION}\npatches: [slow-mode]\n"
+        (project.folder / "recipes" / "mine.yaml").write_text(recipe)
+        options = ["--recipe", "mine"]
+    for command in ("apply", "build-image"):
+        run = project.run(command, *options, code=1)
+        assert "no patch is left to apply: slow-mode is upstreamed" in run.err
+        assert not project.target.exists()
+    (row,) = project.run("apply", *options, "--json", code=1).json
+    assert "lock" not in row
+
+
+def test_a_tree_that_carries_what_was_asked_for_is_no_finding(applied):
+    tree = f"./.vpatch/vllm-{VERSION}"
+    run = applied.run("apply", "--vllm", tree, "--patch", "slow-mode", "--to", "out")
+    assert "applied     slow-mode" in run.out
+
+
+@pytest.mark.parametrize("tree", ["./patches", "."])
+def test_a_folder_of_something_else_is_no_vllm(project, tree):
+    run = project.run("apply", "--vllm", tree, "--to", "out", code=2)
+    assert f"error: {tree}: is no source tree of vllm" in run.err
+    assert not (project.folder / "out").exists()
 
 
 def test_what_is_on_request_is_left_out_and_named(project):

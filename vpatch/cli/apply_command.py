@@ -12,6 +12,7 @@ import click
 from vpatch import jobs
 from vpatch.apply import Applied, Order, apply
 from vpatch.cli import render
+from vpatch.cli.checkout import states_of
 from vpatch.cli.session import (
     CHECKOUTS,
     Session,
@@ -22,13 +23,14 @@ from vpatch.cli.session import (
 )
 from vpatch.errors import ExitCode, UsageError
 from vpatch.memo import remembered_plan
+from vpatch.outcome import none_taken
 from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import Workplace, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.outcome import Plan
+    from vpatch.outcome import Decision, Plan
 
 
 @click.command("apply")
@@ -70,26 +72,36 @@ def command(
         raise UsageError(
             "--to names one folder, and there are several trees", todo="apply them one by one"
         )
+    asked_for = bool(asked[0].recipe or only)
     with ExitStack() as stack:
         orders = [order_for(job, target, session, stack) for job in asked]
+        plans = [order.plan for order in orders]
         if not as_json:
             for order in orders:
                 render.print_pin(order.plan.pin, _chosen(order, only))
                 render.print_decisions(order.plan.decisions)
-        asked_for = bool(asked[0].recipe or only)
-        stopping = [d for order in orders for d in order.plan.stopping(asked_for=asked_for)]
-        applied = [] if stopping else apply(orders, force=force, progress=session.progress)
+        stopping = [d for made in plans for d in made.stopping(asked_for=asked_for)]
+        idle = asked_for and not stopping and none_taken(plans)
+        refused = bool(stopping) or idle
+        applied = [] if refused else apply(orders, force=force, progress=session.progress)
     if as_json:
         render.print_json([_as_json(order.plan, order.recipe, applied) for order in orders])
-    elif stopping:
-        count = render.counted(len(stopping), "patch")
-        click.echo(f"nothing was written: {count} cannot be applied", err=True)
-        which = " ".join(_source_options(vllm, recipe, trees))
-        click.echo(f"  next: vpatch status {which} --why {stopping[0].patch.id}", err=True)
+    elif refused:
+        _tell_why_not(plans, stopping, " ".join(_source_options(vllm, recipe, trees)))
     for one in applied:
         if not as_json:
             _print(one)
-    return ExitCode.FINDINGS if stopping else ExitCode.CLEAN
+    return ExitCode.FINDINGS if refused else ExitCode.CLEAN
+
+
+def _tell_why_not(plans: list[Plan], stopping: list[Decision], source: str) -> None:
+    if stopping:
+        count = render.counted(len(stopping), "patch")
+        click.echo(f"nothing was written: {count} cannot be applied", err=True)
+        click.echo(f"  next: vpatch status {source} --why {stopping[0].patch.id}", err=True)
+    else:
+        click.echo(f"nothing was written: no patch is left to apply: {states_of(plans)}", err=True)
+        click.echo("  next: ask for a patch that is needed there, or for none", err=True)
 
 
 def _tell_of_patches_left(session: Session, asked: list[jobs.Job]) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from vpatch.cli.session import CHECKOUTS
 from vpatch.errors import UsageError, VpatchError, together
 from vpatch.lock import Lock, read_lock
+from vpatch.outcome import none_taken
 from vpatch.plan import plan
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import LOCK_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from vpatch.cli.session import Session
@@ -59,24 +60,35 @@ def planned_again(session: Session, lock: Lock) -> Iterator[tuple[CachedTree, Pl
         yield tree, plan(patches, tree)
 
 
-def refuse_stopping(plan: Plan, *, asked_for: bool) -> None:
-    """Refuse a plan of which something must be settled first; see `Plan.stopping`.
+def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
+    """Refuse plans of which something must be settled first; see `Plan.stopping`.
 
     Raises:
-        VpatchError: there is such a thing; all of them are said.
+        VpatchError: there is such a thing, and it names all of them; or patches were `asked_for`,
+            and none is left to apply.
     """
-    stopping = plan.stopping(asked_for=asked_for)
-    if stopping:
-        raise together(
-            [
-                VpatchError(
-                    f"{d.patch.id} is {d.state}: {d.reason}",
-                    where=plan.pin.label,
-                    todo=f"see vpatch status --why {d.patch.id}",
-                )
-                for d in stopping
-            ]
+    errors = [
+        VpatchError(
+            f"{d.patch.id} is {d.state}: {d.reason}",
+            where=plan.pin.label,
+            todo=f"see vpatch status --why {d.patch.id}",
         )
+        for plan in plans
+        for d in plan.stopping(asked_for=asked_for)
+    ]
+    if errors:
+        raise together(errors)
+    if asked_for and none_taken(plans):
+        raise VpatchError(
+            f"no patch is left to apply: {states_of(plans)}",
+            where=", ".join(plan.pin.label for plan in plans),
+            todo="ask for a patch that is needed there, or for none",
+        )
+
+
+def states_of(plans: Iterable[Plan]) -> str:
+    """Return which patch is in which state, in a line."""
+    return ", ".join(f"{d.patch.id} is {d.state}" for plan in plans for d in plan.decisions)
 
 
 def _spec(lock: Lock) -> TreeSpec:

@@ -48,11 +48,11 @@ def engine_ground(
     With `asked_for`, somebody named the patches: one that finds nothing to do stops the run.
     """
     trees = [stack.enter_context(session.tree(j.spec, j.expected_digest)) for j in found]
-    plans = []
-    for job, tree in zip(found, trees, strict=True):
-        made = remembered_plan(session.plans, job.patches, tree, to_write=True)
-        refuse_stopping(made, asked_for=asked_for or job.recipe is not None)
-        plans.append(made)
+    plans = [
+        remembered_plan(session.plans, job.patches, tree, to_write=True)
+        for job, tree in zip(found, trees, strict=True)
+    ]
+    refuse_stopping(plans, asked_for=asked_for or found[0].recipe is not None)
     version = plans[0].pin.version
     if plans[0].pin.tree != "vllm" or version is None:
         raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")

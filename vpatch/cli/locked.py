@@ -77,6 +77,6 @@ def applied(
             todo="name a recipe of vLLM alone",
         )
     order = order_for(asked[0], target, session, stack)
-    refuse_stopping(order.plan, asked_for=bool(asked[0].recipe or request.patches))
+    refuse_stopping([order.plan], asked_for=bool(asked[0].recipe or request.patches))
     (done,) = apply([order], force=force, progress=session.progress)
     return Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target)
