@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vpatch import git
+from vpatch import git, git_source
 from vpatch.errors import UsageError
 from vpatch.source.manifest import EXECUTABLE, REGULAR, SYMLINK, SourceFile
 
@@ -103,7 +103,8 @@ def test_base_commit_under_hostile_settings(hostile):
     commit = git.create_base_repository(hostile / "b.git", FILES, "vllm 0.23.0")
     assert commit == BASE
     assert blobs(hostile / "b.git", commit) == {f.path: (f.mode, f.data) for f in FILES}
-    git.fetch_commit(str(hostile / "b.git"), git.ResolvedRef(commit, commit), hostile / "c.git")
+    ref = git_source.ResolvedRef(commit, commit)
+    git_source.fetch_commit(str(hostile / "b.git"), ref, hostile / "c.git")
     assert blobs(hostile / "c.git", commit) == blobs(hostile / "b.git", commit)
     assert not (hostile / "hooked").exists()
     assert not (hostile / "elsewhere").exists()
@@ -115,7 +116,7 @@ def test_worktree_files_under_hostile_settings(hostile):
     (root / "a.py").write_text("")
     (root / ".gitignore").write_text("*.log\n")
     (root / "b.log").write_text("")
-    assert git.worktree_files(root) == [".gitignore", "a.py"]
+    assert git_source.worktree_files(root) == [".gitignore", "a.py"]
 
 
 def test_a_failure_carries_command_status_and_stderr(tmp_path):
@@ -131,16 +132,16 @@ def test_a_failure_carries_command_status_and_stderr(tmp_path):
 @pytest.mark.parametrize(("url", "ref"), [("--upload-pack=touch x", "v1"), ("h:x", "--all")])
 def test_options_in_disguise_are_refused(tmp_path, url, ref):
     with pytest.raises(UsageError, match="option"):
-        git.resolve_ref(url, ref)
+        git_source.resolve_ref(url, ref)
     with pytest.raises(UsageError, match="option"):
-        git.fetch_commit(url, git.ResolvedRef("1" * 40, ref), tmp_path / "x")
+        git_source.fetch_commit(url, git_source.ResolvedRef("1" * 40, ref), tmp_path / "x")
 
 
 def test_a_ref_that_moves_meanwhile(tmp_path):
     git.create_base_repository(tmp_path / "b.git", FILES, "m")
-    stale = git.ResolvedRef("1" * 40, "refs/heads/base")
-    with pytest.raises(git.VpatchError, match="moved"):
-        git.fetch_commit(str(tmp_path / "b.git"), stale, tmp_path / "c.git")
+    stale = git_source.ResolvedRef("1" * 40, "refs/heads/base")
+    with pytest.raises(git_source.VpatchError, match="moved"):
+        git_source.fetch_commit(str(tmp_path / "b.git"), stale, tmp_path / "c.git")
 
 
 def test_git_missing(tmp_path):

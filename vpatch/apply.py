@@ -15,6 +15,7 @@ from vpatch import git_checkout as git
 from vpatch.commits import commits_of, digest_of, lock_of
 from vpatch.errors import VpatchError
 from vpatch.git import BASE_BRANCH, GitError
+from vpatch.git_found import NoRepositoryError, opened_checkout
 from vpatch.lock import Lock, LockedImage, LockError, read_lock
 from vpatch.source.tree import LOCK_FILE
 from vpatch.workplace import TargetError, Workplace, WrongTargetError, writing
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
+    from vpatch.git import Found
     from vpatch.outcome import Plan
     from vpatch.progress import Progress
     from vpatch.source.tree import Pin
@@ -148,10 +150,11 @@ def _unchanged(order: Order, *, force: bool) -> Lock | None:
         raise
     try:
         found = users_changes(target, lock)
-        messages = [] if found else git.messages(target, lock.base, lock.head)
-    except GitError as error:
+        messages = [] if found else _messages(target, lock)
+    except (GitError, NoRepositoryError) as error:
+        reason = error.gist if isinstance(error, GitError) else error.what
         raise WrongTargetError(
-            f"its git repository cannot be read: {error.gist}",
+            f"its git repository cannot be read: {reason}",
             where=str(target),
             todo="repair it, or move the folder away",
         ) from error
@@ -199,24 +202,34 @@ def _changed(found: Sequence[str], target: Path) -> TargetError:
 
 def users_changes(target: Path, lock: Lock) -> list[str]:
     """What is in a checkout that its lock does not account for, a line each."""
-    found = []
-    branch = git.current_branch(target)
+    with opened_checkout(target) as repo:
+        return list(_users_changes(target, repo, lock))
+
+
+def _messages(target: Path, lock: Lock) -> list[str]:
+    with opened_checkout(target) as repo:
+        return git.messages(repo, lock.base, lock.head)
+
+
+def _users_changes(target: Path, repo: Found, lock: Lock) -> Iterator[str]:
+    branch = git.current_branch(repo)
     if branch != git.PATCHED_BRANCH:
         there = f"the branch {branch}" if branch else "a commit"
-        found.append(f"{there} is checked out, not the branch {git.PATCHED_BRANCH}")
+        yield f"{there} is checked out, not the branch {git.PATCHED_BRANCH}"
     own = {
         f"refs/heads/{BASE_BRANCH}": lock.base,
         f"refs/heads/{git.PATCHED_BRANCH}": lock.head,
     }
-    for ref, commit in git.refs(target).items():
+    for ref, commit in git.refs(repo).items():
         if ref not in own:
-            found.append(f"a ref of yours: {ref}")
+            yield f"a ref of yours: {ref}"
         elif commit != own[ref]:
-            found.append(f"commits of yours: {ref} is at {commit[:12]}, not at {own[ref][:12]}")
-    found += [f"commits of yours, in the reflog: {c[:12]}" for c in git.lost_commits(target)]
-    found += [f"a worktree of yours: {name}" for name in git.worktrees(target)]
-    found += [f"hidden from git: {path}" for path in git.hidden_files(target)]
-    return found + [f"changed or new: {path}" for path in git.changed_files(target)]
+            yield f"commits of yours: {ref} is at {commit[:12]}, not at {own[ref][:12]}"
+    yield from (f"commits of yours, in the reflog: {c[:12]}" for c in git.lost_commits(repo))
+    yield from (f"a worktree of yours: {name}" for name in git.worktrees(target))
+    yield from (f"a submodule of yours: {path}" for path in git.submodules(repo))
+    yield from (f"hidden from git: {path}" for path in git.hidden_files(repo))
+    yield from (f"changed or new: {path}" for path in git.changed_files(repo))
 
 
 def _stage(order: Order, progress: Progress) -> Lock:
@@ -258,10 +271,12 @@ def _carry_over(old: Path, new: Path) -> None:
         return
     for path in _SETTINGS:
         if (old / path).is_dir():
-            shutil.copytree(old / path, new / path, dirs_exist_ok=True)
+            shutil.copytree(old / path, new / path, symlinks=True, dirs_exist_ok=True)
         elif (old / path).is_file():
             shutil.copy2(old / path, new / path)
-    for path in git.ignored_files(old):
+    with opened_checkout(old) as repo:
+        ignored = git.ignored_files(repo)
+    for path in ignored:
         target = new / path
         if path == LOCK_FILE or _BYTECODE in path or os.path.lexists(target):
             continue

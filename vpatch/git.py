@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import VpatchError
 from vpatch.source.manifest import SourceFile
 from vpatch.source.urls import redact
 
@@ -38,8 +38,6 @@ _PINNED_CONFIG = {
     "gc.auto": "0",
     "init.defaultBranch": BASE_BRANCH,
     "maintenance.auto": "false",
-    "safe.bareRepository": "all",
-    "safe.directory": "*",
     "tag.gpgSign": "false",
 }
 # What `git rev-parse --local-env-vars` lists, less the user's own configuration. Set by a hook or
@@ -117,15 +115,21 @@ class GitError(VpatchError):
 
 
 @dataclass(frozen=True)
-class ResolvedRef:
-    """A commit, and the name by which the remote hands it out."""
+class Found:
+    """A repository that others may have prepared, behind a git folder of our own.
 
-    commit: str
-    name: str
+    See `vpatch.git_found`. `work_tree` is None for a bare one.
+    """
+
+    git_dir: Path
+    work_tree: Path | None
+
+
+Repository = Path | Found
 
 
 def run(
-    repo: Path | None,
+    repo: Repository | None,
     *args: str,
     stdin: bytes | BinaryIO = b"",
     stdout: BinaryIO | None = None,
@@ -133,9 +137,13 @@ def run(
 ) -> bytes:
     """Run git in `repo` and return what it prints, or write that to `stdout`.
 
+    A path is that of a repository that vpatch made itself. git gets its exact git folder, and so
+    never looks for another one. Without `repo`, git runs where there is no repository at all.
+
     Raises GitError where git is missing or fails.
     """
-    command = ["git", *(["-C", str(repo)] if repo else []), *args]
+    folder, place = _place(repo)
+    command = ["git", *place, *args]
     # GitPython can add to the inherited environment and not take from it; env(1) can.
     dropped = [name for name in os.environ if env.drops(name) and name not in env.values]
     prefix = ["env", *(f"--unset={name}" for name in dropped)] if dropped else []
@@ -158,8 +166,23 @@ def run(
         todo = "see git's message"
         if env is USER:
             todo += "; it must be able to reach the remote without asking for a password"
-        raise GitError(" ".join(command), status, stderr, todo=todo)
+        shown = ["git", *(["-C", str(folder)] if repo else []), *args]
+        raise GitError(" ".join(shown), status, stderr, todo=todo)
     return output or b""
+
+
+def _place(repo: Repository | None) -> tuple[Path, list[str]]:
+    """The folder that git runs in, and the options that say so."""
+    if repo is None:
+        folder = Path("/")
+        return folder, ["-C", str(folder)]
+    if isinstance(repo, Path):
+        folder = repo.absolute()
+        inside = folder / ".git"
+        repo = Found(inside, folder) if inside.is_dir() else Found(folder, None)
+    folder = repo.work_tree or repo.git_dir
+    tree = [] if repo.work_tree is None else [f"--work-tree={repo.work_tree}"]
+    return folder, ["-C", str(folder), f"--git-dir={repo.git_dir}", *tree]
 
 
 def _gitpython() -> Git:
@@ -184,7 +207,8 @@ def identity(folder: Path) -> tuple[str, str] | None:
     found = []
     for key in ("user.name", "user.email"):
         try:
-            found.append(run(folder, "config", "--get", key, env=USER).decode().strip())
+            asked = run(None, "-C", str(folder), "config", "--get", key, env=USER)
+            found.append(asked.decode().strip())
         except GitError as error:
             if error.status != 1:
                 raise
@@ -202,60 +226,6 @@ def credential(url: str) -> str | None:
         return None  # no helper has it
     lines = (line.partition("=") for line in filled.decode().splitlines())
     return next((value for key, _, value in lines if key == "password" and value), None)
-
-
-def resolve_ref(url: str, ref: str) -> ResolvedRef:
-    """Ask the remote or local repository which commit `ref` is; a tag goes before a branch."""
-    _refuse_options(url, ref)
-    if Path(url).is_dir():
-        return _resolve_local(Path(url), ref)
-    names = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", ref]
-    listed = run(None, "ls-remote", "--", url, *names, env=USER).decode()
-    commits = {name: commit for commit, name in (line.split("\t") for line in listed.splitlines())}
-    for name in names:
-        if name in commits:
-            return ResolvedRef(commits[name], name.removesuffix("^{}"))
-    if FULL_COMMIT.fullmatch(ref):
-        return ResolvedRef(ref, ref)
-    raise UsageError(
-        f"the repository has no tag or branch {ref!r}",
-        where=redact(url),
-        todo="name a tag or a branch of it, or a commit by all 40 digits of its id",
-    )
-
-
-def _resolve_local(repo: Path, ref: str) -> ResolvedRef:
-    try:
-        commit = run(repo, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
-    except GitError as error:
-        raise UsageError(
-            f"no commit {ref!r} there: {error.stderr}",
-            where=str(repo),
-            todo="name a tag, a branch or a commit of that repository",
-        ) from error
-    return ResolvedRef(commit.decode().strip(), commit.decode().strip())
-
-
-def fetch_commit(url: str, ref: ResolvedRef, into: Path) -> None:
-    """Fetch that one commit into a new bare repository.
-
-    Depth 1 and no filter: every file of the commit is wanted, so a partial clone would only split
-    one transfer into two.
-    """
-    _refuse_options(url, ref.name)
-    init_bare(into)
-    options = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "protocol.version=2"]
-    options += ["-c", "safe.bareRepository=all", "-c", f"core.hooksPath={os.devnull}"]
-    fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
-    source = str(Path(url).resolve()) if Path(url).is_dir() else url
-    run(into, *options, *fetch, "--", source, ref.name, env=USER)
-    fetched = run(into, "rev-parse", "--verify", "FETCH_HEAD^{commit}").decode().strip()
-    if fetched != ref.commit:
-        raise VpatchError(
-            f"{ref.name} moved from {ref.commit} to {fetched} while it was fetched",
-            where=redact(url),
-            todo="run the command again",
-        )
 
 
 def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:
@@ -278,12 +248,6 @@ def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:
             size = int(contents.readline().split()[2])
             yield SourceFile(name, git_mode, contents.read(size))
             contents.read(1)
-
-
-def worktree_files(folder: Path) -> list[str]:
-    """List what git tracks below `folder` or would track: everything that it does not ignore."""
-    listed = run(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    return sorted({os.fsdecode(path) for path in listed.split(b"\0")[:-1]})
 
 
 def create_base_repository(dest: Path, files: Iterable[SourceFile], message: str) -> str:
@@ -320,13 +284,7 @@ def _temporary_file(folder: Path | None = None) -> BinaryIO:
 
 
 def init_bare(dest: Path) -> None:
-    run(None, "init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--", str(dest))
-
-
-def _refuse_options(*values: str) -> None:
-    for value in values:
-        if value.startswith("-"):
-            raise UsageError(
-                f"{redact(value)!r} would be read as an option by git",
-                todo="write a local path as ./PATH, and a ref by its full name (refs/tags/...)",
-            )
+    run(
+        None, "init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--",
+        str(dest.absolute()),
+    )  # fmt: skip

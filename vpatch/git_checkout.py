@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from vpatch.git import Found, Repository
+
 PATCHED_BRANCH = "vpatch"
 _DIFF_OPTIONS = [
     *["--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index"],
     *["--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers", "--no-indent-heuristic"],
-    *["--unified=3", "--inter-hunk-context=0", "--submodule=short", "--ignore-submodules=none"],
+    *["--unified=3", "--inter-hunk-context=0", "--submodule=short", "--ignore-submodules=all"],
 ]
 
 
@@ -35,7 +37,8 @@ def create_checkout(folder: Path, base: Path, commit: str, ignored: Sequence[str
     The pack is linked, not copied, where the file system allows. `ignored` are paths at the root
     that git is not to see.
     """
-    run(None, "init", "--quiet", "--template=", "--object-format=sha1", "--", str(folder))
+    options = ("--quiet", "--template=", "--object-format=sha1")
+    run(None, "init", *options, "--", str(folder.absolute()))
     info, packs = folder / ".git" / "info", folder / ".git" / "objects" / "pack"
     info.mkdir()
     (info / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
@@ -97,50 +100,60 @@ def check_out(repo: Path, branch: str) -> None:
         run(repo, "checkout", "--quiet", branch, "--")
 
 
-def current_branch(repo: Path) -> str | None:
+def current_branch(repo: Repository) -> str | None:
     """The branch that is checked out; None where HEAD is a commit."""
     return run(repo, "branch", "--show-current").decode().strip() or None
 
 
-def changed_files(repo: Path) -> list[str]:
-    """Files that differ from the commit that is checked out, and those that git does not know."""
+def changed_files(repo: Repository) -> list[str]:
+    """Files that differ from the commit that is checked out, and those that git does not know.
+
+    Without submodules: git would run in each of them, by its settings. See `submodules`.
+    """
     listed = run(
         repo, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=all",
-        "--no-renames",
+        "--no-renames", "--ignore-submodules=all",
     )  # fmt: skip
     return sorted(os.fsdecode(entry[3:]) for entry in listed.split(b"\0")[:-1])
 
 
-def refs(repo: Path) -> dict[str, str]:
+def submodules(repo: Repository) -> list[str]:
+    """Paths at which the index has another repository; a checkout of vpatch has none."""
+    listed = run(repo, "ls-files", "--stage", "-z").split(b"\0")[:-1]
+    entries = (line.partition(b"\t") for line in listed if line.startswith(b"160000 "))
+    return sorted(os.fsdecode(path) for _, _, path in entries)
+
+
+def refs(repo: Repository) -> dict[str, str]:
     """Every branch, tag and stash, and what it points to."""
     listed = run(repo, "for-each-ref", "--format=%(refname) %(objectname)").decode()
     return dict(line.split(" ") for line in listed.splitlines())
 
 
-def lost_commits(repo: Path) -> list[str]:
+def lost_commits(repo: Repository) -> list[str]:
     """Commits that no branch has any more, and that only the reflog still knows."""
     return run(repo, "rev-list", "--reflog", "--not", "--all").decode().split()
 
 
-def messages(repo: Path, base: str, head: str) -> list[str]:
+def messages(repo: Repository, base: str, head: str) -> list[str]:
     """The messages of the commits on top of `base`, the oldest first."""
     listed = run(repo, "log", "-z", "--reverse", "--format=%B", f"{base}..{head}").decode()
     return [message.strip() for message in listed.split("\0")[:-1]]
 
 
-def worktrees(repo: Path) -> list[str]:
-    """Further worktrees of the repository."""
-    folder = repo / ".git" / "worktrees"
+def worktrees(checkout: Path) -> list[str]:
+    """Further worktrees of a checkout's repository."""
+    folder = checkout / ".git" / "worktrees"
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
-def hidden_files(repo: Path) -> list[str]:
+def hidden_files(repo: Repository) -> list[str]:
     """Files whose changes git is told not to look at (skip-worktree, assume-unchanged)."""
     listed = run(repo, "ls-files", "-v", "-z").split(b"\0")[:-1]
     return sorted(os.fsdecode(entry[2:]) for entry in listed if not entry.startswith(b"H"))
 
 
-def ignored_files(repo: Path) -> list[str]:
+def ignored_files(repo: Repository) -> list[str]:
     """Files that git is told to ignore, build outputs for instance."""
     listed = run(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
     return sorted(os.fsdecode(path) for path in listed.split(b"\0")[:-1])
@@ -161,12 +174,13 @@ def restore(repo: Path) -> None:
     run(repo, "checkout", "--quiet", "--force", "HEAD", "--", ".")
 
 
-def clone(checkout: Path, folder: Path, *, tag: str) -> None:
+def clone(checkout: Found, folder: Path, *, tag: str) -> None:
     """Clone a checkout, with what is committed and nothing else, and tag what is checked out.
 
     A build may ask git for the version: `git describe` finds the tag.
     """
-    run(None, "clone", "--quiet", "--template=", "--no-hardlinks", "--", str(checkout), str(folder))
+    paths = (str(checkout.git_dir), str(folder.absolute()))
+    run(None, "clone", "--quiet", "--template=", "--no-local", "--", *paths)
     run(folder, "tag", "--annotate", "--message", tag, tag)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NOTES = "refs/vpatch/pushed"
 # A connection that stands still for a minute is given up.
 _PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
-_QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "safe.bareRepository=all")
+_QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
 _HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")
 # What git and GitHub say, and what it means.
 _MEANINGS = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from vpatch import git_checkout as git
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git import BASE_BRANCH, GitError
+from vpatch.git_found import refuse_strangers
 from vpatch.source.locks import wait_for_lock
 from vpatch.source.tree import LOCK_FILE
 from vpatch.swap import put_in_place, remove, restore
@@ -118,6 +119,8 @@ class Workplace:
             self.target.rename(self._staging)
 
     def _check_room(self) -> None:
+        if self._room.is_dir():
+            refuse_strangers(self._room)
         names = {path.name for path in self._room.iterdir()} if self._room.is_dir() else set()
         foreign = sorted(n for n in names if n not in {_LOCK, _OLD} and not n.startswith(_NEW))
         if foreign or (names and _LOCK not in names):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -153,3 +154,46 @@ def test_check_offline(applied):
     asked = len(applied.index.asked)
     assert differences(applied, "--offline", code=0) == []
     assert len(applied.index.asked) == asked
+
+
+@pytest.mark.parametrize("outer", ["none", "empty"])
+def test_a_repository_that_a_clone_can_contain_is_not_used(applied, outer):
+    """git keeps no folder .git, so such a checkout has a repository's files beside the lock."""
+    ran = applied.folder / "ran"
+    for path in list((applied.target / ".git").iterdir()):
+        shutil.move(path, applied.target / path.name)
+    (applied.target / ".git").rmdir()
+    if outer == "empty":
+        (applied.target / ".git").mkdir()
+    with (applied.target / "config").open("a") as config:
+        config.write(f"""[core]
+    bare = false
+    worktree = {applied.target}
+[filter "evil"]
+    clean = touch {ran}
+""")
+    (applied.target / "info" / "attributes").write_text("* filter=evil\n")
+    os.utime(applied.target / LLAMA, (1, 1))
+    run = applied.run("check", code=1)
+    assert "is not a git checkout" in run.err
+    assert not ran.exists()
+
+
+def test_a_filter_in_a_checkout_is_not_run(applied):
+    ran = applied.folder / "ran"
+    git(applied.target, "config", "filter.evil.clean", f"touch {ran}; cat")
+    (applied.target / ".git" / "info" / "attributes").write_text("* filter=evil\n")
+    os.utime(applied.target / LLAMA, (1, 1))
+    applied.run("check")
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("command", ["check", "apply"])
+def test_a_checkout_of_another_user_is_refused(applied, monkeypatch, command):
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    uid = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    args = ("--vllm", VERSION) if command == "apply" else ()
+    run = applied.run(command, *args, "--to", applied.target, code=2)
+    assert "belongs to another user" in run.err
+    assert "safe.directory" in run.err

@@ -14,6 +14,7 @@ from vpatch.docker.buildkit import sent_files
 from vpatch.docker.engine import Build
 from vpatch.engine import INSIDE
 from vpatch.errors import UsageError, VpatchError
+from vpatch.git_found import opened_checkout
 from vpatch.image.context import (
     labels_of,
     release_of,
@@ -187,7 +188,8 @@ def _clone(payload: Payload, checkout: Path | None, context: Path) -> Path:
     The tree is that of the source archive, which has what .dockerignore keeps out of a build, and
     the file that a build writes its version to: neither may make it a changed one.
     """
-    git.clone(needed(checkout), context, tag=f"v{version_of(payload.lock)}")
+    with opened_checkout(needed(checkout)) as repo:
+        git.clone(repo, context, tag=f"v{version_of(payload.lock)}")
     tracked = git.tracked_files(context)
     git.overlook(context, (tracked & {_VERSION_FILE}) | (tracked - sent_files(context)))
     return context

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch import git
+from vpatch import git_source
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.manifest import EXECUTABLE, REGULAR, SYMLINK, FileRecord, SourceFile, record_of
 from vpatch.source.tree import LOCK_FILE
@@ -44,13 +44,11 @@ def _files(folder: Path) -> Iterator[SourceFile]:
 
 def _paths(folder: Path) -> list[str]:
     """In a git work tree what git does not ignore; elsewhere, or if it ignores all, everything."""
-    above = [folder.resolve(), *folder.resolve().parents]
-    if any((parent / ".git").exists() for parent in above):
-        tracked = git.worktree_files(folder)
-        if tracked:
-            # git is told to ignore the lock of a checkout, which says what the checkout carries.
-            locks = [LOCK_FILE] if (folder / LOCK_FILE).is_file() else []
-            return sorted({*tracked, *locks})
+    tracked = git_source.worktree_files(folder)
+    if tracked:
+        # git is told to ignore the lock of a checkout, which says what the checkout carries.
+        locks = [LOCK_FILE] if (folder / LOCK_FILE).is_file() else []
+        return sorted({*tracked, *locks})
     found = []
     for parent, folders, files in os.walk(folder):
         names = files + [name for name in folders if (Path(parent) / name).is_symlink()]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch import git
+from vpatch import git, git_source
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source import folder, identity, index, manifest
 from vpatch.source.archive import read_archive
@@ -147,7 +147,7 @@ def _open_git(
     def fetch(staging: Path) -> list[FileRecord]:
         task = progress.start(f"Fetching {spec.ref} from {origin}")
         clone = staging / "clone.git"
-        git.fetch_commit(spec.url, resolved, clone)
+        git_source.fetch_commit(spec.url, resolved, clone)
         files = git.commit_files(clone, resolved.commit)
         records = list(manifest.store(files, staging / FILES))
         shutil.rmtree(clone)
@@ -159,19 +159,19 @@ def _open_git(
     return replace(tree, pin=replace(pin, version=version_in(tree) or _version_of_tag(spec.ref)))
 
 
-def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> git.ResolvedRef:
+def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> git_source.ResolvedRef:
     """Ask the remote what a name stands for now; --offline, what it stood for when last asked."""
     if git.FULL_COMMIT.fullmatch(spec.ref):
-        return git.ResolvedRef(spec.ref, spec.ref)
+        return git_source.ResolvedRef(spec.ref, spec.ref)
     key = hashlib.sha256(f"{redact(spec.url)}\0{spec.ref}".encode()).hexdigest()[:16]
     answer = cache.answers("refs") / f"{key}.json"
     if not offline:
-        resolved = git.resolve_ref(spec.url, spec.ref)
+        resolved = git_source.resolve_ref(spec.url, spec.ref)
         answer.parent.mkdir(parents=True, exist_ok=True)
         replace_file(answer, json.dumps(asdict(resolved)))
         return resolved
     try:
-        return git.ResolvedRef(**json.loads(answer.read_bytes()))
+        return git_source.ResolvedRef(**json.loads(answer.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         raise CacheError(
             f"offline, and which commit {spec.ref} is was never asked",
