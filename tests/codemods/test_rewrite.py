@@ -113,7 +113,7 @@ def test_new_code_that_matches_the_old_is_refused(find, new):
 
 
 def test_statement_does_not_become_an_expression():
-    with pytest.raises(PatternError, match="expression cannot become a statement"):
+    with pytest.raises(PatternError, match="expression cannot become a simple statement"):
         edits_of(rewrite("$p = L($x)", 'L2("$p", $x)'))
 
 

@@ -78,7 +78,7 @@ def rewrite(
     kinds = {type(pattern), type(template), type(node)}
     # Another operator binds its operands differently: they may need parentheses.
     if len(kinds) > 1 or not _same_operator(pattern, template):
-        return _put(pattern, template, node, match, parent)
+        return put(pattern, template, node, match, parent)
     changes: dict[str, Any] = {}
     for name in meaningful_fields(type(pattern)):
         left, right, current = (getattr(n, name) for n in (pattern, template, node))
@@ -89,12 +89,12 @@ def rewrite(
         elif isinstance(left, (list, tuple)):
             changed = _rewrite_sequence(left, right, current, match, node)
             if changed is None:
-                return _put(pattern, template, node, match, parent)
+                return put(pattern, template, node, match, parent)
             changes[name] = changed
         elif isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
             changes[name] = rewrite(left, right, current, match, node)
         else:
-            return _put(pattern, template, node, match, parent)
+            return put(pattern, template, node, match, parent)
     return node.with_changes(**changes)
 
 
@@ -179,13 +179,18 @@ def _without_marks(template: _Node) -> _Node:
     return cast("_Node", template.visit(Unmark()))
 
 
-def _put(
+def put(
     pattern: cst.CSTNode,
     template: cst.CSTNode,
     node: cst.CSTNode,
     match: Match,
     parent: cst.CSTNode | None,
 ) -> cst.CSTNode:
+    """The whole of `template` in place of `node`, which `pattern` matched.
+
+    Raises:
+        CannotRewrite: what `...` stands for, or what the pattern leaves out, would be lost.
+    """
     if _has_gap(pattern, template):
         raise CannotRewrite(
             f"the pattern and the new code differ too much to keep what ... stands for in "
@@ -205,8 +210,8 @@ def _put(
     new = fill(_without_marks(template), match.bindings, parent)
     if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression) and node.lpar:
         return new.with_changes(lpar=node.lpar, rpar=node.rpar)
-    if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-        comments = [line for line in new.leading_lines if line.comment]  # type: ignore[attr-defined]
+    if isinstance(node, cst.BaseCompoundStatement) and isinstance(new, cst.BaseCompoundStatement):
+        comments = [line for line in new.leading_lines if line.comment]
         return new.with_changes(leading_lines=[*node.leading_lines, *comments])
     return new
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import CannotRewrite, gaps_correspond, rewrite
 from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
+from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
 
 if TYPE_CHECKING:
     from vpatch.codemods.extent import Extents
@@ -32,12 +32,12 @@ class Rewrite:
 
     def __post_init__(self) -> None:
         variables_of(self.replace.source, known=self.find)
-        if isinstance(self.find.node, cst.BaseExpression) != isinstance(
-            self.replace.node, cst.BaseExpression
-        ):
+        if not changes_shape(self.find, self.replace) and isinstance(
+            self.find.node, cst.BaseExpression
+        ) != isinstance(self.replace.node, cst.BaseExpression):
             raise PatternError(
-                f"an expression cannot become a statement, nor a statement an expression: "
-                f"{self.find} -> {self.replace}"
+                f"an expression cannot become a simple statement, nor a simple statement an "
+                f"expression: {self.find} -> {self.replace}"
             )
         if self.replace.match(self.find.node) is not None:
             raise PatternError(
@@ -48,7 +48,7 @@ class Rewrite:
             raise PatternError(
                 f"what ... stands for would be lost, or ... itself be written: "
                 f"{self.find} -> {self.replace}",
-                todo="have each ... in the same place of both; for the value write Ellipsis",
+                todo="have each ... in the same place of both; (...) is Python's own Ellipsis",
             )
 
     @property
@@ -60,6 +60,8 @@ class Rewrite:
         return self.find
 
     def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+        if changes_shape(self.find, self.replace):
+            return Reshape(self.find, self.replace, self.place).run(module, extents)
         return _Transformer(self).run(module, extents)
 
 
@@ -108,22 +110,9 @@ class _Transformer(SiteTransformer):
             )
         except CannotRewrite as error:
             problem = str(error)
-        lost = _comments(updated) - _comments(new)
-        if lost:
-            problem = f"the rewrite would drop the comment {min(lost)!r}"
+        problem = lost_comment(updated, [new]) or problem
         if problem is None and same_code(new, updated):
             self.add(original, todo=False, match=match)
             return updated
         self.add(original, todo=True, match=match, problem=problem)
         return updated if problem else new
-
-
-def _comments(node: cst.CSTNode) -> Counter[str]:
-    found: Counter[str] = Counter()
-
-    class Collect(cst.CSTVisitor):
-        def visit_Comment(self, node: cst.Comment) -> None:
-            found[node.value] += 1
-
-    node.visit(Collect())
-    return found
