@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from tests.helpers import edits_of, patch_of
+from tests.helpers import MODULE, edits_of, patch_of, run
+from vpatch.codemods import SiteTransformer
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
 from vpatch.declare.recipe import RecipeDeclaration
@@ -50,6 +51,43 @@ def test_keys_of_a_patch_that_are_shown_load(keys, tmp_path):
 
 def test_every_edit_is_shown():
     assert {verb for edit in EDITS for verb in edit if verb in VERBS} == set(VERBS)
+
+
+CODEMODS = re.findall(
+    r"^```yaml\n(.*?)^```\n\n```python\n(.*?)^```\n\n```diff\n(.*?)^```",
+    (DOCS / "codemods.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def side(diff, sign):
+    lines = [line for line in diff.splitlines() if line[:1] in {"", " ", sign}]
+    return "".join(f"{line[1:]}\n" for line in lines)
+
+
+@pytest.mark.parametrize(("edit", "codemod", "diff"), CODEMODS)
+def test_a_codemod_that_is_shown_does_what_is_shown(edit, codemod, diff, tmp_path):
+    (tmp_path / "codemod.py").write_text(codemod)
+    before, after = side(diff, "-"), side(diff, "+")
+    declared = YAML(typ="safe").load(edit)
+    result = run(declared, before, tmp_path)
+    assert result.mismatch is None
+    assert result.view.read(MODULE).decode() == after
+    assert not run(declared, after, tmp_path).todo
+
+
+def test_both_kinds_of_codemod_are_shown():
+    bases = [
+        re.findall(r"^class \w+\((\w+)\)", codemod, re.MULTILINE) for _, codemod, _ in CODEMODS
+    ]
+    assert bases == [["SiteTransformer"], ["VisitorBasedCodemodCommand"]]
+
+
+def test_every_name_of_the_base_class_is_documented():
+    text = (DOCS / "codemods.md").read_text(encoding="utf-8")
+    own = {"kinds", "edit", "enter", "add", "is_within", "sees_identifiers"}
+    assert own <= set(dir(SiteTransformer))
+    assert {name for name in own if f"`{name}" not in text and f"self.{name}" not in text} == set()
 
 
 def test_the_proposal_that_is_shown_loads(tmp_path):

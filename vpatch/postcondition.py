@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from vpatch.codemods.custom import Custom
 from vpatch.editing import lacks, probe, run_edit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from vpatch.codemods.bind import BoundEdit
     from vpatch.declare.edits import Predicate
     from vpatch.lint import NameFault
     from vpatch.outcome import Change
@@ -38,13 +40,26 @@ def broken_promise(
         return "\n".join(faults)
     view = after.reread() if reread else after
     for edit in variant.edits:
-        again = run_edit(edit, view)
-        if again.mismatch is not None:
-            return f"applied twice, {edit.name} does not fit: {again.mismatch}"
-        if again.todo:
-            return f"applied twice, {edit.name} changes the file again"
+        unstable = _not_idempotent(edit, effect, view)
+        if unstable is not None:
+            return unstable
     if effect is not None and not probe(effect, view).holds:
         return f"after the patch, {lacks(effect)}"
+    return None
+
+
+def _not_idempotent(edit: BoundEdit, effect: Predicate | None, view: View) -> str | None:
+    again = run_edit(edit, view)
+    is_plain = isinstance(edit.codemod, Custom) and not edit.codemod.knows_done_places
+    if is_plain and effect is None:
+        return (
+            f"{edit.name} is a plain libcst codemod, which cannot tell that a tree has its change: "
+            f"declare an `effect`"
+        )
+    if again.mismatch is not None and (again.found or not is_plain):
+        return f"applied twice, {edit.name} does not fit: {again.mismatch}"
+    if again.todo:
+        return f"applied twice, {edit.name} changes the file again"
     return None
 
 

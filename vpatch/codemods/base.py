@@ -122,9 +122,9 @@ _STATEMENT_PARTS = (
 class SiteTransformer(cst.CSTTransformer):
     """Walks a module with the qualified name at hand and collects sites.
 
-    A subclass overrides `edit`, and narrows `kinds` to the nodes that it wants to see. It hooks
-    into on_visit/on_leave and not into one method for each kind of node, as libcst's look-up by
-    name costs more than the work itself on files of vLLM's size.
+    A subclass overrides `edit`, and sets `kinds` to the nodes that it wants to see. Methods such as
+    `leave_Call` are never called: libcst's look-up by name costs more than the work itself on files
+    of vLLM's size.
 
     Among its `kinds`, cst.Name stands for names in expressions and as targets. The names of
     attributes, keywords, parameters, definitions and imports are hidden unless `sees_identifiers`.
@@ -157,8 +157,17 @@ class SiteTransformer(cst.CSTTransformer):
         self._skipped.clear()
         return Outcome(module.visit(self), tuple(self.sites))
 
+    @property
+    def is_within(self) -> bool:
+        """Whether the node at hand is where the edit may look: inside its `within`."""
+        return self.place.admits(self.scope, None)
+
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        """Return what is to stand instead of `updated`, or itself."""
+        """Return what replaces `updated`, or `updated` itself; called once for each of `kinds`.
+
+        `original` is the node of the file, by which a place is reported with `add`. `updated` is
+        the same node with the edits inside it made.
+        """
         raise NotImplementedError
 
     def enter(self, node: cst.CSTNode) -> bool:
@@ -174,6 +183,10 @@ class SiteTransformer(cst.CSTTransformer):
         match: Match | None = None,
         problem: str | None = None,
     ) -> None:
+        """Report a place: a node of the file that `edit` changes, or that already is so.
+
+        With `problem`, the place is meant but cannot be edited, which makes the patch a conflict.
+        """
         texts = match.texts() if match else {}
         self.sites.append(Site(node, ".".join(self.scope), todo, texts, problem))
 

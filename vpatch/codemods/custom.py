@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
-from vpatch.errors import UsageError
+from vpatch.codemods.plain import plain_kinds, run_plain
+from vpatch.errors import UsageError, VpatchError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    import libcst as cst
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.pattern import Pattern
@@ -21,11 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Custom:
-    """Run the `SiteTransformer` called `Codemod` of a Python file.
+    """Run the codemod of a Python file: a `SiteTransformer`, or a plain one of libcst.
 
-    It reports each place with `self.add(node, todo=...)`; the count, the second run that changes
-    nothing and the post-condition are then checked as for every other edit. The file is executed
-    when the edit runs and not before: to list patches must not run their code.
+    A `SiteTransformer` reports each place with `self.add(node, todo=...)`; of a plain codemod, each
+    statement that it changes is a place. The count, the second run that changes nothing and the
+    post-condition are then checked as for every other edit. The file is executed when the edit runs
+    and not before: to list patches must not run their code.
     """
 
     source: bytes
@@ -41,22 +46,74 @@ class Custom:
     def sought(self) -> Pattern | None:
         return None
 
+    @property
+    def knows_done_places(self) -> bool:
+        """Whether it reports places that already are as it makes them."""
+        return issubclass(load_codemod(self.source, self.path), SiteTransformer)
+
     def apply(self, module: cst.Module, extents: Extents) -> Outcome:
-        outcome = load_codemod(self.source, self.path)(self.place).run(module, extents)
+        kind = load_codemod(self.source, self.path)
+        if not issubclass(kind, SiteTransformer) and self.place.where:
+            raise UsageError(
+                "`where` means nothing to a plain libcst codemod", where=str(self.path)
+            )
+        try:
+            if issubclass(kind, SiteTransformer):
+                outcome = kind(self.place).run(module, extents)
+                self._check(outcome, module)
+            else:
+                outcome = run_plain(kind, module, self.place)
+        except VpatchError:
+            raise
+        except Exception as error:  # whatever its author's code may raise
+            raise UsageError(
+                f"the codemod fails: {type(error).__name__}: {error}",
+                where=self._line_of(error),
+                todo="mend the codemod; it must be able to read every file that has all the words "
+                "of `contains`",
+            ) from error
+        return outcome
+
+    def _check(self, outcome: Outcome, module: cst.Module) -> None:
+        """Check that what a `SiteTransformer` reports is what it does.
+
+        Raises:
+            UsageError: it is not.
+        """
+        for site in outcome.sites:
+            if not self.place.admits(site.scope.split(".") if site.scope else (), None):
+                raise UsageError(
+                    f"the codemod reports a place in {site.scope or 'the module'}, which is not "
+                    f"within {self.place.within}",
+                    where=str(self.path),
+                    todo="leave nodes alone for which self.is_within is False",
+                )
         todo = any(site.todo for site in outcome.sites)
-        if not todo and outcome.module.code != module.code:
+        changed = outcome.module.code != module.code
+        if changed and not todo:
             # It would be dropped, as the files to write are those with a place to edit.
             raise UsageError(
                 "the codemod changes code without reporting the place",
                 where=str(self.path),
                 todo="call self.add(node, todo=True) where it changes something",
             )
-        return outcome
+        if todo and not changed and not any(site.problem for site in outcome.sites):
+            raise UsageError(
+                "the codemod reports a place to do, but changes nothing",
+                where=str(self.path),
+                todo="return the changed node from edit(), or call self.add(node, todo=False)",
+            )
+
+    def _line_of(self, error: Exception) -> str:
+        """The last line of the file that an error came through."""
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(self.path)]
+        return f"{self.path}:{lines[-1]}" if lines else str(self.path)
 
 
 @cache
-def load_codemod(source: bytes, path: Path) -> type[SiteTransformer]:
-    """Execute `source` and return its class `Codemod`.
+def load_codemod(source: bytes, path: Path) -> type:
+    """Execute `source` and return its codemod: the class `Codemod`, or the only public one.
 
     Not imported by its path: bytecode that was kept for a file of the same size and time would run
     under a digest that is not its own.
@@ -70,11 +127,76 @@ def load_codemod(source: bytes, path: Path) -> type[SiteTransformer]:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except Exception as error:  # whatever its author's code may raise
         raise UsageError(f"cannot be imported: {error}", where=str(path)) from error
-    found = getattr(module, "Codemod", None)
-    if not (isinstance(found, type) and issubclass(found, SiteTransformer)):
-        raise UsageError(
-            "defines no class Codemod(SiteTransformer)",
-            where=str(path),
-            todo="derive it from vpatch.codemods.SiteTransformer",
-        )
+    found = _codemod_of(module, path)
+    for problem, todo in _problems(found):
+        raise UsageError(f"{found.__name__} {problem}", where=str(path), todo=todo)
     return found
+
+
+def _codemod_of(module: ModuleType, path: Path) -> type:
+    kinds = (SiteTransformer, *plain_kinds())
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, kinds)
+        and value.__module__ == module.__name__
+    }
+    if "Codemod" in own:
+        return own["Codemod"]
+    public = [name for name in own if not name.startswith("_")]
+    if len(public) == 1:
+        return own[public[0]]
+    if public:
+        raise UsageError(
+            f"defines several codemods: {', '.join(public)}",
+            where=str(path),
+            todo="call the one to run Codemod",
+        )
+    raise UsageError(
+        "defines no class Codemod(SiteTransformer)",
+        where=str(path),
+        todo="derive it from vpatch.codemods.SiteTransformer, or from a codemod or transformer of "
+        "libcst",
+    )
+
+
+def _problems(kind: type) -> Iterator[tuple[str, str]]:
+    """What of a codemod would never be called."""
+    hooks = [
+        name
+        for name in dir(kind)
+        if name.startswith(("visit_", "leave_"))
+        and getattr(kind, name) is not getattr(cst.CSTTransformer, name, None)
+        and not vars(getattr(kind, name))  # a matcher's decorator makes any name a hook
+    ]
+    if not issubclass(kind, SiteTransformer):
+        known = [name for name in dir(cst.CSTTransformer) if name.startswith(("visit_", "leave_"))]
+        for name in hooks:
+            if issubclass(kind, cst.CSTTransformer) and name not in known:
+                near = get_close_matches(name, known, 1)
+                yield f"defines {name}, which libcst never calls", f"write {(near or known)[0]}"
+        return
+    for name in hooks:
+        yield (
+            f"defines {name}, which is never called",
+            "do it in edit(), or derive the class from libcst.codemod.VisitorBasedCodemodCommand",
+        )
+    if kind.edit is SiteTransformer.edit:
+        yield (
+            "does not define edit(), so it changes nothing",
+            "define edit(self, original, updated)",
+        )
+    if not _are_nodes(kind.kinds):
+        yield (
+            "has no `kinds`, so edit() is never called",
+            "name the libcst nodes that edit() is to see, as in kinds = (cst.Call,)",
+        )
+
+
+def _are_nodes(kinds: Sequence[type]) -> bool:
+    return (
+        isinstance(kinds, tuple)
+        and bool(kinds)
+        and all(isinstance(kind, type) and issubclass(kind, cst.CSTNode) for kind in kinds)
+    )
