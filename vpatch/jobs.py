@@ -61,12 +61,13 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     name = request.recipe
     if request.vllm and not whole_library and not request.patches:
         name = _recipe_for(request.vllm, library)
-    extra = [parse_tree(text) for text in request.trees]
+    root = library.folder
+    extra = [parse_tree(text, root) for text in request.trees]
     if name:
         path = library.recipe(name)
         jobs = _from_recipe(path, path.stem, extra, library, request.patches)
     elif request.vllm or extra:
-        specs = [*([parse_vllm(request.vllm)] if request.vllm else []), *extra]
+        specs = [*([parse_vllm(request.vllm, root)] if request.vllm else []), *extra]
         chosen = with_required(request.patches or sorted(library.patches), library)
         left: list[Patch] = []
         if not request.patches and not whole_library:
@@ -148,10 +149,12 @@ def _from_recipe(
             todo=f"choose among: {', '.join(recipe.patches)}",
         )
     chosen = library.load(narrowed or recipe.patches)
-    pins = [(recipe.vllm, parse_vllm(_located(path, recipe.vllm.source)))]
+    root = library.folder
+    pins = [(recipe.vllm, parse_vllm(_located(path, recipe.vllm.source, root), root))]
     for tree, pin in recipe.trees.items():
         equals = "==" if parse_version(pin.source) else "="
-        pins.append((pin, parse_tree(f"{tree}{equals}{_located(path, pin.source)}")))
+        place = _located(path, pin.source, root)
+        pins.append((pin, parse_tree(f"{tree}{equals}{place}", root)))
     jobs = [Job(spec, _concerning(chosen, spec), name, _digest(pin)) for pin, spec in pins]
     jobs += [Job(spec, _concerning(chosen, spec), name) for spec in extra]
     used = {patch.id for job in jobs for patch in job.patches}
@@ -165,14 +168,16 @@ def _from_recipe(
     return jobs
 
 
-def _located(recipe: Path, source: str) -> str:
+def _located(recipe: Path, source: str, root: Path) -> str:
     """A source as a recipe names it, with a relative path taken from the recipe's folder."""
     if parse_version(source) or ":" in source:
         return source
     path = os.path.normpath(recipe.parent.absolute() / source)
+    if os.path.relpath(path, root).startswith(".."):
+        return path
+    # In the project, as it would be named by hand: the lock repeats it.
     below = os.path.relpath(path)
-    # Where it can be, as it would be named by hand: the lock repeats it.
-    return path if below.startswith("..") else f"./{below}"
+    return below if below.startswith("..") else f"./{below}"
 
 
 def _digest(pin: PinDeclaration) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 class Library:
     """All patches, recipes and targets at hand.
 
-    `own` are the ids of a project's own patches; `notes` say which of them hide another.
+    `own` are the ids of a project's own patches; `notes` say which of them hide another. `folder`
+    is the project's, as seen from the current one.
     """
 
     patches: Mapping[str, Path]
@@ -27,6 +29,7 @@ class Library:
     targets: Mapping[str, Path]
     own: frozenset[str]
     notes: tuple[str, ...]
+    folder: Path = Path()
 
     def patch(self, patch_id: str) -> Patch:
         """Load one patch.
@@ -109,7 +112,8 @@ def find_library(
         found.append(merged)
     theirs = installed("patches")
     own = frozenset(name for name, path in found[0].items() if path.parent != theirs)
-    return Library(found[0], found[1], found[2], own, tuple(notes))
+    here = Path(os.path.relpath(folder))
+    return Library(found[0], found[1], found[2], own, tuple(notes), here)
 
 
 def _content(path: Path) -> dict[str, bytes]:

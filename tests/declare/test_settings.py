@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.declare.settings import Settings, read_settings
+from vpatch.declare.settings import Settings, read_settings, settings_file
 from vpatch.declare.yamlfile import DeclarationError
 
 
@@ -57,6 +57,19 @@ def test_a_table_that_is_none(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[tool]\nvpatch = 3\n")
     with pytest.raises(DeclarationError, match="valid dictionary"):
         read_settings(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"# \xff\n", b"[[[\n", b"[tool.ruff]\n"])
+def test_a_pyproject_that_says_nothing_of_vpatch_is_not_looked_into(tmp_path, data):
+    (tmp_path / "pyproject.toml").write_bytes(data)
+    assert settings_file(tmp_path) is None
+    assert read_settings(tmp_path) == Settings()
+
+
+def test_an_empty_table_is_a_project(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.vpatch]\n")
+    assert settings_file(tmp_path) == tmp_path / "pyproject.toml"
+    assert read_settings(tmp_path) == Settings()
 
 
 def test_settings_that_are_no_utf8(tmp_path):

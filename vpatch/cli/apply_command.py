@@ -14,7 +14,6 @@ from vpatch.apply import Applied, Order, apply
 from vpatch.cli import render
 from vpatch.cli.checkout import states_of
 from vpatch.cli.session import (
-    CHECKOUTS,
     Session,
     json_option,
     library_options,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     "--to",
     "target",
     type=click.Path(path_type=Path),
-    help="The checkout's folder  [default: .vpatch/TREE-VERSION]",
+    help="The checkout's folder  [default: .vpatch/TREE-VERSION in the project]",
 )
 @click.option("--force", is_flag=True, help="Overwrite a checkout that holds your changes.")
 @json_option
@@ -113,9 +112,10 @@ def _tell_of_patches_left(session: Session, asked: list[jobs.Job]) -> None:
 def order_for(job: jobs.Job, target: Path | None, session: Session, stack: ExitStack) -> Order:
     tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
     if target is None:
-        hide_from_git(CHECKOUTS)
-    where = _real(target or CHECKOUTS / tree.pin.label)
-    if tree.pin.kind != "pypi" and Path(tree.pin.origin).resolve() == where.resolve():
+        hide_from_git(session.checkouts)
+    where = _real(target or session.checkouts / tree.pin.label)
+    source = session.project.folder / Path(tree.pin.origin).expanduser()
+    if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
         raise UsageError(
             "the source is the checkout that is to be written",
             where=str(where),

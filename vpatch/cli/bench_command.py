@@ -20,6 +20,7 @@ from vpatch.cli.bench_sides import Opening, subjects_of
 from vpatch.cli.session import (
     Session,
     engine_option,
+    in_project,
     json_option,
     library_options,
     request_from,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from vpatch.bench.measure import Point
 
-ROOT = Path("bench")
 _KIND = "a benchmark"
 
 
@@ -69,9 +69,8 @@ _KIND = "a benchmark"
     "--to",
     "root",
     type=click.Path(path_type=Path),
-    default=ROOT,
-    show_default=True,
-    help="The folder that records go to.",
+    default=in_project("bench"),
+    help="The folder that records go to  [default: bench in the project]",
 )
 @json_option
 @click.pass_context

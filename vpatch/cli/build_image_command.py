@@ -15,7 +15,6 @@ from vpatch.cli import render
 from vpatch.cli.apply_command import hide_from_git
 from vpatch.cli.locked import Locked, applied, from_lock
 from vpatch.cli.session import (
-    CHECKOUTS,
     Session,
     json_option,
     library_options,
@@ -184,7 +183,7 @@ def command(
         docker = stack.enter_context(closing(Docker()))
         payload = locked.payload(pin(docker, choice, platform, session.progress))
         lock = payload.lock
-        log_path = _log_path(payload)
+        log_path = _log_path(session, payload)
         steps = _Steps(session.progress)
         with _log(log_path) as log:
             identity = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
@@ -268,9 +267,9 @@ def _split(arguments: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, _, value in (text.partition("=") for text in arguments)}
 
 
-def _log_path(payload: Payload) -> Path:
-    hide_from_git(CHECKOUTS)
-    return CHECKOUTS / f"build-image-{version_of(payload.lock)}-{payload.image.mode}.log"
+def _log_path(session: Session, payload: Payload) -> Path:
+    hide_from_git(session.checkouts)
+    return session.checkouts / f"build-image-{version_of(payload.lock)}-{payload.image.mode}.log"
 
 
 @contextmanager

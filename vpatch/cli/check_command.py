@@ -43,7 +43,7 @@ def command(
     session = Session(patches, recipes, offline)
     if lock_file is not None and vllm is not None:
         raise UsageError("--lock and --vllm both name a lock", todo="give one of the two")
-    path, lock = find_lock(vllm, target, lock_file)
+    path, lock = find_lock(session, vllm, target, lock_file)
     with planned_again(session, lock) as (_, made):
         found = list(drift(lock, made))
     drifted = bool(found)

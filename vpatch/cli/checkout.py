@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from vpatch.cli.session import CHECKOUTS
 from vpatch.errors import UsageError, VpatchError, together
 from vpatch.lock import Lock, read_lock
 from vpatch.outcome import none_taken
@@ -22,7 +21,9 @@ if TYPE_CHECKING:
     from vpatch.source.entry import CachedTree
 
 
-def find_lock(version: str | None, target: Path | None, lock: Path | None) -> tuple[Path, Lock]:
+def find_lock(
+    session: Session, version: str | None, target: Path | None, lock: Path | None
+) -> tuple[Path, Lock]:
     """The lock named, that of the checkout named, or of the only checkout there is.
 
     Raises:
@@ -31,12 +32,12 @@ def find_lock(version: str | None, target: Path | None, lock: Path | None) -> tu
     if lock is not None:
         return lock, read_lock(lock)
     if target is None:
-        target = _only_checkout(version)
+        target = _only_checkout(session.checkouts, version)
     return target / LOCK_FILE, read_lock(target / LOCK_FILE)
 
 
-def _only_checkout(version: str | None) -> Path:
-    found = sorted(path.parent for path in CHECKOUTS.glob(f"*/{LOCK_FILE}"))
+def _only_checkout(checkouts: Path, version: str | None) -> Path:
+    found = sorted(path.parent for path in checkouts.glob(f"*/{LOCK_FILE}"))
     if version is not None:
         prefix = f"vllm-{version}"
         found = [p for p in found if p.name == prefix or p.name.startswith(f"{prefix}.")]
@@ -45,7 +46,7 @@ def _only_checkout(version: str | None) -> Path:
     if not found:
         which = f"of vLLM {version} " if version else ""
         raise UsageError(
-            f"there is no checkout {which}in {CHECKOUTS}",
+            f"there is no checkout {which}in {checkouts}",
             todo="run vpatch apply first, or name its folder with --to",
         )
     names = ", ".join(str(path) for path in found)
@@ -56,7 +57,7 @@ def _only_checkout(version: str | None) -> Path:
 def planned_again(session: Session, lock: Lock) -> Iterator[tuple[CachedTree, Plan]]:
     """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
     patches = session.library.load([patch.id for patch in lock.patches])
-    with session.tree(_spec(lock), lock.source.digest) as tree:
+    with session.tree(_spec(lock, session.library.folder), lock.source.digest) as tree:
         yield tree, plan(patches, tree)
 
 
@@ -91,12 +92,12 @@ def states_of(plans: Iterable[Plan]) -> str:
     return ", ".join(f"{d.patch.id} is {d.state}" for plan in plans for d in plan.decisions)
 
 
-def _spec(lock: Lock) -> TreeSpec:
+def _spec(lock: Lock, root: Path) -> TreeSpec:
     source = lock.source
     match source.kind:
         case "pypi":
             return PypiSpec(source.tree, source.version or "")
         case "git":
-            return GitSpec(source.tree, source.origin, source.digest.partition(":")[2])
+            return GitSpec(source.tree, source.origin, source.digest.partition(":")[2], root)
         case "folder":
-            return FolderSpec(source.tree, source.origin)
+            return FolderSpec(source.tree, source.origin, root)

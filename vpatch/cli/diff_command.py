@@ -35,7 +35,7 @@ def command(
     The diff is made from the lock and the patches as they are declared now.
     """
     session = Session(patches, recipes, offline)
-    _, lock = find_lock(vllm, target, None)
+    _, lock = find_lock(session, vllm, target, None)
     known = [patch.id for patch in lock.patches]
     for patch_id in ids:
         if patch_id not in known:

@@ -12,8 +12,8 @@ import click
 from vpatch import jobs
 from vpatch.cli import render
 from vpatch.cli.behaviour import ground_of
-from vpatch.cli.session import Session, json_option, library_options, offline_option
-from vpatch.cli.smoke_command import EVIDENCE, smoke_plan_of
+from vpatch.cli.session import Session, in_project, json_option, library_options, offline_option
+from vpatch.cli.smoke_command import smoke_plan_of
 from vpatch.commits import digest_of, short_digest
 from vpatch.errors import ExitCode, VpatchError, together
 from vpatch.memo import remembered_plan
@@ -29,9 +29,8 @@ _root_option = click.option(
     "--from",
     "root",
     type=click.Path(path_type=Path),
-    default=EVIDENCE,
-    show_default=True,
-    help="The folder that evidence is in.",
+    default=in_project("evidence"),
+    help="The folder that evidence is in  [default: evidence in the project]",
 )
 
 

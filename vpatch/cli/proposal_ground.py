@@ -58,11 +58,13 @@ def upstream_url(target: Target) -> str:
     return target.url or f"https://{host}/{target.repository}.git"
 
 
-def _spec(target: Target, on: str | None) -> TreeSpec:
+def _spec(target: Target, on: str | None, root: Path) -> TreeSpec:
     if on is None:
         return GitSpec(target.tree, upstream_url(target), target.branch)
     version = parse_version(on)
-    return PypiSpec(target.tree, version) if version else parse_tree(f"{target.tree}={on}")
+    if version:
+        return PypiSpec(target.tree, version)
+    return parse_tree(f"{target.tree}={on}", root)
 
 
 def ground_of(
@@ -115,7 +117,7 @@ def ground_of(
 def _opened(session: Session, target: Target, on: str | None) -> Iterator[CachedTree]:
     with ExitStack() as stack:
         try:
-            tree = stack.enter_context(session.tree(_spec(target, on)))
+            tree = stack.enter_context(session.tree(_spec(target, on, session.library.folder)))
         except VpatchError as error:
             if on is not None:
                 raise
@@ -174,7 +176,8 @@ def _decision_there(
     try:
         series = session.library.load([entry["id"] for entry in tree["patches"]])
         _refuse_changed(series, tree["patches"])
-        with session.tree(*_source_of(patch, tree["pin"])) as source:
+        wanted = _source_of(patch, tree["pin"], session.library.folder)
+        with session.tree(*wanted) as source:
             plan = remembered_plan(session.plans, series, source, to_write=True)
     except IncomparableError:
         raise
@@ -191,13 +194,14 @@ def _refuse_changed(series: Sequence[Patch], recorded: Sequence[Mapping[str, Any
             raise IncomparableError(f"it was made with {patch.id}, which has changed since")
 
 
-def _source_of(patch: Patch, pin: Mapping[str, Any]) -> tuple[TreeSpec, str | None]:
+def _source_of(patch: Patch, pin: Mapping[str, Any], root: Path) -> tuple[TreeSpec, str | None]:
     if pin["kind"] == "pypi":
         return PypiSpec(pin["tree"], pin["version"]), pin["digest"]
     if pin["kind"] == "git":
-        return GitSpec(pin["tree"], pin["origin"], pin["digest"].partition(":")[2]), pin["digest"]
+        commit = pin["digest"].partition(":")[2]
+        return GitSpec(pin["tree"], pin["origin"], commit, root), pin["digest"]
     # A tree that a proof brings along, or a folder of somebody's.
     places = (proof.trees.get(pin["tree"]) for proof in patch.declaration.proof)
     place = next((one for one in places if one), None)
     folder = str(patch.folder / place) if place else pin["origin"]
-    return FolderSpec(pin["tree"], folder), pin["digest"]
+    return FolderSpec(pin["tree"], folder, root), pin["digest"]

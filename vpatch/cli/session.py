@@ -19,6 +19,7 @@ from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError
 from vpatch.jobs import Request
 from vpatch.library import Library, find_library
+from vpatch.project import Project, find_project
 from vpatch.source import index
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from vpatch.upstream.threads import Threads
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-CHECKOUTS = Path(".vpatch")
 # The library's patches know the code from here on.
 _FIRST = Version("0.20")
 
@@ -48,8 +48,20 @@ class Session:
     offline: bool = False
 
     @cached_property
+    def project(self) -> Project:
+        project = find_project(Path.cwd())
+        for marker in project.passed:
+            self.progress.note(f"{marker} belongs to another user and is not used")
+        return project
+
+    @property
+    def checkouts(self) -> Path:
+        """The folder of the project's checkouts, as seen from the current folder."""
+        return below_project(self.project, ".vpatch")
+
+    @cached_property
     def library(self) -> Library:
-        library = find_library(Path.cwd(), self.patches, self.recipes)
+        library = find_library(self.project.folder, self.patches, self.recipes)
         for note in library.notes:
             self.progress.note(note)
         return library
@@ -146,6 +158,16 @@ class Session:
             expected_digest=expected_digest,
         ) as tree:
             yield tree
+
+
+def below_project(project: Project, name: str) -> Path:
+    """A path in the project's folder, as seen from the current folder."""
+    return Path(os.path.relpath(project.folder)) / name
+
+
+def in_project(name: str) -> Callable[[], Path]:
+    """The default of an option: a folder of that name in the project's."""
+    return lambda: below_project(find_project(Path.cwd()), name)
 
 
 offline_option = click.option("--offline", is_flag=True, help="Use the cache alone.")

@@ -21,6 +21,7 @@ from vpatch.cli.grounds import (
 from vpatch.cli.session import (
     Session,
     engine_option,
+    in_project,
     json_option,
     library_options,
     request_from,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from vpatch.smoke.machine import Machine
     from vpatch.smoke.prove import Ground
 
-EVIDENCE = Path("evidence")
 _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 
 
@@ -73,9 +73,8 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
     "--to",
     "root",
     type=click.Path(path_type=Path),
-    default=EVIDENCE,
-    show_default=True,
-    help="The folder that evidence goes to.",
+    default=in_project("evidence"),
+    help="The folder that evidence goes to  [default: evidence in the project]",
 )
 @json_option
 def command(

@@ -15,8 +15,13 @@ import click
 
 from vpatch.cli import render
 from vpatch.cli.proposal_ground import ground_of, target_of, upstream_url
-from vpatch.cli.session import Session, json_option, library_options, offline_option
-from vpatch.cli.smoke_command import EVIDENCE
+from vpatch.cli.session import (
+    Session,
+    in_project,
+    json_option,
+    library_options,
+    offline_option,
+)
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.git_fork import Person
 from vpatch.upstream.propose import propose
@@ -44,9 +49,8 @@ _COLOURS = {"pass": "green", "fail": "red", "not asked": "yellow"}
     "--from",
     "root",
     type=click.Path(path_type=Path),
-    default=EVIDENCE,
-    show_default=True,
-    help="The folder that evidence is in.",
+    default=in_project("evidence"),
+    help="The folder that evidence is in  [default: evidence in the project]",
 )
 @click.option("--fork", metavar="OWNER/NAME", help="Your fork  [default: YOU/NAME]")
 @click.option(

@@ -1,4 +1,4 @@
-"""A project's settings: vpatch.toml, or [tool.vpatch] in pyproject.toml, in the current folder."""
+"""A project's settings: vpatch.toml, or [tool.vpatch] in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -23,25 +23,50 @@ class Settings(Declared):
     targets: list[str] = Field(default_factory=list)
 
 
+_FILES = ("vpatch.toml", "pyproject.toml")
+
+
+def settings_file(folder: Path) -> Path | None:
+    """The file that has the settings of a project in `folder`; None where there is none.
+
+    Raises:
+        DeclarationError: a pyproject.toml that speaks of vpatch is not TOML.
+    """
+    return next((path for path in _files(folder) if _table(path) is not None), None)
+
+
 def read_settings(folder: Path) -> Settings:
     """Read the settings of the project in `folder`; without any, the defaults.
 
     Raises:
         DeclarationError: the file is not TOML, or has a key that is not known.
     """
-    for name, table in (("vpatch.toml", ()), ("pyproject.toml", ("tool", "vpatch"))):
-        path = folder / name
-        if not path.is_file():
-            continue
-        try:
-            content: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise DeclarationError(f"not TOML: {error}", where=str(path)) from error
-        for key in table:
-            content = content.get(key, {}) if isinstance(content, dict) else {}
-        if content or not table:
-            return _validate(content, path)
-    return Settings()
+    path = settings_file(folder)
+    return Settings() if path is None else _validate(_table(path), path)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return [folder / name for name in _FILES if (folder / name).is_file()]
+    except OSError:
+        return []  # a folder above that the user may not look into
+
+
+def _table(path: Path) -> Any:
+    """What a file says of vpatch; None for a pyproject.toml that says nothing."""
+    try:
+        data = path.read_bytes()
+        if path.name == "pyproject.toml" and b"vpatch" not in data:
+            return None  # somebody else's file, which may be wrong in any way
+        content: Any = tomllib.loads(data.decode())
+    except OSError as error:
+        raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DeclarationError(f"not TOML: {error}", where=str(path)) from error
+    if path.name != "pyproject.toml":
+        return content
+    tools = content.get("tool")
+    return tools.get("vpatch") if isinstance(tools, dict) else None
 
 
 def _validate(content: Any, path: Path) -> Settings:

@@ -53,7 +53,7 @@ def open_tree(
             tree = archive.open(offline=offline)
         case GitSpec():
             # A repository in a folder is no more of a network than a folder is.
-            away = offline and not Path(spec.url).is_dir()
+            away = offline and not Path(spec.remote).is_dir()
             tree = _open_git(spec, cache, progress, expected_digest, offline=away)
         case FolderSpec():
             tree = _open_folder(spec, cache, progress, expected_digest)
@@ -147,7 +147,7 @@ def _open_git(
     def fetch(staging: Path) -> list[FileRecord]:
         task = progress.start(f"Fetching {spec.ref} from {origin}")
         clone = staging / "clone.git"
-        git_source.fetch_commit(spec.url, resolved, clone)
+        git_source.fetch_commit(spec.remote, resolved, clone)
         files = git.commit_files(clone, resolved.commit)
         records = list(manifest.store(files, staging / FILES))
         shutil.rmtree(clone)
@@ -166,7 +166,7 @@ def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> git_source.Re
     key = hashlib.sha256(f"{redact(spec.url)}\0{spec.ref}".encode()).hexdigest()[:16]
     answer = cache.answers("refs") / f"{key}.json"
     if not offline:
-        resolved = git_source.resolve_ref(spec.url, spec.ref)
+        resolved = git_source.resolve_ref(spec.remote, spec.ref)
         answer.parent.mkdir(parents=True, exist_ok=True)
         replace_file(answer, json.dumps(asdict(resolved)))
         return resolved
@@ -189,20 +189,20 @@ def _version_of_tag(ref: str) -> str | None:
 def _open_folder(
     spec: FolderSpec, cache: Cache, progress: Progress, expected: str | None
 ) -> CachedTree:
-    source = Path(spec.path).expanduser()
+    source = Path(spec.place).expanduser()
     if not source.is_dir():
         raise UsageError(
             "there is no such folder",
-            where=spec.path,
-            todo="go to the folder from which it was named, or give its path",
+            where=spec.place,
+            todo="correct the path; a lock's is relative to the project's folder",
         )
-    identity.check_folder(spec.tree, source, spec.path)
-    task = progress.start(f"Reading {spec.path}")
+    identity.check_folder(spec.tree, source, spec.place)
+    task = progress.start(f"Reading {spec.place}")
     records = folder.scan(source)
     task.done()
     digest = f"sha256:{manifest.content_digest(records)}"
     if expected and digest != expected:
-        raise _mismatch(spec.path, digest, expected, "the folder")
+        raise _mismatch(spec.place, digest, expected, "the folder")
     pin = Pin(spec.tree, "folder", None, digest, spec.path)
 
     def copy(staging: Path) -> list[FileRecord]:

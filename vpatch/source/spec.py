@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,43 +29,67 @@ class PypiSpec:
 
 @dataclass(frozen=True)
 class GitSpec:
-    """`url` is a remote's URL or the path of a local repository."""
+    """`url` is a remote's URL or the path of a local repository, relative to `root`."""
 
     tree: str
     url: str
     ref: str
+    root: Path = Path()
+
+    @property
+    def remote(self) -> str:
+        """The URL, or the path as seen from the current folder."""
+        return _from_here(self.root, self.url) if (self.root / self.url).is_dir() else self.url
 
 
 @dataclass(frozen=True)
 class FolderSpec:
+    """`path` is relative to `root`, the project's folder as seen from the current one.
+
+    So a lock says the same wherever in the project the command was run.
+    """
+
     tree: str
     path: str
+    root: Path = Path()
+
+    @property
+    def place(self) -> str:
+        """The path as seen from the current folder."""
+        return _from_here(self.root, self.path)
+
+
+def _from_here(root: Path, path: str) -> str:
+    if root == Path() or path.startswith("~"):
+        return path
+    return os.path.normpath(root / path)
 
 
 TreeSpec = PypiSpec | GitSpec | FolderSpec
 
 
-def parse_vllm(text: str) -> TreeSpec:
+def parse_vllm(text: str, root: Path = Path()) -> TreeSpec:
+    """Read what `--vllm` takes; a path is relative to the current folder, and `root` too."""
     version = parse_version(text)
     if version:
         return PypiSpec("vllm", version)
-    return _place("vllm", text, _VLLM_EXAMPLES)
+    return _place("vllm", text, _VLLM_EXAMPLES, root)
 
 
-def parse_tree(text: str) -> TreeSpec:
+def parse_tree(text: str, root: Path = Path()) -> TreeSpec:
     name, equals, rest = text.partition("=")
     if not equals or not _NAME.fullmatch(name.strip()) or not rest:
         raise _wrong(text, "it names no tree and source", _TREE_EXAMPLES)
     tree = canonicalize_name(name.strip())
     if not rest.startswith("="):
-        return _place(tree, rest, _TREE_EXAMPLES)
+        return _place(tree, rest, _TREE_EXAMPLES, root)
     version = parse_version(rest[1:].strip())
     if not version:
         raise _wrong(text, f"{rest[1:]!r} is no version", _TREE_EXAMPLES)
     return PypiSpec(tree, version)
 
 
-def _place(tree: str, text: str, examples: str) -> TreeSpec:
+def _place(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
     url = text.removeprefix("git+")
     scheme, marker, rest = url.partition("://")
     scp = None if marker else _SCP.match(url)
@@ -76,23 +101,31 @@ def _place(tree: str, text: str, examples: str) -> TreeSpec:
         before, ref = _split_ref(url[scp.end() :])
         address = scp[0] + before
     else:
-        return _local(tree, url, examples)
+        return _local(tree, url, examples, root)
     if not ref:
         raise _wrong(text, "a git URL needs a tag or a commit", examples)
     return GitSpec(tree, address, ref)
 
 
-def _local(tree: str, text: str, examples: str) -> TreeSpec:
+def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
     if Path(text).expanduser().is_dir():
         if "/" in text or text.startswith((".", "~")):
-            return FolderSpec(tree, text)
+            return FolderSpec(tree, _from_root(text, root), root)
         raise _wrong(text, f"a folder is written as ./{text}", examples)
     path, ref = _split_ref(text)
     if ref and Path(path).expanduser().is_dir():
         # As given where possible: it is shown, and told apart by this, as the origin.
-        return GitSpec(tree, str(Path(path).expanduser()) if path[0] == "~" else path, ref)
+        url = str(Path(path).expanduser()) if path[0] == "~" else _from_root(path, root)
+        return GitSpec(tree, url, ref, root)
     reason = "there is no such folder" if "/" in text else "it is neither a version nor a place"
     raise _wrong(text, reason, examples)
+
+
+def _from_root(text: str, root: Path) -> str:
+    if root == Path() or text[0] in "~/":
+        return text
+    path = os.path.relpath(text, root)
+    return path if path.startswith("..") else f"./{path}"
 
 
 def _split_ref(text: str) -> tuple[str, str]:
