@@ -50,22 +50,27 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     """Turn a request into jobs. With `whole_library`, a version does not mean its recipe.
 
     Nor does it where patches are named: then it is these, and those that they require. Without
-    either, patches that are there on request are left out.
+    either, patches that are there on request are left out. With `whole_library`, a recipe and a
+    version together ask the recipe's patches against that version instead of the recipe's own.
 
     Raises:
         UsageError: it asks for nothing, for things that do not exist, or for patches that concern
             none of its trees.
     """
-    if request.vllm and request.recipe:
-        raise UsageError("--vllm and --recipe both name a vLLM", todo="give one of the two")
+    if request.vllm and request.recipe and not whole_library:
+        raise UsageError(
+            "--vllm and --recipe both name a vLLM",
+            todo="give one of the two; vpatch status takes both, and says what the recipe's "
+            "patches mean there",
+        )
     name = request.recipe
     if request.vllm and not whole_library and not request.patches:
         name = _recipe_for(request.vllm, library)
     root = library.folder
     extra = [parse_tree(text, root) for text in request.trees]
     if name:
-        path = library.recipe(name)
-        jobs = _from_recipe(path, path.stem, extra, library, request.patches)
+        instead = parse_vllm(request.vllm, root) if request.vllm and request.recipe else None
+        jobs = _from_recipe(library.recipe(name), instead, extra, library, request.patches)
     elif request.vllm or extra:
         specs = [*([parse_vllm(request.vllm, root)] if request.vllm else []), *extra]
         chosen = with_required(request.patches or sorted(library.patches), library)
@@ -128,12 +133,14 @@ def _recipe_for(version: str, library: Library) -> str | None:
 
 def _from_recipe(
     path: Path,
-    name: str,
+    instead: TreeSpec | None,
     extra: Sequence[TreeSpec],
     library: Library,
     narrowed: Sequence[str],
 ) -> list[Job]:
+    """The jobs of a recipe; `instead` takes the place of its vLLM."""
     recipe, positions = read_yaml(path, RecipeDeclaration)
+    name = path.stem
     unknown = [p for p in recipe.patches if p not in library.patches]
     if unknown:
         where = positions.where(["patches", recipe.patches.index(unknown[0])])
@@ -150,7 +157,11 @@ def _from_recipe(
         )
     chosen = library.load(narrowed or recipe.patches)
     root = library.folder
-    pins = [(recipe.vllm, parse_vllm(_located(path, recipe.vllm.source, root), root))]
+    pins: list[tuple[PinDeclaration | None, TreeSpec]] = (
+        [(None, instead)]
+        if instead is not None
+        else [(recipe.vllm, parse_vllm(_located(path, recipe.vllm.source, root), root))]
+    )
     for tree, pin in recipe.trees.items():
         equals = "==" if parse_version(pin.source) else "="
         place = _located(path, pin.source, root)
@@ -180,8 +191,8 @@ def _located(recipe: Path, source: str, root: Path) -> str:
     return below if below.startswith("..") else f"./{below}"
 
 
-def _digest(pin: PinDeclaration) -> str | None:
-    return f"sha256:{pin.sha256}" if pin.sha256 else None
+def _digest(pin: PinDeclaration | None) -> str | None:
+    return f"sha256:{pin.sha256}" if pin is not None and pin.sha256 else None
 
 
 def _concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:

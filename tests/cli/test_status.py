@@ -40,6 +40,57 @@ def test_status_of_all_releases(project):
     assert project.run("status", "--all", "--vllm", VERSION, code=2).err.startswith("error: --all")
 
 
+@pytest.fixture
+def recipe(project):
+    """A recipe that pins a release, and lists two patches in an order of its own."""
+    (project.folder / "recipes").mkdir()
+    pin = f"{{source: {VERSION}, sha256: {'ab' * 32}}}"
+    text = f"vllm: {pin}\npatches: [slow-mode, name-proj]\n"
+    (project.folder / "recipes" / "mine.yaml").write_text(text)
+    return project
+
+
+def test_status_of_a_recipe_on_another_release(recipe):
+    """The question before an upgrade: what do the patches that I carry mean there?"""
+    recipe.patch("aside", NAME_PROJ)
+    run = recipe.run("status", "--recipe", "mine", "--vllm", "0.51")
+    assert run.out.splitlines()[0].endswith("  the patches of recipe mine")
+    lines = [line.split()[:2] for line in run.out.splitlines()[1:]]
+    assert lines == [["needed", "slow-mode"], ["needed", "name-proj"]]
+    # The recipe's digest is that of its own pin.
+    rows = recipe.run("status", "--recipe", "mine", "--vllm", f"{VERSION},0.51", "--json").json
+    assert [(row["version"], row["recipe"]) for row in rows] == [
+        (VERSION, "mine"),
+        ("0.51.0", "mine"),
+    ]
+    assert recipe.run("status", "--recipe", "mine", "--all", "--json").json == rows
+    recipe.run("apply", "--recipe", "mine", "--vllm", "0.51", code=2)
+
+
+def test_status_of_a_recipe_that_does_not_fit_another_release(recipe):
+    lost = {LLAMA: b"class Llama:\n    proj = None\n"}
+    recipe.index.add("0.52.0", archive("0.52.0", lost))
+    run = recipe.run("status", "--recipe", "mine", "--all", code=1)
+    assert "name-proj in vllm-0.52.0: " in run.out
+    why = recipe.run("status", "--recipe", "mine", "--vllm", "0.52", "--why", "name-proj", code=1)
+    assert "name-proj is conflict" in why.out
+
+
+def test_further_trees_of_a_recipe_are_shown_once(recipe):
+    recipe.index.add("1.0.0", name="vllm-ascend")
+    file = recipe.folder / "recipes" / "mine.yaml"
+    file.write_text(file.read_text() + "trees: {vllm-ascend: 1.0.0}\n")
+    run = recipe.run("status", "--recipe", "mine", "--all", "--json")
+    assert [row["tree"] for row in run.json] == ["vllm", "vllm-ascend", "vllm"]
+
+
+def test_a_recipe_whose_own_source_is_gone_can_be_asked(recipe):
+    file = recipe.folder / "recipes" / "mine.yaml"
+    file.write_text("vllm: ../gone\npatches: [slow-mode]\n")
+    run = recipe.run("status", "--recipe", "mine", "--vllm", VERSION)
+    assert "needed      slow-mode" in run.out
+
+
 def test_status_says_why(project):
     run = project.run("status", "--vllm", VERSION, "--why", "name-proj")
     assert "name-proj is needed" in run.out

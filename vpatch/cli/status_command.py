@@ -26,8 +26,11 @@ _PIPE_WIDTH = 240
 
 @dataclass(frozen=True)
 class _Row:
+    """`moved` is a recipe that is asked against another vLLM than its own."""
+
     plan: Plan
     recipe: str | None
+    moved: bool
 
 
 @click.command("status")
@@ -51,11 +54,13 @@ def command(
 ) -> ExitCode:
     """Show what each patch means for a version, or for several: --vllm 0.22,0.23 or --all.
 
+    With --recipe as well, only the recipe's patches are asked, in its order: what an upgrade means.
+
     Ends with 1 where a patch cannot be applied, or the code disagrees with what a patch declares.
     """
     session = Session(patches, recipes, offline)
-    if every and (vllm or recipe):
-        raise UsageError("--all takes no --vllm and no --recipe", todo="give one of them")
+    if every and vllm:
+        raise UsageError("--all and --vllm both name releases", todo="give one of the two")
     versions = (
         session.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
     )
@@ -65,10 +70,11 @@ def command(
         chosen = (why,) if why else only
         # The question is what the library means for a version, not what a recipe takes of it.
         request = jobs.Request(version, recipe, further, chosen)
-        for job in jobs.resolve(request, session.library, whole_library=True):
+        found = jobs.resolve(request, session.library, whole_library=True)
+        for job in found if number == 0 else found[:1]:  # further trees are the same each time
             with session.tree(job.spec, job.expected_digest) as tree:
                 made = _plan(session, job, tree, chosen, located=bool(why or as_json))
-                rows.append(_Row(made, job.recipe))
+                rows.append(_Row(made, job.recipe, moved=version is not None))
     if as_json:
         render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
     elif why:
@@ -93,7 +99,9 @@ def _plan(
 
 
 def _chosen(row: _Row) -> str:
-    return f"recipe {row.recipe}" if row.recipe else ""
+    if row.recipe is None:
+        return ""
+    return f"the patches of recipe {row.recipe}" if row.moved else f"recipe {row.recipe}"
 
 
 def _explain(rows: list[_Row]) -> None:
