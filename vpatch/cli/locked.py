@@ -42,7 +42,8 @@ class Locked:
         """Write the lock with its base to its checkout; one that is kept elsewhere stays."""
         if self.checkout is not None and lock != self.lock:
             with writing(self.path):
-                replace_file(self.path, lock.dump())
+                # git does not see .git: a kill leaves nothing that looks like a user's change.
+                replace_file(self.path, lock.dump(), room=self.checkout / ".git")
 
 
 def from_lock(session: Session, path: Path, stack: ExitStack) -> Locked:

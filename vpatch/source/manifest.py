@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
+import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -74,8 +76,19 @@ def content_digest(records: Iterable[FileRecord]) -> str:
     return digest.hexdigest()
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write a file so that no reader ever sees half of it."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        file.write(text)
-    os.replace(file.name, path)  # noqa: PTH105 - the name is all that the file gives
+def replace_file(path: Path, text: str, *, room: Path | None = None) -> None:
+    """Write a file so that no reader ever sees half of it. Its mode stays what it was.
+
+    What is not finished yet lies beside the file, or in `room`, a folder of the same file system.
+    A kill leaves it there.
+    """
+    part = (room or path.parent) / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part"
+    try:
+        with part.open("x", encoding="utf-8") as file:
+            with suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+            file.write(text)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
