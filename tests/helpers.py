@@ -34,11 +34,11 @@ def edits_of(declared, folder=_NOWHERE):
     return bind(_EDIT.validate_json(json.dumps(declared)), folder)
 
 
-def run(declared, source, folder=_NOWHERE):
+def run(declared, source, folder=_NOWHERE, *, carried=False):
     """One edit on one file, or on a tree's files."""
     files = source if isinstance(source, dict) else {MODULE: source}
     (edit,) = edits_of(declared, folder)
-    return run_edit(edit, View(tree_of(files)))
+    return run_edit(edit, View(tree_of(files)), carried=carried)
 
 
 def edited(declared, source, folder=_NOWHERE):
@@ -46,7 +46,7 @@ def edited(declared, source, folder=_NOWHERE):
     result = run(declared, source, folder)
     assert result.mismatch is None, result.mismatch
     after = result.view.read(MODULE)
-    again = run(declared, after, folder)
+    again = run(declared, after, folder, carried=True)
     assert (again.mismatch, again.todo) == (None, False)
     assert again.view.read(MODULE) == after
     return after.decode() if isinstance(source, str) else after

@@ -56,8 +56,8 @@ def test_mismatch_leaves_the_view_alone():
 
 
 def test_findings_have_lines_and_scopes():
-    source = "\n\nclass C:\n    def m(self):\n        g(1)\n        f(2)\n"
-    result = run({"find": "f($x)", "rewrite": "g($x)", "expect": 2}, source)
+    source = "\n\nclass C:\n    def m(self):\n        f(1, a)\n        f(2)\n"
+    result = run({"find": "f($x)", "rewrite": "f($x, a)", "expect": 2}, source)
     assert [(f.what, f.where) for f in findings("edit", result.found)] == [
         ("edit in C.m: there", "vllm/m.py:5"),
         ("edit in C.m: to do", "vllm/m.py:6"),

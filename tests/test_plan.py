@@ -8,6 +8,7 @@ from vpatch.outcome import State
 from vpatch.plan import order, plan
 
 REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
+ADDING = {"find": "f($x)", "rewrite": "f($x, a)"}
 PREFIX = {"find": "x = L(...)", "add-keyword": {"prefix": "'p'"}}
 DTYPE = {"find": "x = L(...)", "add-keyword": {"dtype": "D"}}
 MODULE = "vllm/m.py"
@@ -68,7 +69,7 @@ def test_absent(tmp_path):
 
 @pytest.mark.parametrize(("carried", "state"), [((), "upstreamed"), (("fix",), "applied")])
 def test_applied_twice(tmp_path, carried, state):
-    patch = patch_of(tmp_path, edits=[REWRITE, {**PREFIX, "expect": 2}])
+    patch = patch_of(tmp_path, edits=[ADDING, {**PREFIX, "expect": 2}])
     tree = tree_of({MODULE: "f(1)\r\nx = L()\r\nx = L(\r\n\t1,\r\n)"})
     first = plan([patch], tree)
     assert first.taken
@@ -163,21 +164,21 @@ def test_requires_puts_a_patch_behind(tmp_path):
     ("source", "one", "state", "reason"),
     [
         ("k(1); f(1)\n", True, "needed", "1 place"),
-        ("k(1); g(1)\n", True, "needed", "1 place"),
+        ("k(1); f(1, a)\n", True, "needed", "1 place"),
         ("k(1)\n", True, "blocked", "requires one, which is conflict"),
         ("k(1)", False, "blocked", "requires one, which is not among the patches"),
         ("f(1)\n", False, "blocked", "requires one, which is not among the patches"),
-        ("h(1)\n", False, "upstreamed", "every place already is"),
+        ("h(k(1))\n", False, "upstreamed", "every place already is"),
     ],
 )
 def test_requires(tmp_path, source, one, state, reason):
-    first = patch_of(tmp_path, "one", concerns={"text": "("}, edits=[REWRITE])
+    first = patch_of(tmp_path, "one", concerns={"text": "("}, edits=[ADDING])
     two = patch_of(
         tmp_path,
         "two",
         concerns={"text": "("},
         requires=["one"],
-        edits=[{"find": "k($x)", "rewrite": "h($x)"}],
+        edits=[{"find": "k($x)", "rewrite": "h(k($x))"}],
     )
     decision = plan([first, two] if one else [two], tree_of({MODULE: source})).decisions[-1]
     assert (decision.state.value, decision.changes != {}) == (state, state == "needed")
@@ -282,9 +283,51 @@ def test_effect_that_the_patch_does_not_have(tmp_path):
     assert decision.reason == "after the patch, the tree still does not have the text 'cure'"
 
 
+@pytest.mark.parametrize(
+    ("edit", "source", "places"),
+    [
+        (
+            {
+                "find": "torch.ops._C.no_such_op($a, $b)",
+                "rewrite": "torch.ops._C.permute_cols($a, $b)",
+            },
+            "torch.ops._C.permute_cols(f, x)\n",
+            1,
+        ),
+        ({"find": "no_such_op(f)", "rewrite": "x"}, "x\nx\nx\nx\n", 4),
+        ({"find": "y = no_such_op(f)", "rewrite": "pass"}, "pass\n" * 366, 366),
+        (
+            {"find": "def $f(): ...", "replace-body": "pass", "having": "no_such_op()"},
+            "def f():\n    pass\n",
+            1,
+        ),
+        ({"text": {"find": "no_such_op", "replace": "f"}, "files": "vllm/*"}, "f\nf\n", 2),
+    ],
+)
+def test_new_code_without_a_sign_of_the_old_is_no_cure(tmp_path, edit, source, places):
+    concerns = {"any": [{"text": "f"}, {"text": "pass"}, {"text": "x"}]}
+    edit = {**edit, "expect": {"at-least": 1}}
+    tree = tree_of({MODULE: source})
+    decision = decide(patch_of(tmp_path, concerns=concerns, edits=[edit]), tree)
+    assert decision.state is State.CONFLICT
+    assert (
+        f"expected at least 1, found 0; {places} more with the new code, but nothing shows that "
+        "it replaced the old; if this tree has the cure, declare an `effect`"
+    ) in decision.reason
+    assert len(where(decision, "the new code, with no sign of the old")) == min(places, 3)
+    # An effect tells, and so does the tree's own lock.
+    effect = {"text": source.strip()[-4:]}
+    cured = patch_of(tmp_path, "cured", concerns=concerns, edits=[edit], effect=effect)
+    assert decide(cured, tree).state is State.UPSTREAMED
+    carried = tree_of({MODULE: source}, carried=["fix"])
+    assert (
+        decide(patch_of(tmp_path, concerns=concerns, edits=[edit]), carried).state is State.APPLIED
+    )
+
+
 def test_effect_that_a_tree_with_every_place_done_does_not_have(tmp_path):
-    patch = patch_of(tmp_path, effect={"text": "cure"}, edits=[REWRITE])
-    decision = decide(patch, tree_of({MODULE: "g(1)  # f\n"}))
+    patch = patch_of(tmp_path, effect={"text": "cure"}, edits=[ADDING])
+    decision = decide(patch, tree_of({MODULE: "f(1, a)\n"}))
     assert decision.state is State.CONFLICT
     assert "still does not have the text 'cure'" in decision.reason
 
@@ -293,7 +336,7 @@ def test_effect_that_a_tree_with_every_place_done_does_not_have(tmp_path):
     ("claim", "source", "version", "disagreement"),
     [
         (">=0.20,<0.24", "f(1)\n", "0.23.0", None),
-        (">=0.20,<0.24", "g(1)  # f\n", "0.24.0", None),
+        (">=0.20,<0.24", "f(1, a)\n", "0.24.0", None),
         (
             ">=0.20,<0.23",
             "f(1)\n",
@@ -302,7 +345,7 @@ def test_effect_that_a_tree_with_every_place_done_does_not_have(tmp_path):
         ),
         (
             ">=0.20",
-            "g(1)  # f\n",
+            "f(1, a)\n",
             "0.23.0",
             "is needed in vllm-0.23.0 ('>=0.20'), but is upstreamed",
         ),
@@ -313,7 +356,7 @@ def test_effect_that_a_tree_with_every_place_done_does_not_have(tmp_path):
     ],
 )
 def test_disagreement(tmp_path, claim, source, version, disagreement):
-    patch = patch_of(tmp_path, needed_in={"vllm": claim}, edits=[REWRITE])
+    patch = patch_of(tmp_path, needed_in={"vllm": claim}, edits=[ADDING])
     found = decide(patch, tree_of({MODULE: source}, version=version)).disagreement
     assert (found is None) == (disagreement is None)
     assert disagreement is None or disagreement in found

@@ -38,6 +38,8 @@ class Found:
     todo: bool
     scope: str = ""
     problem: str | None = None
+    recognised: bool = True
+    doubt: str | None = None
     bindings: Mapping[str, str] | None = None
     node: cst.CSTNode | None = None
     module: cst.Module | None = None
@@ -57,8 +59,17 @@ class EditResult:
     def todo(self) -> bool:
         return any(found.todo for found in self.found)
 
+    @property
+    def recognised(self) -> list[Found]:
+        """What was found, without new code that does not show what it replaced."""
+        return [found for found in self.found if found.recognised]
 
-def run_edit(edit: BoundEdit, view: View) -> EditResult:
+
+def run_edit(edit: BoundEdit, view: View, *, carried: bool = False) -> EditResult:
+    """Run one edit. `carried` says that the view has the patch already.
+
+    Then new code counts that does not show what it replaced.
+    """
     codemod = edit.codemod
     if isinstance(codemod, (TextEdit, AddFile)):
         found, after = _run_text(codemod, view)
@@ -70,7 +81,13 @@ def run_edit(edit: BoundEdit, view: View) -> EditResult:
     elif edit.files and not isinstance(codemod, AddFile) and not view.matching(edit.files):
         mismatch = f"no file of the tree matches {', '.join(edit.files)}"
     else:
-        mismatch = count(edit.expect, found, edit.where)
+        mismatch = count(edit.expect, found, edit.where, carried=carried)
+        unrecognised = sum(not f.recognised for f in found)
+        if mismatch and unrecognised and not carried:
+            mismatch += (
+                f"; {unrecognised} more with the new code, but nothing shows that it replaced "
+                f"the old"
+            )
     return EditResult(edit, tuple(found), view if mismatch else after, mismatch)
 
 
@@ -89,7 +106,10 @@ def _run_text(codemod: TextEdit | AddFile, view: View) -> tuple[list[Found], Vie
             after, sites = codemod.apply(before or b"")
         if after != before:
             files[path] = after
-        found += [Found(path, s.todo, problem=s.problem, text_line=s.line) for s in sites]
+        found += [
+            Found(path, s.todo, problem=s.problem, recognised=s.recognised, text_line=s.line)
+            for s in sites
+        ]
     return found, view.over({}, files)
 
 
@@ -125,15 +145,34 @@ def _expanded(
 
 
 def _found(path: str, site: Site, module: cst.Module) -> Found:
-    return Found(path, site.todo, site.scope, site.problem, site.bindings, site.node, module)
+    return Found(
+        path,
+        site.todo,
+        site.scope,
+        site.problem,
+        site.recognised,
+        site.doubt,
+        site.bindings,
+        site.node,
+        module,
+    )
 
 
-def count(expect: Expect, found: Sequence[Found], where: Mapping[str, Sequence[str]]) -> str | None:
+def count(
+    expect: Expect,
+    found: Sequence[Found],
+    where: Mapping[str, Sequence[str]],
+    *,
+    carried: bool = False,
+) -> str | None:
     """How the places found differ from the number declared, in words; None if they do not.
 
     Source: shared convention of the edits; done places count as much as those with work left, so
-    that a tree that upstream has half fixed is still recognised.
+    that a tree that upstream has half fixed is still recognised. New code that does not show what
+    it replaced may fill the number up where the tree has the patch, and does not count elsewhere.
     """
+    unsure = [f for f in found if not f.recognised] if carried else []
+    found = [f for f in found if f.recognised]
     wanted = expect.at_least or expect.count or 1
     # Nothing found at all has no files to count by.
     groups = sorted({f.path for f in found}) if expect.per == "file" and found else [None]
@@ -142,12 +181,17 @@ def count(expect: Expect, found: Sequence[Found], where: Mapping[str, Sequence[s
     wrong: list[str] = []
     for path in groups:
         for value in values:
-            number = sum(
-                (path is None or f.path == path)
-                and (value is None or (f.bindings or {}).get(variable or "") == canonical(value))
-                for f in found
+            number, further = (
+                sum(
+                    (path is None or f.path == path)
+                    and (
+                        value is None or (f.bindings or {}).get(variable or "") == canonical(value)
+                    )
+                    for f in places
+                )
+                for places in (found, unsure)
             )
-            if number == wanted or (expect.at_least is not None and number > wanted):
+            if number + further >= wanted and (number <= wanted or expect.at_least is not None):
                 continue
             least = "at least " if expect.at_least is not None else ""
             of = f" for ${variable} = {value}" if value else ""
@@ -263,7 +307,8 @@ def findings(what: str, found: Iterable[Found]) -> Iterator[Finding]:
             if id(item.module) not in lines:
                 lines[id(item.module)] = lines_of(item.module)
             line = lines[id(item.module)].get(item.node)
-        state = item.problem or ("to do" if item.todo else "there")
+        done = "there" if item.recognised else "the new code, with no sign of the old"
+        state = item.problem or ("to do" if item.todo else done)
         scope = f" in {item.scope}" if item.scope else ""
         yield Finding(f"{what}{scope}: {state}", item.path, line)
 

@@ -17,7 +17,7 @@ from vpatch.source.memory import MemoryTree
 from vpatch.source.tree import Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from vpatch.patch import Patch
@@ -63,8 +63,8 @@ def _run(patch: Patch, case: Path) -> Iterator[str]:
     for path in sorted(made.keys() | wanted.keys()):
         if made.get(path) != wanted.get(path):
             yield _difference(path, wanted.get(path, b""), made.get(path, b""))
-    again = plan([patch], _tree(patch, made)).decisions[0]
-    if again.state is not State.UPSTREAMED or again.changes:
+    again = plan([patch], _tree(patch, made, carried=[patch.id])).decisions[0]
+    if again.state is not State.APPLIED or again.changes:
         yield f"the second run is not idle: the patch is {again.state}: {again.reason}"
 
 
@@ -79,9 +79,10 @@ def _state_of(case: Path) -> State:
     )
 
 
-def _tree(patch: Patch, files: dict[str, bytes]) -> MemoryTree:
+def _tree(patch: Patch, files: dict[str, bytes], carried: Iterable[str] = ()) -> MemoryTree:
     name = next(iter(patch.declaration.needed_in))
-    return MemoryTree(Pin(name, "folder", None, "sha256:", "example"), files)
+    pin = Pin(name, "folder", None, "sha256:", "example")
+    return MemoryTree(pin, files, frozenset(carried))
 
 
 def _files(folder: Path) -> dict[str, bytes]:

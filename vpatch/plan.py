@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # What a patch may seem to be because an earlier one got at its code.
 _DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT])
+# How many places are shown that have the new code and do not show what it replaced.
+_UNRECOGNISED = 3
 _SATISFIED = frozenset([State.NEEDED, State.APPLIED, State.UPSTREAMED])
 
 
@@ -220,7 +222,7 @@ class _Decider:
         results: list[EditResult] = []
         view = self.view
         for edit in variant.edits:
-            results.append(run_edit(edit, view))
+            results.append(run_edit(edit, view, carried=self.patch.id in self.carried))
             view = results[-1].view
         mismatches = [r.mismatch for r in results if r.mismatch]
         return _Attempt(variant, tuple(results), mismatches[0] if mismatches else None)
@@ -234,7 +236,7 @@ class _Decider:
         name = attempt.variant.name
         if self.located:
             for result in attempt.results:
-                notes += findings(result.edit.name, result.found)
+                notes += findings(result.edit.name, result.recognised)
         effect = self.patch.declaration.effect
         if not any(result.todo for result in attempt.results):
             if effect is not None:
@@ -277,8 +279,12 @@ class _Decider:
                 if result.mismatch is None:
                     continue
                 reasons.append(f"{prefix}{result.edit.name}: {result.mismatch}")
-                notes += findings(result.edit.name, result.found)
-                if not result.found:
+                notes += findings(result.edit.name, result.recognised)
+                if not result.recognised:
+                    others = [found for found in result.found if not found.recognised]
+                    if others and self.patch.declaration.effect is None:
+                        reasons[-1] += "; if this tree has the cure, declare an `effect`"
+                    notes += findings(result.edit.name, others[:_UNRECOGNISED])
                     notes += nearest(result.edit, self.view, concerned)
         reason = "\n".join(dict.fromkeys(reasons))
         return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view

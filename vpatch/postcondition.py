@@ -49,7 +49,7 @@ def broken_promise(
 
 
 def _not_idempotent(edit: BoundEdit, effect: Predicate | None, view: View) -> str | None:
-    again = run_edit(edit, view)
+    again = run_edit(edit, view, carried=True)
     is_plain = isinstance(edit.codemod, Custom) and not edit.codemod.knows_done_places
     if is_plain and effect is None:
         return (

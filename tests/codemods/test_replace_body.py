@@ -28,15 +28,37 @@ def test_replace_body(before, after):
 
 
 def test_body_that_is_there_is_done():
-    source = "def f():\n    return  2  # why\n"
-    assert edited(EDIT, source) == source
+    edit = {"find": "def f(x): ...", "replace-body": "return g(x)", "having": "return 1"}
+    source = "def f(x):\n    return  g(x)  # why\n"
+    assert edited(edit, source) == source
+    assert edited({**edit, "find": "def f(...): ...", "having": "return h(x)"}, source) == source
+    edit = {**edit, "find": "def $f(x): ...", "where": {"$f": "f"}}
+    assert edited(edit, source) == source
+
+
+@pytest.mark.parametrize(
+    ("edit", "source"),
+    [
+        # Many functions are like that, and were never anything else.
+        ({**EDIT, "replace-body": "pass"}, "def f():\n    pass\n"),
+        (EDIT, "def f():\n    return 2\n"),
+        (
+            {"find": "def $f(x): ...", "replace-body": "return g(x)", "having": "return 1"},
+            "def f(x):\n    return g(x)\n",
+        ),
+    ],
+)
+def test_body_that_may_have_been_there_for_ever_is_not_done(edit, source):
+    wanted = "expected 1, found 0; 1 more with the new code"
+    assert run(edit, source).mismatch.startswith(wanted)
+    assert (run(edit, source, carried=True).mismatch, run(edit, source).todo) == (None, False)
 
 
 def test_prefix_of_a_formatted_string_is_code():
     edit = {**EDIT, "replace-body": 'return rf"\\d{x}"', "having": "return $_"}
     assert edited(edit, 'def f():\n    return f"\\d{x}"\n') == 'def f():\n    return rf"\\d{x}"\n'
     source = 'def f():\n    return FR"\\d{x}"\n'
-    assert edited(edit, source) == source
+    assert not run(edit, source, carried=True).todo
 
 
 def test_name_alone_in_having_is_no_keyword():

@@ -133,9 +133,70 @@ def test_where_compares_code_and_not_its_spelling():
 
 
 def test_done_and_todo_count_alike():
-    result = run(rewrite("f($x)", "g($x)", expect=2), "f(1)\ng(2)\n")
+    result = run(rewrite("f($x)", "f($x, a)", expect=2), "f(1)\nf(2, a)\n")
     assert (result.mismatch, [f.todo for f in result.found]) == (None, [True, False])
-    assert run(rewrite("f($x)", "g($x)"), "f(1)\ng(2)\n").mismatch == "expected 1, found 2"
+    assert run(rewrite("f($x)", "f($x, a)"), "f(1)\nf(2, a)\n").mismatch == "expected 1, found 2"
+
+
+@pytest.mark.parametrize(
+    ("find", "new", "there"),
+    [
+        ("f($x)", "f($x, a)", "f(1, a)"),
+        ("f($x)", "g(f($x))", "g(f(1))"),
+        ("f($x)", "g(f(0))", "g(f(0))"),
+        ("$m.off", 'getattr($m, "off", False)', 'getattr(a, "off", False)'),
+        ("f($x)", "getattr($x, 'f')()", "getattr(a, 'f')()"),
+        ("x = f($y)", "x: int = f($y)", "x: int = f(1)"),
+        ("x = $y", 'x = f"{$y} $y"', 'x = f"{a} a"'),
+        ("def f(...): ...", "@d\ndef f(...): ...", "@d\ndef f(a): b"),
+        ("import a", "try:\n  import a\nexcept E:\n  a = 1", "try: import a\nexcept E: a = 1"),
+        # A statement inside stays as it is.
+        ("if a: x(b)", "if c: x(b)", "if c: x(b)"),
+    ],
+)
+def test_new_code_that_shows_what_it_replaced_is_done(find, new, there):
+    assert run(rewrite(find, new), f"{there}\n").mismatch is None
+
+
+@pytest.mark.parametrize(
+    ("find", "new", "there"),
+    [
+        ("t.no_such_op($a, $b)", "t.permute_cols($a, $b)", "t.permute_cols(1, 2)"),
+        ("x = no_such_op()", "pass", "pass"),
+        ("if no_such: x", "pass", "pass"),
+        ("f($a, $b)", "f($a)", "f(1)"),
+        ("f($_, $a)", "f($a)", "f(1)"),
+        ("f(f(a), b)", "f(a, b)", "f(a, b)"),
+        ("f(1)", "f(2)", "f(2)"),
+        ("f('a b')", "f()", "f()"),
+        ("$a + f($b)", "$a - f($b)", "1 - f(2)"),
+        ("f($a) < b", "f($a) > b", "f(a) > b"),
+        ("x += f($a)", "x -= f($a)", "x -= f(1)"),
+        ("return f($a)", "raise f($a)", "raise f(1)"),
+        ("x = await f($a)", "x = f($a)", "x = f(1)"),
+        ('x = f"$a {b}"', "x = f'{b}'", "x = f'{b}'"),
+        ("foo(..., old=$k)", "foo(..., new=$k)", "foo(new=1)"),
+        ("if a: ...", "if b: ...", "if b: x(a)"),
+        ("if a: pass", "if b: pass", "if b: pass"),
+    ],
+)
+def test_new_code_that_may_have_been_there_for_ever_is_not_done(find, new, there):
+    found = run(rewrite(find, new), f"{there}\n")
+    assert found.mismatch == (
+        "expected 1, found 0; 1 more with the new code, but nothing shows that it replaced the old"
+    )
+    again = run(rewrite(find, new), f"{there}\n", carried=True)
+    assert (again.mismatch, again.todo) == (None, False)
+
+
+def test_the_old_code_is_found_inside_of_new_code_that_shows_nothing():
+    assert edited(rewrite("f($x)", "g($x)"), "g(f(1))\n") == "g(g(1))\n"
+
+
+def test_places_that_show_nothing_are_in_nobodys_way():
+    assert edited(rewrite("f($x)", "g($x)"), "g(0)\nf(1)\ng(2)\n") == "g(0)\ng(1)\ng(2)\n"
+    edit = rewrite("f($x)", "g($x)", expect={"per": "file"})
+    assert edited(edit, "g(0)\nf(1)\n") == "g(0)\ng(1)\n"
 
 
 def test_a_comment_is_never_dropped():
@@ -238,7 +299,8 @@ def test_code_that_still_matches_the_old_is_not_done():
     edit = rewrite("foo(..., old=$k)", "foo(..., new=$k)")
     result = run(edit, "foo(1, new=2, old=3)\n")
     assert (result.mismatch, result.todo) == (None, True)
-    assert edited(edit, "foo(1, new=2)\n") == "foo(1, new=2)\n"
+    done = run(edit, "foo(1, new=2)\n", carried=True)
+    assert (done.mismatch, done.todo) == (None, False)
 
 
 def test_code_that_the_rewrite_leaves_as_it_is_is_done():

@@ -24,7 +24,9 @@ class Site:
     """A place that an edit is about.
 
     `todo` is False where the code already is what the edit would make of it. `problem` says why a
-    place that is meant cannot be edited.
+    place that is meant cannot be edited. `recognised` is False where the new code is there, but
+    nothing shows that it replaced the code that the edit searches. `doubt` says why the work of a
+    place may be done already in another way.
     """
 
     node: cst.CSTNode
@@ -32,6 +34,8 @@ class Site:
     todo: bool
     bindings: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
+    recognised: bool = True
+    doubt: str | None = None
 
 
 @dataclass(frozen=True)
@@ -182,13 +186,16 @@ class SiteTransformer(cst.CSTTransformer):
         todo: bool,
         match: Match | None = None,
         problem: str | None = None,
+        recognised: bool = True,
+        doubt: str | None = None,
     ) -> None:
         """Report a place: a node of the file that `edit` changes, or that already is so.
 
         With `problem`, the place is meant but cannot be edited, which makes the patch a conflict.
         """
         texts = match.texts() if match else {}
-        self.sites.append(Site(node, ".".join(self.scope), todo, texts, problem))
+        scope = ".".join(self.scope)
+        self.sites.append(Site(node, scope, todo, texts, problem, recognised, doubt))
 
     def _passes_over(self, statement: cst.CSTNode) -> bool:
         if not self.needles:

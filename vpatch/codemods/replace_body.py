@@ -9,8 +9,9 @@ import libcst as cst
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
-from vpatch.codemods.match import same_code
+from vpatch.codemods.match import same_code, variable_of
 from vpatch.codemods.pattern import Pattern, PatternError, find_in
+from vpatch.codemods.successor import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,9 @@ class ReplaceBody:
 
     A body is only replaced when every pattern of `having` is found in it: what is thrown away must
     be what the patch was written against. The comments of the old body go with it, unsaid.
+
+    A function that has the new body is done if `find` or `where` names it, and if the new body has
+    a word of `find` or `having`. Any function may have a body like `pass`.
     """
 
     find: Pattern
@@ -35,6 +39,16 @@ class ReplaceBody:
         if not isinstance(self.find.node, cst.FunctionDef):
             raise PatternError(f"replace-body needs a def to find, not {self.find}")
         check_bound(self.code, self.find)
+
+    @property
+    def is_recognised(self) -> bool:
+        """Whether a function that has the new body shows that the edit is about it."""
+        name = cast("cst.FunctionDef", self.find.node).name
+        variable = variable_of(name)
+        if variable is not None and variable not in self.place.where:
+            return False
+        searched = words_of(self.find.node, *(pattern.node for pattern in self.having))
+        return not searched.isdisjoint(words_of(*self.code))
 
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
@@ -63,7 +77,7 @@ class _Transformer(SiteTransformer):
         code = [fill(statement, match.bindings) for statement in self.spec.code]
         new = cst.IndentedBlock(code)
         if same_code(new, body):
-            self.add(original, todo=False, match=match)
+            self.add(original, todo=False, match=match, recognised=self.spec.is_recognised)
             return updated
         missing = [str(p) for p in self.spec.having if not find_in(p, body)]
         if missing:

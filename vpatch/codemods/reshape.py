@@ -12,6 +12,7 @@ import libcst as cst
 
 from vpatch.codemods.base import SiteTransformer
 from vpatch.codemods.fill import CannotRewrite, put
+from vpatch.codemods.successor import shows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,7 @@ class Reshape(SiteTransformer):
         self.find = find
         self.replace = replace
         self.elifs: set[int] = set()
+        self.recognised = shows(find, replace)
         self.finished: set[int] = set()
 
     def enter(self, node: cst.CSTNode) -> bool:
@@ -54,8 +56,9 @@ class Reshape(SiteTransformer):
         for statement in candidates:
             match = self._matched(self.replace, statement)
             if match is not None:
-                self.finished.add(id(statement))
-                self.add(statement, todo=False, match=match)
+                self.add(statement, todo=False, match=match, recognised=self.recognised)
+                if self.recognised:
+                    self.finished.add(id(statement))
         return id(node) not in self.finished
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:

@@ -12,6 +12,7 @@ from vpatch.codemods.fill import CannotRewrite, gaps_correspond, rewrite
 from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
 from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
+from vpatch.codemods.successor import shows
 
 if TYPE_CHECKING:
     from vpatch.codemods.extent import Extents
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 class Rewrite:
     """Turn what `find` matches into `replace`.
 
-    Code that matches `replace` counts as done, and nothing is looked for inside it: the new code
-    may contain the old, as in `f($x)` -> `g(f($x))`. Code that `find` matches as well is not done,
-    unless `find` matches all new code.
+    Code that matches `replace` is done if it shows that it was what `find` searches; see `shows`.
+    Nothing is looked for inside it then: the new code may contain the old, as in `f($x)` ->
+    `g(f($x))`. Code that `find` matches as well is not done, unless `find` matches all new code.
     """
 
     find: Pattern
@@ -71,6 +72,7 @@ class _Transformer(SiteTransformer):
         super().__init__(spec.place, (spec.find.names, spec.replace.names))
         self.spec = spec
         self.always_found = spec.find.match(spec.replace.node) is not None
+        self.recognised = shows(spec.find, spec.replace)
         self.finished: set[int] = set()
         self.parents: list[cst.CSTNode] = []
 
@@ -92,9 +94,10 @@ class _Transformer(SiteTransformer):
             return True
         if not self.always_found and self.spec.find.match(node) is not None:
             return True
-        self.finished.add(id(node))
-        self.add(node, todo=False, match=match)
-        return False
+        self.add(node, todo=False, match=match, recognised=self.recognised)
+        if self.recognised:
+            self.finished.add(id(node))
+        return not self.recognised
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         if id(original) in self.finished:

@@ -33,18 +33,22 @@ _HEADERS = (
 
 @dataclass(frozen=True)
 class TextSite:
-    """A place in a text file; `line` counts from 1."""
+    """A place in a text file; `line` counts from 1.
+
+    `recognised` is False where the new text is there, but nothing shows that it replaced the old.
+    """
 
     line: int
     todo: bool
     problem: str | None = None
+    recognised: bool = True
 
 
 @dataclass(frozen=True)
 class TextEdit:
     """Replace each occurrence of `find` in the files that match one of the globs.
 
-    Occurrences of `replace` count as done; what stands inside them is not looked at, so that
+    Occurrences of `replace` are done; what stands inside them is not looked at, so that
     `replace` may contain `find`. In a file whose lines all end in CRLF, so do these texts. No
     occurrence begins or ends inside a word. With `whole_lines`, as in a diff, it is made of lines.
     """
@@ -57,6 +61,16 @@ class TextEdit:
     def __post_init__(self) -> None:
         if not self.find:
             raise UsageError("there is no text to find")
+
+    @property
+    def is_recognised(self) -> bool:
+        """Whether the new text shows which text it replaced: it holds it, or a line around it."""
+        if self.find in self.replace:
+            return True
+        new = set(self.replace.splitlines())
+        return self.whole_lines and any(
+            line.strip() and line in new for line in self.find.splitlines()
+        )
 
     def apply(self, data: bytes) -> tuple[bytes, tuple[TextSite, ...]]:
         find, replace = self.find, self.replace
@@ -80,7 +94,10 @@ class TextEdit:
                 # The new text may be a part of the old, as when something is taken away.
                 is_done = done + len(replace) <= todo
             at = done if is_done else todo
-            sites.append(TextSite(data.count(b"\n", 0, at) + 1, todo=not is_done))
+            line = data.count(b"\n", 0, at) + 1
+            sites.append(
+                TextSite(line, todo=not is_done, recognised=not is_done or self.is_recognised)
+            )
             parts += [data[position:at], replace]
             position = at + len(replace if is_done else find)
         return b"".join([*parts, data[position:]]), tuple(sites)

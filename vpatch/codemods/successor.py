@@ -1,0 +1,104 @@
+"""Whether new code shows by itself which code it replaced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from vpatch.codemods.match import GAP_PARAMETER, IN_TEXT, same_code, statements_of, variable_of
+from vpatch.codemods.pattern import Pattern, find_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Kinds of nodes that say something, besides the words, texts and numbers in them.
+_KINDS = (
+    cst.BaseAugOp,
+    cst.BaseBinaryOp,
+    cst.BaseBooleanOp,
+    cst.BaseCompOp,
+    cst.BaseCompoundStatement,
+    cst.BaseSmallStatement,
+    cst.BaseUnaryOp,
+    cst.Await,
+    cst.Yield,
+)
+
+_WORDS = {"word", "variable"}
+
+
+def shows(find: Pattern, replace: Pattern) -> bool:
+    """Whether new code shows that `find` would have been about it.
+
+    It does if it has everything that `find` says, a match of `find`, or a statement of its block.
+    Any other new code may have been there for ever: `g(1)` need not be an `f(1)` that became one.
+    """
+    return (
+        find_in(find, replace.node)
+        or _said(find.node) <= _said(replace.node)
+        or _share_a_statement(find.node, replace.node)
+    )
+
+
+def words_of(*nodes: cst.CSTNode) -> set[str]:
+    """The names, metavariables and texts that stand in some code."""
+    return {str(what) for node in nodes for kind, what in _said(node) if kind in _WORDS}
+
+
+def _said(root: cst.CSTNode) -> Counter[tuple[str, object]]:
+    """What a pattern says, piece by piece: words, metavariables, numbers, kinds of code."""
+    said: Counter[tuple[str, object]] = Counter()
+
+    class Collect(cst.CSTVisitor):
+        def on_visit(self, node: cst.CSTNode) -> bool:
+            said.update(_pieces(node))
+            return True
+
+    root.visit(Collect())
+    return said
+
+
+def _pieces(node: cst.CSTNode) -> Iterator[tuple[str, object]]:
+    """What a node itself says, without what is in it."""
+    match node:
+        case cst.Name(value=name):
+            variable = variable_of(node)
+            if variable is not None:
+                yield "variable", variable
+            elif name != GAP_PARAMETER:
+                yield "word", name
+        case cst.SimpleString(evaluated_value=text) | cst.FormattedStringText(value=text):
+            plain = text if isinstance(text, str) else repr(text)
+            yield from (("variable", name) for name in IN_TEXT.findall(plain))
+            yield "word", IN_TEXT.sub("", plain)
+        case cst.BaseNumber():
+            yield "number", node.evaluated_value  # type: ignore[attr-defined]
+        case cst.Assign() | cst.AnnAssign():
+            yield "kind", "assignment"
+        case cst.Expr():
+            pass
+        case _ if isinstance(node, _KINDS):
+            yield "kind", type(node).__name__
+
+
+def _share_a_statement(left: cst.CSTNode, right: cst.CSTNode) -> bool:
+    others = _inner_statements(right)
+    return any(
+        words_of(statement) and any(same_code(statement, other) for other in others)
+        for statement in _inner_statements(left)
+    )
+
+
+def _inner_statements(root: cst.CSTNode) -> list[cst.CSTNode]:
+    found: list[cst.CSTNode] = []
+
+    class Collect(cst.CSTVisitor):
+        def on_visit(self, node: cst.CSTNode) -> bool:
+            if isinstance(node, cst.BaseSuite):
+                found.extend(statements_of(node))
+            return True
+
+    root.visit(Collect())
+    return found
