@@ -189,6 +189,9 @@ class _Decider:
         except UnparsableFile as error:
             reason = f"{error.where} {error.what}"
             return Decision(self.patch, State.CONFLICT, reason), self.view
+        except RecursionError:
+            reason = "the code that it is about is nested too deeply"
+            return Decision(self.patch, State.CONFLICT, reason), self.view
 
     def _decide(self) -> tuple[Decision, View]:
         declaration = self.patch.declaration

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.custom import Custom
+from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.editing import lacks, probe, run_edit
 
 if TYPE_CHECKING:
@@ -67,9 +68,12 @@ def _syntax_error(path: str, text: bytes) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # vLLM's own escapes and comparisons are not our concern
         try:
+            measured(text)
             compile(text, path, "exec", dont_inherit=True)
         except SyntaxError as error:
             return f"line {error.lineno}: {error.msg}"
+        except (ValueError, NestedTooDeeplyError) as error:
+            return str(error)
     return None
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.extent import Extents, has_word
+from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
@@ -159,8 +161,8 @@ class View:
         known = self._reparsed if path in self.files else self._shared.parsed
         if path not in known:
             text = self.read(path) or b""
-            known[path] = parse(path, text)
-            self.extents.remember(known[path], text)
+            known[path], tree = _parsed(path, text)
+            self.extents.remember(known[path], text, tree)
         return known[path]
 
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
@@ -218,8 +220,17 @@ def parse(path: str, text: bytes) -> cst.Module:
     Raises:
         UnparsableFile: it is not Python that libcst can parse.
     """
+    return _parsed(path, text)[0]
+
+
+def _parsed(path: str, text: bytes) -> tuple[cst.Module, ast.Module | None]:
+    """A file as libcst reads it, and as Python's own parser does, if it can."""
     try:
-        return cst.parse_module(text)
+        tree = measured(text)
+        return cst.parse_module(text), tree
+    except NestedTooDeeplyError as error:
+        where = f"{path}:{error.line}" if error.line else path
+        raise UnparsableFile(str(error), where=where) from error
     except (cst.ParserSyntaxError, SyntaxError, UnicodeDecodeError) as error:
         line = getattr(error, "raw_line", None)
         where = f"{path}:{line}" if line else path

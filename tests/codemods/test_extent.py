@@ -12,6 +12,7 @@ import pytest
 from tests.helpers import edits_of
 from vpatch.codemods.base import Place, SiteTransformer
 from vpatch.codemods.extent import Extents, has_word
+from vpatch.codemods.nesting import measured
 
 SOURCE = '''\
 """About."""
@@ -46,7 +47,7 @@ f(9)
 
 def extents_of(source):
     extents, module = Extents(), cst.parse_module(source)
-    extents.remember(module, source)
+    extents.remember(module, source, measured(source))
     return extents, module
 
 
@@ -91,9 +92,9 @@ def test_the_statements_of_the_standard_library():
 
 def test_what_python_cannot_parse_is_not_known():
     extents, module = Extents(), cst.parse_module("x = 1\n")
-    extents.remember(module, b"x = (\n")
+    extents.remember(module, b"x = (\n", measured(b"x = (\n"))
     assert extents.of(module.body[0]) is None
-    extents.remember(module, b"x = 1\ny = 2\n")
+    extents.remember(module, b"x = 1\ny = 2\n", measured(b"x = 1\ny = 2\n"))
     assert extents.of(module.body[0]) is None
 
 

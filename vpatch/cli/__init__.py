@@ -45,6 +45,10 @@ _COMMANDS = (
 )
 
 
+# Enough for `vpatch.codemods.nesting.DEEPEST` levels, and too few to reach the end of the stack.
+_RECURSION_LIMIT = 5000
+
+
 class _ReaderGoneError(Exception):
     """Whoever read our output has what it wanted."""
 
@@ -89,6 +93,8 @@ def main() -> NoReturn:
             # As an interrupt: engines are ended, and what is half made is removed.
             signal.signal(ending, signal.default_int_handler)
     gc.set_threshold(*_GC_THRESHOLDS)
+    # libcst and the edits recurse: each level of a file's syntax takes a dozen calls.
+    sys.setrecursionlimit(_RECURSION_LIMIT)
     set_own()
     try:
         try:

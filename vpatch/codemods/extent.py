@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -26,18 +25,15 @@ class Extents:
     def __init__(self) -> None:
         self._known: dict[int, tuple[cst.CSTNode, bytes]] = {}
 
-    def remember(self, module: cst.Module, source: bytes) -> None:
+    def remember(self, module: cst.Module, source: bytes, tree: ast.Module | None) -> None:
         """Note what each statement of a module, and each of its classes, was parsed from.
 
-        Where Python's own parser, which knows lines, and libcst, which does not, do not agree about
-        the statements, nothing is noted of them: they are visited then.
+        `tree` is the same source as Python's own parser reads it, which knows lines; libcst does
+        not. Where the two do not agree about the statements, nothing is noted of them: they are
+        visited then.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                tree = ast.parse(source)
-            except (SyntaxError, ValueError):
-                return
+        if tree is None:
+            return
         lines = source.splitlines(keepends=True)
         for statement, text in _pairs(module.body, tree.body, lines):
             self._known[id(statement)] = (statement, text)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
 
+from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -202,8 +204,9 @@ def _same_text(pattern: str | bytes | None, text: str | bytes | None, match: Mat
         return False
     for name, code in zip(parts[1::2], found.groups(), strict=True):
         try:
+            measured(code.encode())
             node = cst.parse_expression(code)
-        except cst.ParserSyntaxError:
+        except (cst.ParserSyntaxError, NestedTooDeeplyError):
             return False
         if not _bind(name, node, match):
             return False

@@ -22,6 +22,7 @@ import libcst as cst
 from vpatch.codemods.gaps import spell_gaps
 from vpatch.codemods.match import GAP_PARAMETER, PREFIX, Match, is_gap, same, variable_of
 from vpatch.codemods.names import identifiers
+from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -132,8 +133,12 @@ def _named(source: str) -> str:
 
 def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseStatement]:
     """Parse statements of plain Python; `shown` is what an error quotes."""
+    text = source.rstrip("\n") + "\n"
     try:
-        module = cst.parse_module(source.rstrip("\n") + "\n")
+        measured(text.encode())
+        module = cst.parse_module(text)
+    except NestedTooDeeplyError as error:
+        raise PatternError(f"the code {error}", todo="write a shorter pattern") from error
     except cst.ParserSyntaxError as error:
         raise PatternError(
             f"not Python: {error.message} in {(shown or source).strip()!r}",

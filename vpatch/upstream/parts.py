@@ -11,6 +11,7 @@ from vpatch.smoke.evidence import is_test
 from vpatch.smoke.report import command_of, report_of
 from vpatch.smoke.tested import command_of_test
 from vpatch.upstream.prose import unwrapped
+from vpatch.view import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,9 +62,9 @@ def _related(declaration: PatchDeclaration) -> str | None:
     return f"Related: {', '.join(refs)}" if refs else None
 
 
-def functions_in(test: bytes) -> list[str]:
+def functions_in(test: bytes, where: str) -> list[str]:
     """Return the names of the tests in a file."""
-    body = cst.parse_module(test).body
+    body = parse(where, test).body
     defined = [line for line in body if isinstance(line, (cst.FunctionDef, cst.ClassDef))]
     return [d.name.value for d in defined if d.name.value.lower().startswith("test")]
 
@@ -71,7 +72,8 @@ def functions_in(test: bytes) -> list[str]:
 def _commands(patch: Patch, proposal: Proposal) -> str:
     lines = []
     for one in proposal.tests:
-        names = functions_in((patch.folder / one.test).read_bytes())
+        file = patch.folder / one.test
+        names = functions_in(file.read_bytes(), str(file))
         lines.append(f'python -m pytest {one.at} -v -k "{" or ".join(names)}"')
     return "**Commands**\n\n```bash\n" + "\n".join(lines) + "\n```"
 

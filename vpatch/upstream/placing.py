@@ -9,6 +9,7 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from vpatch.errors import UsageError
+from vpatch.view import UnparsableFile, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,9 +69,9 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
 
 def _parsed(source: bytes, where: str) -> cst.Module:
     try:
-        return cst.parse_module(source)
-    except cst.ParserSyntaxError as error:
-        raise PlacingError(f"is no Python: {error.message}", where=where) from error
+        return parse(where, source)
+    except UnparsableFile as error:
+        raise PlacingError(f"is no Python: it {error.what}", where=error.where) from error
 
 
 def _docstrings(module: cst.Module) -> int:

@@ -1,0 +1,114 @@
+"""Keep code away from libcst that is nested too deeply for it.
+
+libcst's parser recurses in native code: where its stack ends, the process dies without a message.
+Its visitors recurse in Python. So every source is measured before libcst gets it, with Python's own
+parser, which refuses what it cannot do.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import tokenize
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The deepest file of any release of vLLM has 29 levels. 1,000 are too many for libcst's visitors
+# with Python's own recursion limit, and 3,000 end the process.
+DEEPEST = 150
+# Whatever is nested in so few bytes, libcst's parser survives it.
+_SMALL = 1000
+_SECONDS = 60
+_PARSE = "import sys, libcst; libcst.parse_module(sys.stdin.buffer.read())"
+_QUOTES = (b'"', b"'")
+_STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_START", tokenize.STRING)}
+
+
+class NestedTooDeeplyError(Exception):
+    """The code has more levels than DEEPEST; `line` is where it is known."""
+
+    def __init__(self, line: int | None = None) -> None:
+        super().__init__(f"is nested more than {DEEPEST} levels deep")
+        self.line = line
+
+
+def measured(source: bytes) -> ast.Module | None:
+    """Parse code with Python's own parser; None where that does not know it.
+
+    Raises:
+        NestedTooDeeplyError: libcst is not to get it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about vLLM's own escapes and comparisons
+        try:
+            tree = ast.parse(source)
+        except (RecursionError, MemoryError) as error:
+            raise NestedTooDeeplyError from error
+        except (SyntaxError, ValueError) as error:
+            if isinstance(error, SyntaxError) and error.msg.startswith("too many"):
+                raise NestedTooDeeplyError(error.lineno) from error
+            # It is no Python, or that of a newer release, which libcst knows.
+            if len(source) > _SMALL and not _survives(source):
+                raise NestedTooDeeplyError from error
+            return None
+    _check_depth(tree, source)
+    return tree
+
+
+def _survives(source: bytes) -> bool:
+    """Whether libcst's parser comes back; asked in a process of its own."""
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", _PARSE],
+            input=source,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return ended.returncode >= 0
+
+
+def _check_depth(tree: ast.Module, source: bytes) -> None:
+    lines: list[bytes] = []
+    waiting: list[tuple[ast.AST, int, int | None]] = [(tree, 0, None)]
+    while waiting:
+        node, depth, above = waiting.pop()
+        line = getattr(node, "lineno", above)
+        # One node for Python, and one inside the other for libcst.
+        if isinstance(node, ast.BoolOp):
+            depth += len(node.values)
+        elif isinstance(node, (ast.Constant, ast.JoinedStr)):
+            lines = lines or source.splitlines(keepends=True)
+            depth += _pieces(node, lines, DEEPEST - depth)
+        if depth > DEEPEST:
+            raise NestedTooDeeplyError(line)
+        waiting += [(child, depth + 1, line) for child in _children(node)]
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    # As ast.iter_child_nodes does, in half the time.
+    for value in node.__dict__.values():
+        if isinstance(value, ast.AST):
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in value if isinstance(item, ast.AST))
+
+
+def _pieces(node: ast.Constant | ast.JoinedStr, lines: list[bytes], room: int) -> int:
+    """How many strings stand side by side there, if there may be more than `room`."""
+    rows = lines[node.lineno - 1 : node.end_lineno]
+    rows[-1] = rows[-1][: node.end_col_offset]
+    rows[0] = rows[0][node.col_offset :]
+    text = b"".join(rows)
+    if sum(text.count(quote) for quote in _QUOTES) <= room:
+        return 0
+    # In brackets, as it may have several lines.
+    tokens = tokenize.tokenize(io.BytesIO(b"(" + text + b")").readline)
+    return sum(token.type in _STRINGS for token in tokens)
