@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from vpatch.errors import VpatchError
+from vpatch.foreign import MEGABYTE, plain_path, read_file
 from vpatch.source.tree import Pin, SourceKind
 
 if TYPE_CHECKING:
@@ -16,6 +19,24 @@ if TYPE_CHECKING:
 
 
 ImageMode = Literal["overlay", "source", "cpu"]
+
+
+# That of a hundred patches has 200 kB.
+_LARGEST = 64 * MEGABYTE
+
+
+def _plain_name(value: str) -> str:
+    if not value or canonicalize_name(value) != value or "/" in value:
+        raise ValueError("is no name of a tree")
+    return value
+
+
+def _plain_version(value: str) -> str:
+    return str(Version(value))
+
+
+Name = Annotated[str, AfterValidator(_plain_name)]
+TreePath = Annotated[str, AfterValidator(plain_path)]
 
 
 class LockError(VpatchError):
@@ -29,9 +50,9 @@ class _Locked(BaseModel):
 class LockedPin(_Locked):
     """A `Pin`; see there."""
 
-    tree: str
+    tree: Name
     kind: SourceKind
-    version: str | None
+    version: Annotated[str, AfterValidator(_plain_version)] | None
     digest: str
     origin: str
     ref: str | None
@@ -43,7 +64,7 @@ class LockedPin(_Locked):
 class LockedFile(_Locked):
     """A file's `sha256:HEX` before and after; `before` is None for one that was created."""
 
-    path: str
+    path: TreePath
     before: str | None
     after: str
 
@@ -110,7 +131,7 @@ def read_lock(path: Path) -> Lock:
         LockError: there is none, or it is damaged.
     """
     try:
-        return parse_lock(path.read_bytes(), str(path))
+        return parse_lock(read_file(path, _LARGEST), str(path))
     except FileNotFoundError as error:
         raise LockError(
             "there is no lock", where=str(path), todo="run vpatch apply first, or give --to"

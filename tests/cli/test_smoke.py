@@ -179,6 +179,32 @@ def test_what_is_claimed_and_was_not_judged_is_no_success(smoked):
     assert smoke(smoked, "--name", "two", "--rounds", "3").out.endswith("evidence/two\n")
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '{"record-version": 1}',
+        '{"record-version": 1, "made": ["never"]}',
+        "{",
+        "[" * 100_000,
+        '{"record-version": 1' + "0" * 5000 + "}",
+    ],
+)
+def test_one_bad_record_does_not_hide_the_others(smoked, bad):
+    smoke(smoked)
+    folder = smoked.folder / "evidence" / "two"
+    folder.mkdir()
+    (folder / "results.json").write_text(bad)
+    statement = {"predicate": {"configuration": [{"name": 1, "digest": {}}]}}
+    (folder / "statement.json").write_text(json.dumps(statement))
+    run = smoked.run("evidence", "list", code=1)
+    assert run.out.startswith("one  ")
+    assert run.out.endswith("  passed  matches\n")
+    assert "two/results.json: is no" in run.err
+    listed = smoked.run("evidence", "list", "--json", code=1).json
+    assert [one["name"] for one in listed] == ["one", "two"]
+    assert listed[1]["error"].startswith("is no ")
+
+
 def test_no_evidence(smoked):
     assert smoked.run("evidence", "list").out.startswith("there is no evidence in evidence")
     run = smoked.run("evidence", "verify", "one", code=1)

@@ -133,9 +133,9 @@ def test_a_file_of_a_tree_is_a_conflict():
         run({"find": "f($a)", "rewrite": "g($a)"}, deep)
 
 
-@pytest.mark.parametrize("number", [DEEPEST, 6000, 30_000])
+@pytest.mark.parametrize("number", [DEEPEST - 10, 6000, 30_000])
 def test_a_new_file_is_a_conflict(tmp_path, number):
     edits = [{"add-file": "vllm/new.py", "from": "new.py"}]
     patch = patch_of(tmp_path, files={"new.py": f"x = {CHAINS['signs'](number)}\n"}, edits=edits)
     decision = decide(patch, tree_of({"vllm/m.py": "f = 1\n"}))
-    assert decision.state is (State.NEEDED if number == DEEPEST else State.CONFLICT)
+    assert decision.state is (State.NEEDED if number < DEEPEST else State.CONFLICT)

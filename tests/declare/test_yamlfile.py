@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import contextlib
+import os
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml, valid_keys
-from vpatch.errors import ExitCode, ManyErrors
+from vpatch.errors import ExitCode, ManyErrors, VpatchError
 
 GOOD = """\
 # a patch
@@ -162,5 +167,66 @@ def test_aliases_are_refused(tmp_path):
     assert error.startswith("2: not YAML: an alias (*name) has no place here")
 
 
-def test_deep_nesting_is_refused(tmp_path):
-    assert refused(tmp_path, "id: " + "[" * 3000) == [" is nested too deeply"]
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a: 1\nb: " + "9" * 5000, 2, "too long for its kind"),
+        ("a: 1\nb: 0x" + "f" * 5000, 2, "too long for its kind"),
+        ("a: 1\nb: " + "9" * 400, 2, "too long for its kind"),
+        ("a: 1\nb: 2001-99-99", 2, "'2001-99-99' is no value of its kind"),
+        ("a: 1\nb: !!int x", 2, "'x' is no value of its kind"),
+        ("a: 1\nb: !!bool x", 2, "'x' is no value of its kind"),
+        ("a: 1\n!!int x: 1", 2, "'x' is no value of its kind"),
+        ('a: 1\nb: !!python/object/apply:os.system ["x"]', 2, "a tag (tag:yaml.org,2002:python"),
+        ("!!python/object/apply:os.system [x]", 1, "a tag (tag:yaml.org,2002:python"),
+        ("a: 1\nb: !mine {x: y}", 2, "a tag (!mine)"),
+        ('a: 1\nb: "\\ud800"', 2, "surrogate"),
+        ('a: 1\nb: "\\0"', 2, "NUL"),
+        ("a: 1\nb:" + " [" * 3000, 2, "nested more than 40 levels"),
+        ("a: 1\nb: " + "{a: " * 3000, 2, "nested more than 40 levels"),
+        ("- " * 3000, 1, "nested more than 40 levels"),
+        ("? " * 3000, 1, "nested more than 40 levels"),
+    ],
+)
+def test_what_no_declaration_has_is_refused_with_its_line(tmp_path, text, line, message):
+    (error,) = refused(tmp_path, text)
+    assert error.startswith(f"{line}: not YAML: ")
+    assert message in error
+
+
+@pytest.mark.parametrize("text", ["# a comment\n" * 1_000_000, "\n" * 10_000_000, "[" * 1_000_000])
+def test_a_large_file_is_not_parsed(tmp_path, text):
+    (error,) = refused(tmp_path, text)
+    assert error.endswith("cannot be read: is larger than 100000 bytes")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "patch.yaml")
+    with pytest.raises(DeclarationError, match="is no regular file"):
+        read_yaml(tmp_path / "patch.yaml", PatchDeclaration)
+
+
+def test_not_all_of_a_thousand_errors_are_told(tmp_path):
+    errors = refused(tmp_path, GOOD + "".join(f"k{number}: 1\n" for number in range(1000)))
+    assert len(errors) == 21
+    assert errors[-1] == " and 980 more"
+
+
+def test_keys_that_are_merged_have_no_line(tmp_path):
+    errors = refused(tmp_path, "<<: {id: 1}\n")
+    assert "1: id: must be a string" in errors[0]
+
+
+_PIECES = st.sampled_from([
+    *("a", "id", "edits", ":", ": ", "- ", "? ", "\n", "\n  ", " ", "[", "]", "{", "}", ","),
+    *('"', "'", "|", ">", "!", "!!", "!!int ", "!!set ", "!!omap ", "!!timestamp ", "&x ", "*x"),
+    *("<<", "---\n", "...\n", "%YAML 1.1\n", "%TAG ! x\n", "\\", "\\ud800", "\\0", "\t", "#", "~"),
+    *("1", "0x", "0o9", "1e9", "1_0", ".inf", ".nan", "=", "2001-13-13", "1:2:99", "\x85"),
+])  # fmt: skip
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.lists(_PIECES, max_size=20).map("".join), after=st.booleans())
+def test_nothing_that_is_written_is_a_fault_of_ours(tmp_path, text, after):
+    with contextlib.suppress(VpatchError):
+        read(tmp_path, (GOOD + text if after else text).encode("utf-8", "surrogatepass"))

@@ -6,7 +6,14 @@ import pytest
 
 from tests.upstream.releases import release
 from vpatch.declare.target import Sizes, Titles
-from vpatch.upstream.rules import RulesError, known_tags, labels_for, size_of, tags_of
+from vpatch.upstream.rules import (
+    RulesError,
+    known_tags,
+    labels_for,
+    read_yaml,
+    size_of,
+    tags_of,
+)
 
 TITLES = Titles.model_validate(
     {"tags-in": "docs/contributing/README.md", "below": "PR Title and Classification"}
@@ -116,3 +123,20 @@ diff --git a/vllm/v.py b/vllm/v.py
     found = size_of(diff, sizes)
     assert (found.counted, found.added) == (1, 3)
     assert size_of(diff, Sizes()).counted == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"pull_request_rules: " + b"9" * 5000, "ValueError"),
+        (b"pull_request_rules: 2001-99-99", "ValueError"),
+        (b"- " * 5000, "RecursionError"),
+        (b"pull_request_rules: !!bool x", "KeyError"),
+        (b"- 1\n", "TypeError"),
+        (b"# much\n" * 100_000, "larger than 250000"),
+    ],
+)
+def test_rules_that_cannot_be_read(text, said):
+    with pytest.raises(RulesError, match=said) as caught:
+        read_yaml(Files({MERGIFY: text}), MERGIFY, "pull_request_rules", "rules")
+    assert caught.value.where == MERGIFY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from pydantic import ValidationError
 
 from vpatch import __version__
 from vpatch.errors import VpatchError
+from vpatch.foreign import MEGABYTE, parse_json, read_file
 from vpatch.smoke.measured import Fault
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RECORD = "bench.json"
 RAW = "raw"
 _VERSION = 1
+_LARGEST = 256 * MEGABYTE
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -78,7 +79,7 @@ def read_record(place: Path) -> dict[str, Any]:
     """
     file = place / RECORD if place.is_dir() else place
     try:
-        found = _cleaned(json.loads(file.read_text(encoding="utf-8")))
+        found = _cleaned(parse_json(read_file(file, _LARGEST)))
     except OSError as error:
         raise RecordError(
             f"there is no record: {error.strerror}",

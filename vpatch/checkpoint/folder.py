@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.header import CheckpointError, Shard, Tensor, read_shard
 from vpatch.errors import UsageError, together
+from vpatch.foreign import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,8 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Some models have their language model's config in one of these.
 _NESTED = ("text_config", "llm_config", "language_config")
 _LARGEST_JSON = 256_000_000
+# Of layers, for instance: all of them are gone through.
+_MOST = 100_000
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,12 @@ def read_json(path: Path) -> dict[str, Any]:
             raise CheckpointError(
                 "it is too large to be true", where=str(path), todo="put it right"
             )
-        found = json.loads(path.read_bytes())
+        found = parse_json(path.read_bytes())
     except OSError as error:
         raise CheckpointError(
             f"it cannot be read: {error.strerror or error}", where=str(path), todo="put it right"
         ) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CheckpointError(
             f"it is no JSON: {error}", where=str(path), todo="fetch it again, or put it right"
         ) from error
@@ -145,7 +147,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def as_count(value: object) -> int | None:
     """Return a value of a config that counts something; None for what cannot be a count."""
-    valid = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
     return value if valid and isinstance(value, int) else None
 
 

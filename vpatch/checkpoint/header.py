@@ -27,6 +27,9 @@ BITS = {
     **dict.fromkeys(("I64", "U64", "F64", "C64"), 64),
 }
 """Each dtype of the format, and how many bits one value has."""
+# A number of thousands of digits cannot even be shown.
+_NUMBERS = 1 << 63
+_DIMENSIONS = 64
 _REMEDY = "fetch the file again, or convert the checkpoint again"
 
 
@@ -129,7 +132,8 @@ def _tensor(path: Path, name: str, entry: object) -> Tensor:
             raise _damaged(path, f"has a header that lies: {name} has no dtype, shape and offsets")
     if dtype not in BITS:
         raise _damaged(path, f"has a header that lies: {name} is of no known dtype ({dtype})")
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
+    plain = all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
+    if not plain or not all(0 <= n < _NUMBERS for n in numbers) or len(shape) > _DIMENSIONS:
         raise _damaged(path, f"has a header that lies: {name} has numbers that cannot be")
     bits = math.prod(shape) * BITS[dtype]
     if bits % 8 or bits // 8 != end - begin:

@@ -17,7 +17,15 @@ from vpatch.cli.smoke_command import smoke_plan_of
 from vpatch.commits import digest_of, short_digest
 from vpatch.errors import ExitCode, VpatchError, together
 from vpatch.memo import remembered_plan
-from vpatch.smoke.evidence import REPORT, all_evidence, is_test, read_evidence, tampered
+from vpatch.smoke.evidence import (
+    RECORD,
+    REPORT,
+    EvidenceError,
+    all_evidence,
+    is_test,
+    read_evidence,
+    tampered,
+)
 from vpatch.smoke.subject import differences, subject_of
 
 if TYPE_CHECKING:
@@ -25,6 +33,11 @@ if TYPE_CHECKING:
 
     from vpatch.smoke.evidence import Evidence
 
+# What comes of a record that has other things where a record's are.
+_DAMAGE = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(OSError, RecursionError),
+)
 _root_option = click.option(
     "--from",
     "root",
@@ -82,16 +95,34 @@ def list_(
     """List all evidence, the oldest first, and whether it still is for what would be run."""
     session = Session(patches, recipes, offline)
     readable, damaged = all_evidence(root)
-    found = [_verify(session, evidence) for evidence in readable]
+    found = []
+    for evidence in readable:
+        try:
+            found.append(_verify(session, evidence))
+        except _DAMAGE as error:
+            damaged.append(_no_record(evidence, error))
     if as_json:
-        render.print_json([one.as_json() for one in found])
-    else:
-        _print_list(found)
-        if not found and not damaged:
-            click.echo(f"there is no evidence in {root}; vpatch smoke makes it")
+        broken = [{"name": _name_of(one), "error": one.what} for one in damaged]
+        render.print_json([*(one.as_json() for one in found), *broken])
+        return ExitCode.FINDINGS if damaged else ExitCode.CLEAN
+    _print_list(found)
+    if not found and not damaged:
+        click.echo(f"there is no evidence in {root}; vpatch smoke makes it")
     if damaged:
         raise together(damaged)
     return ExitCode.CLEAN
+
+
+def _name_of(error: EvidenceError) -> str:
+    return Path(error.where or "").parent.name
+
+
+def _no_record(evidence: Evidence, error: Exception) -> EvidenceError:
+    return EvidenceError(
+        f"is no whole record: {type(error).__name__}: {error}",
+        where=str(evidence.folder / RECORD),
+        todo="move its folder elsewhere",
+    )
 
 
 @command.command("show")

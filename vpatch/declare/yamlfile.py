@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.composer import Composer, ComposerError
-from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
 from vpatch.errors import UsageError, VpatchError, together
+from vpatch.foreign import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
+
+# The largest of the library has 12 kB, and the parser takes seconds for a megabyte.
+_LARGEST = 100_000
+_DEEPEST = 40
+_SHOWN = 20
+_BITS = 256
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "null", "seq", "str")
+)
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Declared(BaseModel):
@@ -69,7 +81,7 @@ def _steps(node: Any, location: Sequence[int | str]) -> list[int | str]:
     without = _steps(node, rest)
     if isinstance(node, CommentedMap):
         # A merged key stands elsewhere and has no line of its own.
-        there = step in node and step in node.lc.data
+        there = step in node and step in (node.lc.data or {})
     else:
         there = isinstance(node, CommentedSeq) and isinstance(step, int) and step < len(node)
     if not there:
@@ -87,10 +99,9 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
     """
     yaml = YAML(typ="rt", pure=True)
     yaml.Composer = _PlainComposer
+    yaml.Constructor = _PlainConstructor
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise DeclarationError("is nested too deeply", where=str(path)) from error
+        document = yaml.load(read_file(path, _LARGEST).decode())
     except OSError as error:
         raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except UnicodeDecodeError as error:
@@ -107,20 +118,34 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         raise DeclarationError(f"not YAML: {error.problem}", where=where) from error
     except YAMLError as error:
         raise DeclarationError(f"not YAML: {error}", where=str(path)) from error
+    except Exception as error:
+        # Whatever else the parser says of such a file: the file is wrong, and not vpatch.
+        raise DeclarationError(
+            f"not YAML: {type(error).__name__}: {error}", where=str(path)
+        ) from error
     if not isinstance(document, CommentedMap):
         raise DeclarationError("must hold a mapping of keys", where=f"{path}:1")
     positions = Positions(path, document)
     try:
         return model.model_validate(_plain(document)), positions
     except ValidationError as error:
+        found = error.errors()
         errors: list[VpatchError] = [
-            _explain(details, positions, model) for details in error.errors()
+            _explain(details, positions, model) for details in found[:_SHOWN]
         ]
+        if len(found) > _SHOWN:
+            errors.append(DeclarationError(f"and {len(found) - _SHOWN} more", where=str(path)))
         raise together(errors) from error
 
 
 class _PlainComposer(Composer):
-    """Refuses aliases: nobody needs them here, and a few lines of them fill any memory."""
+    """Refuses aliases, tags and deep nesting.
+
+    Nobody needs them here. A few lines of aliases fill any memory, and the scanner takes hours for
+    thousands of open brackets.
+    """
+
+    _depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.parser.check_event(AliasEvent):
@@ -128,7 +153,42 @@ class _PlainComposer(Composer):
             raise ComposerError(
                 None, None, "an alias (*name) has no place here; write it out", event.start_mark
             )
-        return super().compose_node(parent, index)
+        event = self.parser.peek_event()
+        if self._depth == _DEEPEST:
+            problem = f"nested more than {_DEEPEST} levels deep"
+            raise ComposerError(None, None, problem, event.start_mark)
+        tag = getattr(event, "tag", None)
+        if tag is not None and str(tag) not in {*_TAGS, "!"}:
+            problem = f"a tag ({tag}) has no place here; remove it"
+            raise ComposerError(None, None, problem, event.start_mark)
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+
+class _PlainConstructor(RoundTripConstructor):
+    """Gives every value that cannot be read its line, and takes text that can be written alone."""
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - ruamel's
+        try:
+            value = super().construct_object(node, deep=deep)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ConstructorError(None, None, _unreadable(node, error), node.start_mark) from error
+        if isinstance(value, str) and _UNWRITABLE.search(value):
+            problem = "a text has half of a surrogate pair, or a NUL"
+            raise ConstructorError(None, None, problem, node.start_mark)
+        if isinstance(value, int) and value.bit_length() > _BITS:
+            raise ConstructorError(None, None, _unreadable(node), node.start_mark)
+        return value
+
+
+def _unreadable(node: Any, error: Exception | None = None) -> str:
+    text = node.value if isinstance(node.value, str) else ""
+    if len(text) > _BITS // 4:
+        return f"a value of {len(text)} characters is too long for its kind"
+    return f"{text!r} is no value of its kind ({error})"
 
 
 def _plain(node: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.commits import short_digest
 from vpatch.docker.container import Room
 from vpatch.errors import UsageError, VpatchError
+from vpatch.foreign import parse_json
 from vpatch.image import INSIDE
 from vpatch.image.base import pull
 from vpatch.image.context import (
@@ -115,7 +116,7 @@ def _probes(lock: Lock, text: bytes | None, found: list[Problem]) -> dict[str, A
         found.append(Problem(MANIFEST, "it is missing, and with it the names to ask for"))
         return {}
     try:
-        manifest = json.loads(text)
+        manifest = parse_json(text)
         probes = {patch.id: list(manifest["probes"][patch.id]) for patch in lock.patches}
         whole = manifest == json.loads(json.dumps(manifest_of(lock, {}) | {"probes": probes}))
     except (ValueError, LookupError, TypeError):
@@ -129,7 +130,7 @@ def _probes(lock: Lock, text: bytes | None, found: list[Problem]) -> dict[str, A
 def _not_importable(text: bytes | None, found: list[Problem]) -> dict[str, str]:
     """What the build found that the base could not import either."""
     try:
-        modules = json.loads(text or b"")["not-importable"]
+        modules = parse_json(text or b"")["not-importable"]
         return {str(module): str(why) for module, why in modules.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
         found.append(Problem(INSTALLED, "it is missing, or is not what a build leaves"))
@@ -155,7 +156,7 @@ def _ask(
             f"its Python {how}:\n{lines}", where=name, todo="see that python3 runs there"
         )
     try:
-        found: dict[str, Any] = json.loads(answer)
+        found: dict[str, Any] = parse_json(answer)
         if {"package", "problems", "imports", "probes"} <= found.keys():
             return found
     except (ValueError, AttributeError):

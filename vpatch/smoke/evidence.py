@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch.errors import VpatchError
+from vpatch.foreign import MEGABYTE, parse_json, read_file
 from vpatch.smoke.record import result_of
 from vpatch.smoke.report import report_of
 from vpatch.smoke.subject import digest_of_subject
@@ -29,6 +30,7 @@ REPORT = "report.md"
 STATEMENT = "statement.json"
 ENVIRONMENT = "environment.txt"
 LOGS = "logs"
+_LARGEST = 64 * MEGABYTE
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 # A test that was not run has no place there: it neither passed, nor with a warning.
@@ -78,7 +80,7 @@ def read_evidence(folder: Path) -> Evidence:
     """
     file = folder / RECORD
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = parse_json(read_file(file, _LARGEST))
     except OSError as error:
         raise EvidenceError(
             f"there is no evidence: {error.strerror}",
@@ -96,7 +98,7 @@ def tampered(evidence: Evidence) -> list[str]:
     """Say which files of the evidence are not what its statement says."""
     file = evidence.folder / STATEMENT
     try:
-        statement = json.loads(file.read_text(encoding="utf-8"))
+        statement = parse_json(read_file(file, _LARGEST))
         stated = {one["name"]: one["digest"] for one in statement["predicate"]["configuration"]}
     except (OSError, ValueError, LookupError, TypeError) as error:
         return [f"{STATEMENT} cannot be read: {error}"]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
+from vpatch.foreign import parse_json
 from vpatch.source import base, manifest
 from vpatch.source.manifest import SYMLINK, FileRecord, SourceFile
 from vpatch.source.tree import LOCK_FILE, Pin
@@ -189,7 +190,7 @@ def _carried(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
     if record is None:
         return frozenset()
     try:
-        lock = json.loads(_read_verified(folder, record))
+        lock = parse_json(_read_verified(folder, record))
         earlier = (str(patch) for patch in lock.get("carried", ()))
         return frozenset([*(str(patch["id"]) for patch in lock["patches"]), *earlier])
     except (ValueError, KeyError, TypeError, AttributeError) as error:

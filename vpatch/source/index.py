@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.manifest import replace_file
@@ -182,6 +182,6 @@ def parse_version(text: str) -> str | None:
         return text
     try:
         Version(text)
-    except InvalidVersion:
+    except ValueError:  # no version, or one of more digits than a number may have
         return None
     return text.removeprefix("v")

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 17
 _PASSING = (500, 502, 503, 504, 520, 524, 527)
-_NOT_AN_INDEX = (UnsupportedContentTypeError, UnsupportedRepoVersionError, ValueError)
+_NOT_AN_INDEX = (
+    *(UnsupportedContentTypeError, UnsupportedRepoVersionError),
+    *(ValueError, TypeError, LookupError, AttributeError, RecursionError),
+)
 
 
 class DownloadError(VpatchError):

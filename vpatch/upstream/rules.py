@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 from unidiff.patch import PatchSet
 
 from vpatch.errors import VpatchError
@@ -24,6 +23,8 @@ _TITLE = re.compile(r"((?:\[[^][]+\])+) +\S")
 _TAG = re.compile(r"\[([^][]+)\]")
 _QUOTED_TAGS = re.compile(r"`((?:\[[^][`]+\])+)`")
 _TEXT = "utf-8"
+# The largest of vLLM's has 20 kB, and the parser takes seconds for a megabyte.
+_LARGEST = 250_000
 
 
 class RulesError(VpatchError):
@@ -122,11 +123,17 @@ def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
     Raises:
         RulesError: it is not there, or does not.
     """
+    text = _text(tree, path)
+    if len(text) > _LARGEST:
+        raise RulesError(f"it is larger than {_LARGEST} characters", where=path)
     try:
-        document = YAML(typ="safe", pure=True).load(_text(tree, path))
+        document = YAML(typ="safe", pure=True).load(text)
         document[key]
-    except (YAMLError, LookupError, TypeError) as error:
-        raise RulesError(f"it has no {what} that can be read: {error}", where=path) from error
+    except Exception as error:
+        # Whatever the parser says of such a file: the file is wrong, and not vpatch.
+        raise RulesError(
+            f"it has no {what} that can be read: {type(error).__name__}: {error}", where=path
+        ) from error
     found: dict[str, Any] = document
     return found
 

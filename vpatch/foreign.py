@@ -1,0 +1,82 @@
+"""Files and answers that somebody else wrote, read within limits.
+
+Whoever wrote them may have meant harm: a pipe that never ends, a file that fills the memory, JSON
+that is nested without end. Here each of these is an OSError or a ValueError, as any damage is.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEGABYTE = 1_000_000
+# A tree's deepest path has a dozen folders, and what it is stored below is added to its length.
+_DEEPEST = 100
+_LONGEST = 1000
+_LONGEST_NAME = 255
+_SHOWN = 60
+# What git refuses on every system, as it is .git itself on some: NTFS has short names and passes
+# over dots and blanks at the end, and HFS+ over characters without a width.
+_GIT = re.compile(
+    "[{0}]*\\.[{0}]*g[{0}]*i[{0}]*t[{0}]*[. ]*(:.*)?|git~1[. ]*(:.*)?".format(
+        "\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff"
+    ),
+    re.IGNORECASE,
+)
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """Read a regular file of at most `limit` bytes.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is larger.
+    """
+    # To open a pipe would wait for somebody who writes.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        # One byte more tells: the size that the system gives may be none, or change.
+        text = file.read(limit + 1)
+    if len(text) > limit:
+        raise OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
+    return text
+
+
+def plain_path(path: str) -> str:
+    """Return a path below a folder as it is.
+
+    Raises:
+        ValueError: it leads elsewhere, or nothing can be called so.
+    """
+    parts = path.split("/")
+    if any(part in {"", ".", ".."} for part in parts):
+        raise ValueError(f"{path!r} is no path below the tree's folder")
+    if not path.isprintable():
+        raise ValueError(f"{path!r} has characters that cannot be shown")
+    if len(parts) > _DEEPEST or len(os.fsencode(path)) > _LONGEST:
+        raise ValueError(f"{path[:_SHOWN]!r}... is too long for a path, or too deep")
+    if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
+        raise ValueError(f"{path[:_SHOWN]!r}... has a name that is too long")
+    if any(_GIT.fullmatch(part) for part in parts):
+        raise ValueError(f"{path!r} has a name that git refuses: some systems take it for .git")
+    return path
+
+
+def parse_json(text: bytes | str) -> Any:
+    """Parse JSON.
+
+    Raises:
+        ValueError: it is none, has a number of thousands of digits, or is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
