@@ -11,6 +11,7 @@ import libcst as cst
 from vpatch.codemods.add_keyword import AddKeyword
 from vpatch.codemods.base import Place, PythonEdit
 from vpatch.codemods.custom import Custom
+from vpatch.codemods.diff import parse_diff
 from vpatch.codemods.insert import Insert
 from vpatch.codemods.pattern import (
     PatternError,
@@ -22,7 +23,7 @@ from vpatch.codemods.pattern import (
 from vpatch.codemods.replace_body import ReplaceBody
 from vpatch.codemods.rewrite import Rewrite
 from vpatch.codemods.set_value import SetValue
-from vpatch.codemods.text import AddFile, TextEdit, parse_diff
+from vpatch.codemods.text import AddFile, TextEdit
 from vpatch.declare import edits as declared
 from vpatch.errors import UsageError
 from vpatch.source.tree import LOCK_FILE
@@ -67,7 +68,7 @@ def bind(edit: Declared, folder: Path) -> list[BoundEdit]:
             return [BoundEdit(name, TextEdit(files, find, replace), files, edit.expect, {})]
         case declared.DiffEdit():
             path = beside(folder, edit.diff)
-            return [_bind_hunk(edit.diff, hunk, path) for hunk in parse_diff(path)]
+            return [_bind_hunk(edit.diff, hunk, path, count) for hunk, count in parse_diff(path)]
         case declared.AddFileEdit():
             source = beside(folder, edit.from_)
             target = inside_tree(edit.add_file)
@@ -76,9 +77,11 @@ def bind(edit: Declared, folder: Path) -> list[BoundEdit]:
     return [_bind_python(edit, folder)]
 
 
-def _bind_hunk(name: str, hunk: TextEdit | AddFile, path: Path) -> BoundEdit:
+def _bind_hunk(name: str, hunk: TextEdit | AddFile, path: Path, count: int) -> BoundEdit:
     target = inside_tree(hunk.files[0] if isinstance(hunk, TextEdit) else hunk.path)
-    return BoundEdit(f"{name}: {target}", hunk, (target,), declared.Expect(), {}, (path,))
+    return BoundEdit(
+        f"{name}: {target}", hunk, (target,), declared.Expect(count=count), {}, (path,)
+    )
 
 
 def _bind_python(edit: Declared, folder: Path) -> BoundEdit:
