@@ -57,6 +57,29 @@ def test_a_symptom_that_the_version_needs_a_patch_for(empty, log):
     assert "1 patch on the pristine tree" in applied.out
 
 
+NO_DEVICE = "RuntimeError: Device string must not be empty\n"
+
+
+def test_a_vllm_that_found_no_device(empty):
+    log = write_log(empty, NO_DEVICE, "ValueError: something else\n", NO_DEVICE)
+    run = empty.run("diagnose", log, code=1)
+    assert run.out.startswith(
+        "engine.log:1: Device string must not be empty\n"
+        "  vLLM found no device that it can run on: no GPU driver, and it is no CPU build\n"
+        "  next: on a machine without a GPU install vLLM's CPU build"
+    )
+    (found,) = empty.run("diagnose", log, "--json", code=1).json["explained"]
+    assert (found["line"], found["message"]) == (1, "Device string must not be empty")
+
+
+def test_what_explains_and_what_a_patch_cures_are_both_told(empty, log):
+    with (empty.folder / log).open("a") as file:
+        file.write(NO_DEVICE)
+    out = empty.run("diagnose", log, code=1).out
+    assert "vpatch apply --vllm 0.50.0 --patch name-proj\n" in out
+    assert "engine.log:4: Device string must not be empty\n" in out
+
+
 def test_a_patch_of_the_recipe(empty, log):
     (empty.folder / "recipes").mkdir()
     recipe = empty.folder / "recipes" / "vllm-0.50.yaml"
@@ -214,6 +237,7 @@ def test_diagnose_as_json(empty, log):
         "versions": ["0.50.0"],
         "note": None,
         "looked-for": {"patches": 3, "symptoms": 5},
+        "explained": [],
     }
     assert found["patch"] == "name-proj"
     assert found["state"] == "needed"

@@ -44,6 +44,18 @@ def test_cause(tmp_path, prefix, line, cause):
     assert found == cause if cause is None else found.startswith(cause)
 
 
+def test_a_vllm_without_a_device_says_so_in_its_first_line(tmp_path):
+    lines = ["RuntimeError: Device string must not be empty", *["ValueError: it died"] * 40]
+    found = cause_of(tmp_path, *lines)
+    assert found.startswith("vLLM found no device that it can run on")
+    assert found.endswith(": Device string must not be empty")
+
+
+def test_a_library_that_is_missing(tmp_path):
+    line = "OSError: libnvrtc.so.13: cannot open shared object file: No such file or directory"
+    assert cause_of(tmp_path, line).startswith("a library is missing")
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_explains_more_comes_first(tmp_path, order):
     lines = ["EngineDeadError: gone", "CUDA out of memory", "Address already in use", "Errno 28"]

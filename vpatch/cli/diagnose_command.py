@@ -15,6 +15,7 @@ from vpatch import jobs
 from vpatch.cli import render
 from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError, VpatchError
+from vpatch.explanations import Explanation, explained
 from vpatch.memo import remembered_plan
 from vpatch.outcome import State
 from vpatch.source.spec import parse_vllm
@@ -53,6 +54,7 @@ class _Log:
     name: str
     lines: int = 0
     versions: list[str] = field(default_factory=list)
+    explained: dict[Explanation, int] = field(default_factory=dict)
 
     def pieces(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
         for number, text in read_pieces(stream):
@@ -60,6 +62,9 @@ class _Log:
             version = printed_version(text)
             if version is not None and version not in self.versions:
                 self.versions.append(version)
+            known = explained(text)
+            if known is not None:
+                self.explained.setdefault(known, number)
             yield number, text
 
 
@@ -117,18 +122,26 @@ def command(
             "note": note,
             "looked-for": {"patches": len(known), "symptoms": symptoms},
             "found": [_as_json(verdict, sightings) for verdict in verdicts],
+            "explained": [
+                {"message": e.message, "line": line, "meaning": e.meaning, "next": e.todo}
+                for e, line in reading.explained.items()
+            ],
         }
         render.print_json(document)
     elif sightings:
         _print(reading, verdicts, sightings)
         if note:
             click.echo(note)
-    else:
+    elif not reading.explained:
         lines, count = render.counted(reading.lines, "line"), render.counted(symptoms, "symptom")
         of = render.counted(len(known), "patch")
         click.echo(f"{reading.name}: nothing known in {lines}; {count} of {of} were looked for")
         click.echo("what only a person can observe is in no log: see vpatch show PATCH")
-    return ExitCode.FINDINGS if sightings else ExitCode.CLEAN
+    if not as_json:
+        for one, line in reading.explained.items():
+            click.echo(f"{reading.name}:{line}: {one.message}")
+            click.echo(f"  {one.meaning}\n  next: {one.todo}")
+    return ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
 
 
 @contextmanager

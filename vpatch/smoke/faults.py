@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from vpatch.engine.process import last_lines
-from vpatch.smoke.measured import Fault
+from vpatch.explanations import explained
+from vpatch.smoke.measured import Fault, StartHangs
 from vpatch.vllm_log import split_prefix, without_colours
 
 if TYPE_CHECKING:
@@ -47,8 +48,18 @@ def fault(kind: str, what: str, log: Path) -> Fault:
     return Fault(kind, what, _cause(lines), tuple(lines[-_SHOWN:]))
 
 
+def start_hangs(what: str, log: Path) -> Fault:
+    """Return the fault of a start that took too long."""
+    found = fault("does not start", what, log)
+    return StartHangs(found.kind, found.what, found.cause, found.ending)
+
+
 def _cause(lines: Iterable[str]) -> str | None:
     lines = list(lines)
+    # It is known what this means, wherever in the log it stands.
+    for line in lines:
+        if (known := explained(line)) and not _SAID.search(line):
+            return f"{known.meaning}: {known.message}"
     messages = [split_prefix(without_colours(line))[1] for line in lines]
     texts = [_RANK.sub("", message).strip() for message in messages]
     raised = [text for text in texts if _ERROR.match(text)]

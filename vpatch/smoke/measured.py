@@ -31,6 +31,10 @@ class Fault:
         return f"{self.kind}: {self.what}" + (f" ({self.cause})" if self.cause else "")
 
 
+class StartHangs(Fault):
+    """A start that took all the time that it had, and would again."""
+
+
 @dataclass(frozen=True)
 class Output:
     """What came of one request. `tokens` is None where a server does not tell them.

@@ -1,0 +1,35 @@
+"""Messages of vLLM that no patch cures, with what they mean and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`message` stands in one line of a log."""
+
+    message: str
+    meaning: str
+    todo: str
+
+
+_NO_PLATFORM = "vLLM found no device that it can run on: no GPU driver, and it is no CPU build"
+_USE_A_BUILD_THAT_FITS = (
+    "on a machine without a GPU install vLLM's CPU build (vpatch engine makes one); with a GPU see "
+    "that nvidia-smi works, in a container too"
+)
+_LEFT_OUT = "a library is missing, mostly because a package was built for CUDA and this is a CPU"
+_REPLACE = "remove the package that is named above it, or install its CPU build"
+
+EXPLANATIONS = (
+    Explanation("Device string must not be empty", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
+    Explanation("Failed to infer device type", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
+    Explanation("cannot open shared object file", _LEFT_OUT, _REPLACE),
+    Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec"),
+)
+
+
+def explained(text: str) -> Explanation | None:
+    """Return what explains a line of a log."""
+    return next((one for one in EXPLANATIONS if one.message in text), None)
