@@ -17,7 +17,7 @@ from tests.smoke.builders import (
 )
 from vpatch.commits import digest_of
 from vpatch.declare.smoke import Sampling
-from vpatch.smoke.measured import Measured
+from vpatch.smoke.measured import Measured, StartHangs
 from vpatch.smoke.models import Checkpoint
 from vpatch.smoke.run import Place, run_phase
 from vpatch.smoke.site import OverlaySite
@@ -124,6 +124,39 @@ def test_the_port_is_for_servers(phase):
 def test_logs_of_parallel_cells_and_phases_differ(phase):
     seen = phase([cell_of(2, tensor_parallel=8)], phase="before")
     assert seen.logs == ["before-01-m-k-2-tp-8-offline.log"]
+
+
+HANGS = StartHangs("does not start", "not loaded after 300 s")
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "skipped"),
+    [
+        ({"k": 2}, {"k": 2, "mode": "server"}, True),
+        ({"k": 2}, {"k": 2, "mode": "server", "row": 1, "environment": {"A": "1"}}, True),
+        ({"k": 0}, {"k": 2, "mode": "server"}, True),
+        ({"k": 2}, {"k": 3}, False),
+        ({"k": 2}, {"k": 2, "mode": "server", "tensor_parallel": 2}, False),
+        ({"k": 2}, {"k": 2, "mode": "server", "model": "n"}, False),
+        ({"k": 2}, {"k": 2, "mode": "server", "flags": {"enforce-eager": True}}, False),
+    ],
+)
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_a_start_that_hangs_is_tried_once(phase, first, other, skipped, name):
+    seen = phase([cell_of(**first), cell_of(**other)], lambda *_: Measured(fault=HANGS), name)
+    if name == "after" or skipped:
+        assert len(seen.events) == (1 if skipped else 2)
+    if skipped:
+        (check,) = seen.results[1].checks
+        assert check.verdict == "not run"
+        assert check.reason == f"the start of k={first['k']} offline hangs: not loaded after 300 s"
+
+
+def test_a_start_that_hangs_is_not_tried_in_further_rounds(phase):
+    cells = [cell_of(2, rounds=3), cell_of(2, "server", rounds=3)]
+    seen = phase(cells, lambda *_: Measured(fault=HANGS))
+    assert len(seen.events) == 1
+    assert [result.verdict for result in seen.results] == ["fail", "not run"]
 
 
 def starts_up_to(k, fault=NO_START):

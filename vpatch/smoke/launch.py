@@ -14,7 +14,7 @@ import requests
 
 from vpatch.errors import VpatchError
 from vpatch.smoke.client import MODEL
-from vpatch.smoke.faults import fault
+from vpatch.smoke.faults import fault, start_hangs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,7 +120,7 @@ def await_health(child: Running, limit: float, client: Client) -> Fault | None:
         except requests.Timeout:
             pass  # it listens, and does not answer yet
         time.sleep(_POLL_SECONDS)
-    return fault("does not start", f"not healthy after {limit:g} s", child.log)
+    return start_hangs(f"not healthy after {limit:g} s", child.log)
 
 
 def stop(child: Running, timeouts: Timeouts) -> int | Fault:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from vpatch.engine import INSIDE
-from vpatch.smoke.faults import fault
+from vpatch.smoke.faults import fault, start_hangs
 from vpatch.smoke.measured import Fault, Measured, Output, Pass, counters_from
 from vpatch.smoke.memory import watched_memory
 
@@ -115,7 +115,7 @@ def _watch(child: Running, cell: Cell, events: Path, seen: _Seen) -> Measured:
 def _overdue(cell: Cell, seen: _Seen, age: float, silent: float, log: Path) -> Fault | None:
     limits = cell.timeouts
     if not seen.loaded and age > limits.start:
-        return fault("does not start", f"not loaded after {limits.start:g} s", log)
+        return start_hangs(f"not loaded after {limits.start:g} s", log)
     if seen.loaded and silent > limits.token:
         return fault("hangs", f"no token for {limits.token:g} s", log)
     if age > limits.cell:

@@ -12,7 +12,7 @@ from vpatch.engine.overlay import OverlayError
 from vpatch.engine.process import LogError
 from vpatch.smoke.cells import visits
 from vpatch.smoke.checks import Against, Check, judge, speed_of, verdict_of
-from vpatch.smoke.measured import Fault, Measured
+from vpatch.smoke.measured import Fault, Measured, StartHangs
 from vpatch.smoke.offline import run_offline
 from vpatch.smoke.server import run_server
 
@@ -71,15 +71,18 @@ def run_phase(
 ) -> list[CellResult]:
     """Run all cells. `tell` gets each result as soon as nothing can change it any more.
 
-    `begin` is called before each run of a cell with its number, and what it returns after. On the
-    pristine tree, more speculative tokens are not tried where fewer did not even start.
+    `begin` is called before each run of a cell with its number, and what it returns after. A start
+    that hangs is not tried again in another mode or round. On the pristine tree, more speculative
+    tokens are not tried where fewer did not even start.
     """
     planned = list(visits(cells))
     found: list[Visit] = []
     results: dict[int, CellResult] = {}
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / f"{place.phase}-{number:02}-{_slug(cell.name)}.log"
-        reason = _no_use(found, cell) if place.phase == "before" else ""
+        reason = _hung(found, cell)
+        if not reason and place.phase == "before":
+            reason = _no_use(found, cell)
         if reason:
             found.append(Visit(cell, log, None, reason))
         else:
@@ -107,6 +110,22 @@ def _no_use(visited: Sequence[Visit], cell: Cell) -> str:
         if alike and seen and seen.fault and seen.fault.kind == "does not start":
             return f"k={other.k} did not even start"
     return ""
+
+
+def _hung(visited: Sequence[Visit], cell: Cell) -> str:
+    """Return why a cell's start would hang: the same start did, or that without speculation."""
+    for visit in visited:
+        other, seen = visit.cell, visit.measured
+        if seen is None or not isinstance(seen.fault, StartHangs):
+            continue
+        if _start(other) == _start(cell) and other.k in {0, cell.k}:
+            return f"the start of k={other.k} {other.mode} hangs: {seen.fault.what}"
+    return ""
+
+
+def _start(cell: Cell) -> tuple[object, ...]:
+    """Return what decides whether a start hangs, whatever the mode."""
+    return cell.model, cell.method, cell.tensor_parallel, cell.flags
 
 
 def _run(place: Place, cell: Cell, log: Path) -> Measured:
