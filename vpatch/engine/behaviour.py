@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from vpatch.commits import overall_changes
 from vpatch.engine import INSIDE
-from vpatch.engine.overlay import make_overlay
+from vpatch.engine.overlay import as_released, make_overlay, on_top
 from vpatch.engine.process import run
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def prove(
 
 def _path(engine: Engine, ground: Ground, room: Path, *, patched: bool) -> Iterator[Path]:
     """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
-    changes = overall_changes(ground.after if patched else ground.before)
+    plan = ground.after if patched else ground.before
+    changes = on_top(as_released(engine, ground.after), overall_changes(plan))
     yield make_overlay(engine.package, changes, room / "vllm")
     for plan, folder in ground.plugins:
         copy = room / "trees" / plan.pin.tree

