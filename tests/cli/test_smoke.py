@@ -160,6 +160,19 @@ def test_a_tree_of_ones_own_is_what_runs(smoked):
     assert file["after"] == f"sha256:{hashlib.sha256(after).hexdigest()}"
 
 
+def test_syntax_errors_of_ones_own_tree_are_found_before_an_engine_starts(smoked):
+    files = {path: text.encode() for path, text in FAKE.items()}
+    mine = {"vllm/__init__.py": b"def load(:\n", "vllm/new.py": b"x = 1\nreturn x\n"}
+    write_tree(smoked.folder / "mine", FILES | files | mine)
+    args = ("--plan", "vllm-0.50", "--patch", "strength", "--engine", sys.executable)
+    run = smoked.run("smoke", "--vllm", "./mine", *args, "--name", "one", code=2)
+    assert "vllm/__init__.py:1: syntax error: invalid syntax\n" in run.err
+    assert "vllm/new.py:2: syntax error: 'return' outside function\n" in run.err
+    assert "next: correct this file of your tree" in run.err
+    assert "modules" not in run.out
+    assert not (smoked.folder / "evidence" / "one").exists()
+
+
 def test_a_module_that_ends_a_spawned_process(smoked):
     text = smoked.recipe.read_text()
     smoked.recipe.write_text(text.replace("[json, vllm.layer]", "[vllm.dies]"))
@@ -290,11 +303,20 @@ def test_what_is_not_there_is_said_before_anything_starts(smoked):
 def test_wrong_use(smoked):
     smoke(smoked)
     assert "there is evidence of that name" in smoke(smoked, code=2).err
-    run = smoked.run("smoke", "--vllm", "0.51", "--engine", sys.executable, code=2)
-    assert "there is no recipe for this version, and so no smoke plan" in run.err
-    assert "next: take that of another: --plan" in run.err
     smoked.recipe.write_text(smoked.recipe.read_text().partition("smoke:")[0])
     assert "the recipe has no smoke plan" in smoke(smoked, "--name", "two", code=2).err
+
+
+def test_a_release_without_a_recipe_runs_the_standard_plan(smoked):
+    smoked.recipe.unlink()
+    run = smoke(smoked, "--patch", "strength", "--model", str(smoked.folder / "model"))
+    assert "the standard plan runs (k=0 and k=3)" in run.err
+    assert "4 of 4 cells pass" in run.out
+    record = json.loads((smoked.folder / "evidence" / "one" / "results.json").read_text())
+    cells = [(cell["k"], cell["mode"]) for cell in record["cells"]]
+    assert cells == [(0, "offline"), (3, "offline"), (0, "server"), (3, "server")]
+    assert [patch["id"] for patch in record["subject"][0]["patches"]] == ["strength"]
+    assert "one matches (passed, sha256:" in smoked.run("evidence", "verify", "one").out
 
 
 def test_an_installed_file_that_is_not_the_releases(smoked):

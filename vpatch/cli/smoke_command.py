@@ -38,6 +38,7 @@ from vpatch.smoke.machine import this_machine
 from vpatch.smoke.models import given
 from vpatch.smoke.prove import Order, prove
 from vpatch.smoke.report import cures_of
+from vpatch.smoke.standard import standard_plan
 from vpatch.smoke.subject import subject_of, subject_of_lock
 from vpatch.source.urls import redact
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from vpatch.smoke.machine import Machine
     from vpatch.smoke.prove import Ground
 
+_STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
 _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 
 
@@ -98,6 +100,8 @@ def command(
     as_json: bool,
 ) -> ExitCode:
     """Run a patched vLLM as its recipe's smoke plan says, and write down what came of it.
+
+    Where there is no recipe, a standard plan runs: k=0 and k=3, offline and as a server.
 
     Each cell of the plan is a start of a real engine: with its number of speculative tokens, and
     offline or as a server. Without a checkpoint of yours, tiny ones are made, whose tokens and
@@ -189,7 +193,10 @@ def _on_engine(
 ) -> tuple[Order, Ground]:
     """A run of patched trees over an engine's packages."""
     found = jobs.resolve(request, session.library)
-    smoke = smoke_plan_of(session, asked.plan or request.recipe or found[0].recipe)
+    plan = asked.plan or request.recipe or found[0].recipe
+    if plan is None:
+        session.progress.note(_STANDARD)
+    smoke = smoke_plan_of(session, plan)
     machine = this_machine()
     engine = engine or ("cuda" if machine.gpus else "cpu")
     asked.said["engine"] = engine
@@ -209,6 +216,8 @@ def _in_image(session: Session, name: str, asked: _Asked, stack: ExitStack) -> t
     found, docker = look_at_image(name, stack, gpus=gpus)
     # The plan is a part of what evidence is for: named, so that it can be found again.
     asked.said["plan"] = asked.plan or found.lock.recipe
+    if asked.said["plan"] is None:
+        session.progress.note(_STANDARD)
     smoke = smoke_plan_of(session, asked.said["plan"])
     models = asked.models(smoke).values()
     refuse_missing(smoke.needs, models, machine, found.kind)
@@ -218,16 +227,13 @@ def _in_image(session: Session, name: str, asked: _Asked, stack: ExitStack) -> t
 
 
 def smoke_plan_of(session: Session, recipe: str | None) -> Smoke:
-    """Return the plan of a recipe.
+    """Return the plan of a recipe; without a recipe, return the standard plan.
 
     Raises:
-        UsageError: there is none.
+        UsageError: the recipe has no plan.
     """
     if recipe is None:
-        raise UsageError(
-            "there is no recipe for this version, and so no smoke plan",
-            todo="take that of another: --plan vllm-0.23",
-        )
+        return standard_plan()
     path = session.library.recipe(recipe)
     declared, _ = read_yaml(path, RecipeDeclaration)
     if declared.smoke is None:
