@@ -38,11 +38,12 @@ _SETTINGS = (".git/config", ".git/info/exclude", ".git/hooks")
 
 @dataclass(frozen=True)
 class Order:
-    """A plan to carry out, where, and the name of its recipe if it has one."""
+    """A plan to carry out, where, the name of its recipe if it has one, and who was `chosen`."""
 
     plan: Plan
     recipe: str | None
     workplace: Workplace
+    chosen: tuple[str, ...] = ()
 
     @property
     def target(self) -> Path:
@@ -175,6 +176,7 @@ def _unchanged(order: Order, *, force: bool) -> Lock | None:
         order.workplace.base,
         [p.commit for p in lock.patches],
         carried=order.workplace.carried,
+        chosen=order.chosen,
     )
     return lock if wanted.model_copy(update={"image": lock.image}) == lock else None
 
@@ -240,7 +242,8 @@ def _stage(order: Order, progress: Progress) -> Lock:
     folder, base = order.workplace.pristine()
     commits = git.add_commits(folder, base, commits_of(order.plan))
     git.check_out(folder, git.PATCHED_BRANCH)
-    lock = lock_of(order.plan, order.recipe, base, commits, carried=order.workplace.carried)
+    carried = order.workplace.carried
+    lock = lock_of(order.plan, order.recipe, base, commits, carried=carried, chosen=order.chosen)
     lock = lock.model_copy(update={"image": _image_of(order.target, lock)})
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())

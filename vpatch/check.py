@@ -9,21 +9,25 @@ from vpatch.commits import digest_of, lock_of
 from vpatch.outcome import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from vpatch.lock import Lock
-    from vpatch.outcome import Plan
+    from vpatch.outcome import Decision, Plan
 
 
 def drift(lock: Lock, plan: Plan) -> Iterator[str]:
     """How the patches as they are declared now differ from those in the lock, a line each.
 
-    `plan` must be one of the lock's patches on the lock's source.
+    `plan` must be one on the lock's source: of the lock's patches, or of those that would be taken
+    now.
     """
     decisions = {decision.patch.id: decision for decision in plan.decisions}
+    yield from _other_choice(lock, decisions)
     for locked in lock.patches:
-        decision = decisions[locked.id]
+        decision = decisions.get(locked.id)
+        if decision is None:
+            continue
         if decision.patch.digest != locked.digest:
             yield f"{locked.id} was edited since it was locked"
         if decision.state is not State.NEEDED:
@@ -37,6 +41,20 @@ def drift(lock: Lock, plan: Plan) -> Iterator[str]:
             yield f"{file.path}: the patches now make {now.after}, the lock has {file.after}"
     for path in made:
         yield f"{path}: a patch changes it, and the lock does not know"
+
+
+def _other_choice(lock: Lock, decisions: Mapping[str, Decision]) -> Iterator[str]:
+    """Patches that came or went, or stand elsewhere in the order."""
+    skipped = {patch.id: patch.state for patch in lock.skipped}
+    locked = [patch.id for patch in lock.patches]
+    for patch_id, decision in decisions.items():
+        if patch_id in skipped and decision.state != skipped[patch_id]:
+            yield f"{patch_id} was {skipped[patch_id]} when it was locked, and is {decision.state}"
+        elif patch_id not in skipped and patch_id not in locked:
+            yield f"{patch_id} is {decision.state}, and the lock does not know it"
+    kept = [patch_id for patch_id in decisions if patch_id in locked]
+    if kept != [patch_id for patch_id in locked if patch_id in decisions]:
+        yield f"the order is now {', '.join(kept)}"
 
 
 def damage(lock: Lock, checkout: Path) -> Iterator[str]:

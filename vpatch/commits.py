@@ -30,10 +30,12 @@ def lock_of(
     commits: Sequence[str],
     *,
     carried: Iterable[str] = (),
+    chosen: Iterable[str] = (),
 ) -> Lock:
     """The lock of a plan whose patches became `commits` on top of `base`.
 
     `carried` are ids of patches that the source had already, which the checkout goes on to carry.
+    `chosen` are those that somebody named.
     """
     return Lock(
         recipe=recipe,
@@ -57,6 +59,7 @@ def lock_of(
         ),
         files=locked_files(overall_changes(plan)),
         carried=tuple(sorted(carried)),
+        chosen=tuple(chosen),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.declare.recipe import RecipeDeclaration
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.declare.recipe import PinDeclaration
+    from vpatch.declare.yamlfile import Positions
     from vpatch.library import Library
     from vpatch.patch import Patch
     from vpatch.source.spec import TreeSpec
@@ -36,7 +37,8 @@ class Request:
 class Job:
     """One tree to patch. `recipe` is None where the whole library was looked through.
 
-    `left` are those patches of the library that are only taken on request.
+    `left` are those patches of the library that are only taken on request; `chosen` are the ids
+    that somebody named, none where nobody did.
     """
 
     spec: TreeSpec
@@ -44,6 +46,7 @@ class Job:
     recipe: str | None = None
     expected_digest: str | None = None
     left: tuple[Patch, ...] = ()
+    chosen: tuple[str, ...] = ()
 
 
 def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Job]:
@@ -76,11 +79,9 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         chosen = with_required(request.patches or sorted(library.patches), library)
         left: list[Patch] = []
         if not request.patches and not whole_library:
-            left = _on_request(chosen)
+            left = on_request(chosen)
             chosen = [patch for patch in chosen if patch not in left]
-        jobs = [
-            Job(spec, _concerning(chosen, spec), left=_concerning(left, spec)) for spec in specs
-        ]
+        jobs = [Job(spec, concerning(chosen, spec), left=concerning(left, spec)) for spec in specs]
     else:
         known = ", ".join(sorted(library.recipes))
         raise UsageError(
@@ -88,7 +89,8 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             todo=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
         )
     _refuse_idle(request.patches, jobs)
-    return jobs
+    chosen_ids = tuple(dict.fromkeys(request.patches))
+    return [replace(job, chosen=chosen_ids) for job in jobs]
 
 
 def decided_alone(job: Job, chosen: Sequence[str]) -> frozenset[str]:
@@ -109,7 +111,7 @@ def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
     return found
 
 
-def _on_request(patches: Sequence[Patch]) -> list[Patch]:
+def on_request(patches: Sequence[Patch]) -> list[Patch]:
     """The patches that are only taken on request, and those that require one of them."""
     left = [patch for patch in patches if patch.declaration.on_request is not None]
     for taken in left:  # grows while it is walked
@@ -139,35 +141,24 @@ def _from_recipe(
     narrowed: Sequence[str],
 ) -> list[Job]:
     """The jobs of a recipe; `instead` takes the place of its vLLM."""
-    recipe, positions = read_yaml(path, RecipeDeclaration)
+    recipe, positions = read_recipe(path, library)
     name = path.stem
-    unknown = [p for p in recipe.patches if p not in library.patches]
-    if unknown:
-        where = positions.where(["patches", recipe.patches.index(unknown[0])])
-        raise DeclarationError(
-            f"there is no patch {unknown[0]!r}",
-            where=where,
-            todo="correct the id, or name the folder it lies in with --patches",
-        )
     not_listed = [p for p in narrowed if p not in recipe.patches]
     if not_listed:
         raise UsageError(
             f"the recipe {name} does not list {not_listed[0]}",
             todo=f"choose among: {', '.join(recipe.patches)}",
         )
-    chosen = library.load(narrowed or recipe.patches)
+    chosen = library.load([p for p in recipe.patches if p in narrowed or not narrowed])
     root = library.folder
     pins: list[tuple[PinDeclaration | None, TreeSpec]] = (
         [(None, instead)]
         if instead is not None
-        else [(recipe.vllm, parse_vllm(_located(path, recipe.vllm.source, root), root))]
+        else [(recipe.vllm, spec_of("vllm", recipe.vllm, path, root))]
     )
-    for tree, pin in recipe.trees.items():
-        equals = "==" if parse_version(pin.source) else "="
-        place = _located(path, pin.source, root)
-        pins.append((pin, parse_tree(f"{tree}{equals}{place}", root)))
-    jobs = [Job(spec, _concerning(chosen, spec), name, _digest(pin)) for pin, spec in pins]
-    jobs += [Job(spec, _concerning(chosen, spec), name) for spec in extra]
+    pins += [(pin, spec_of(tree, pin, path, root)) for tree, pin in recipe.trees.items()]
+    jobs = [Job(spec, concerning(chosen, spec), name, digest_of_pin(pin)) for pin, spec in pins]
+    jobs += [Job(spec, concerning(chosen, spec), name) for spec in extra]
     used = {patch.id for job in jobs for patch in job.patches}
     for index, patch_id in enumerate(recipe.patches):
         if patch_id not in used and (not narrowed or patch_id in narrowed):
@@ -177,6 +168,32 @@ def _from_recipe(
                 todo="remove it from the recipe, or add the tree it is for",
             )
     return jobs
+
+
+def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positions]:
+    """Read a recipe, whose patches must all be there.
+
+    Raises:
+        UsageError: it is wrong, or lists a patch that is not there.
+    """
+    recipe, positions = read_yaml(path, RecipeDeclaration)
+    unknown = [p for p in recipe.patches if p not in library.patches]
+    if unknown:
+        raise DeclarationError(
+            f"there is no patch {unknown[0]!r}",
+            where=positions.where(["patches", recipe.patches.index(unknown[0])]),
+            todo="correct the id, or name the folder it lies in with --patches",
+        )
+    return recipe, positions
+
+
+def spec_of(tree: str, pin: PinDeclaration, recipe: Path, root: Path) -> TreeSpec:
+    """The source of a tree as a recipe pins it."""
+    place = _located(recipe, pin.source, root)
+    if tree == "vllm":
+        return parse_vllm(place, root)
+    equals = "==" if parse_version(pin.source) else "="
+    return parse_tree(f"{tree}{equals}{place}", root)
 
 
 def _located(recipe: Path, source: str, root: Path) -> str:
@@ -191,11 +208,11 @@ def _located(recipe: Path, source: str, root: Path) -> str:
     return below if below.startswith("..") else f"./{below}"
 
 
-def _digest(pin: PinDeclaration | None) -> str | None:
+def digest_of_pin(pin: PinDeclaration | None) -> str | None:
     return f"sha256:{pin.sha256}" if pin is not None and pin.sha256 else None
 
 
-def _concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
+def concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
     return tuple(p for p in patches if spec.tree in p.declaration.needed_in)
 
 

@@ -100,8 +100,9 @@ class LockedImage(_Locked):
 class Lock(_Locked):
     """`patches` are in the order of their commits; `files` sum them up over the whole run.
 
-    `carried` are ids of patches that the source itself carried, as its own lock says. `image` is
-    there once one was built.
+    `carried` are ids of patches that the source itself carried, as its own lock says. `chosen` are
+    those that somebody named with --patch; without any, the recipe or the library decided. `image`
+    is there once one was built.
     """
 
     lock_version: Literal[1] = 1
@@ -113,10 +114,11 @@ class Lock(_Locked):
     skipped: tuple[SkippedPatch, ...]
     files: tuple[LockedFile, ...]
     carried: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
     image: LockedImage | None = None
 
     def dump(self) -> str:
-        left_out = {"image"} if self.image is None else None
+        left_out = {name for name in ("chosen", "image") if not getattr(self, name)}
         return json.dumps(self.model_dump(exclude=left_out), indent=2) + "\n"
 
 

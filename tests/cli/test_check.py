@@ -1,11 +1,22 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 
 import pytest
 
-from tests.projects import ENGINE, LLAMA, NO_SUCH, SLOW_MODE, VERSION, archive, git, snapshot
+from tests.projects import (
+    ENGINE,
+    LLAMA,
+    NO_SUCH,
+    SLOW_MODE,
+    VERSION,
+    archive,
+    git,
+    snapshot,
+    write_tree,
+)
 
 
 def differences(project, *args, code=1):
@@ -53,7 +64,152 @@ def test_check_finds_a_patch_that_does_not_fit_any_more(applied):
 
 def test_check_finds_a_patch_that_is_gone(applied):
     shutil.rmtree(applied.patches / "slow-mode")
-    assert "there is no patch 'slow-mode'" in applied.run("check", code=2).err
+    assert differences(applied) == [
+        "slow-mode is locked, and there is no such patch any more",
+        f"{ENGINE}: no patch changes it any more",
+    ]
+    what_is_next_works(applied)
+
+
+def next_of(project, *args):
+    """What check says that is to be done next."""
+    return project.run("check", *args, code=1).out.splitlines()[-1].removeprefix("  next: ")
+
+
+def what_is_next_works(project):
+    """Do what check says, and ask again."""
+    following = next_of(project)
+    assert following.startswith("vpatch apply ")
+    project.run(*shlex.split(following)[1:])
+    project.run("check")
+
+
+@pytest.fixture
+def recipe(project):
+    """A project with a recipe, applied, and the recipe's file."""
+    file = project.folder / "recipes" / "mine.yaml"
+    file.parent.mkdir()
+    file.write_text(f"vllm: {VERSION}\npatches: [name-proj, slow-mode]\n")
+    project.run("apply", "--recipe", "mine")
+    project.run("check")
+    return file
+
+
+def test_check_finds_a_patch_that_the_recipe_dropped(project, recipe):
+    recipe.write_text(f"vllm: {VERSION}\npatches: [name-proj]\n")
+    assert differences(project) == [
+        "slow-mode is locked, and the recipe mine does not take it any more",
+        f"{ENGINE}: no patch changes it any more",
+    ]
+    what_is_next_works(project)
+
+
+def test_check_finds_a_patch_that_the_recipe_took_in(project, recipe):
+    edits = "- add-file: vllm/new.py\n  from: new.py"
+    (project.patch("a-new", edits) / "new.py").write_text("x = 1\n")
+    project.run("check")
+    recipe.write_text(f"vllm: {VERSION}\npatches: [name-proj, slow-mode, a-new]\n")
+    assert differences(project) == [
+        "a-new is needed, and the lock does not know it",
+        "vllm/new.py: a patch changes it, and the lock does not know",
+    ]
+    what_is_next_works(project)
+
+
+def test_check_finds_another_order(project, recipe):
+    recipe.write_text(f"vllm: {VERSION}\npatches: [slow-mode, name-proj]\n")
+    assert differences(project) == ["the order is now slow-mode, name-proj"]
+    what_is_next_works(project)
+
+
+@pytest.mark.parametrize(
+    ("pin", "said"),
+    [
+        ("0.51.0", "vllm 0.51.0, and the lock has 0.50.0"),
+        ("'0.51'", "vllm 0.51, and the lock has 0.50.0"),
+        (
+            f"{{source: {VERSION}, sha256: {'ab' * 32}}}",
+            f"vllm {VERSION} (sha256:{'ab' * 32}), and",
+        ),
+        ("https://host/vllm.git@v0.50.0", "vllm https://host/vllm.git@v0.50.0, and the lock has"),
+        ("../src", "vllm ../src, and the lock has 0.50.0"),
+    ],
+)
+def test_check_finds_another_pin(project, recipe, pin, said):
+    write_tree(project.folder / "src")
+    recipe.write_text(f"vllm: {pin}\npatches: [name-proj, slow-mode]\n")
+    (found,) = differences(project)
+    assert found.startswith(f"the recipe mine pins {said}")
+    assert next_of(project).startswith("vpatch status --recipe mine says what")
+
+
+@pytest.mark.parametrize("pin", ["0.50", VERSION, "latest"])
+def test_check_takes_a_series_for_any_of_its_releases(project, recipe, pin):
+    recipe.write_text(f"vllm: '{pin}'\npatches: [name-proj, slow-mode]\n")
+    project.run("check")
+
+
+@pytest.mark.parametrize("source", ["./src", "./src@HEAD"])
+def test_check_of_a_recipe_that_names_a_place(project, recipe, source):
+    tree = write_tree(project.folder / "src")
+    git(tree, "init", "-q")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "x")
+    recipe.write_text(f"vllm: .{source}\npatches: [slow-mode]\n")
+    project.run("apply", "--recipe", "mine", "--to", "out")
+    project.run("check", "--to", "out")
+
+
+def test_check_says_that_a_recipe_is_gone(project, recipe):
+    recipe.unlink()
+    assert differences(project) == ["the lock is of the recipe mine, and there is none any more"]
+    assert next_of(project).startswith("bring back what is gone")
+
+
+def test_check_finds_a_new_patch_of_the_library(applied):
+    applied.patch("z-new", "- {add-file: vllm/new.py, from: new.py}")
+    (applied.patches / "z-new" / "new.py").write_text("x = 1\n")
+    assert "z-new is needed, and the lock does not know it" in differences(applied)
+    what_is_next_works(applied)
+
+
+def test_check_of_chosen_patches_does_not_mind_others(project):
+    project.apply("--patch", "slow-mode")
+    project.run("check")
+    project.patch("slow-mode", SLOW_MODE.replace('"slow"', '"slower"'))
+    assert next_of(project) == f"vpatch apply --vllm {VERSION} --patch slow-mode"
+    what_is_next_works(project)
+    shutil.rmtree(project.patches / "slow-mode")
+    assert next_of(project).startswith("bring back what is gone")
+
+
+def test_check_finds_that_a_skipped_patch_is_needed_now(project):
+    project.patch("slow-mode", SLOW_MODE, more="effect: {text: def start}\n")
+    project.apply()
+    project.run("check")
+    project.patch("slow-mode", SLOW_MODE)
+    assert "slow-mode was upstreamed when it was locked, and is needed" in differences(project)
+    what_is_next_works(project)
+
+
+def test_what_is_next_is_nothing_that_apply_refuses(applied):
+    applied.patch("slow-mode", NO_SUCH)
+    assert next_of(applied) == (
+        f"vpatch status --vllm {VERSION} --why slow-mode, as vpatch apply refuses this"
+    )
+    applied.patch("slow-mode", SLOW_MODE.replace('"slow"', '"slower"'))
+    modify(applied.target)
+    assert next_of(applied) == (
+        f"save what is yours in the checkout, then vpatch apply --vllm {VERSION} --force"
+    )
+    applied.apply("--force")
+    applied.run("check")
+
+
+def test_what_is_next_for_a_checkout_elsewhere(project):
+    project.apply("--to", "out")
+    modify(project.folder / "out")
+    assert next_of(project, "--to", "out").endswith(f"--vllm {VERSION} --to out --force")
 
 
 def modify(target):

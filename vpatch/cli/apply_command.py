@@ -123,7 +123,7 @@ def order_for(job: jobs.Job, target: Path | None, session: Session, stack: ExitS
         )
     workplace = stack.enter_context(Workplace(where, tree, session.progress))
     made = remembered_plan(session.plans, job.patches, tree, to_write=True)
-    return Order(made, job.recipe, workplace)
+    return Order(made, job.recipe, workplace, job.chosen)
 
 
 def _real(target: Path) -> Path:

@@ -54,10 +54,17 @@ def _only_checkout(checkouts: Path, version: str | None) -> Path:
 
 
 @contextmanager
+def tree_of(session: Session, lock: Lock) -> Iterator[CachedTree]:
+    """The tree that a lock pins."""
+    with session.tree(_spec(lock, session.library.folder), lock.source.digest) as tree:
+        yield tree
+
+
+@contextmanager
 def planned_again(session: Session, lock: Lock) -> Iterator[tuple[CachedTree, Plan]]:
     """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
     patches = session.library.load([patch.id for patch in lock.patches])
-    with session.tree(_spec(lock, session.library.folder), lock.source.digest) as tree:
+    with tree_of(session, lock) as tree:
         yield tree, plan(patches, tree)
 
 
