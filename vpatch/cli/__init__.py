@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from vpatch import __version__
+from vpatch.cli.output import made_visible, style
 from vpatch.cli.progress import stop_bars
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.own_environment import set_own
@@ -96,6 +97,14 @@ def main() -> NoReturn:
     # libcst and the edits recurse: each level of a file's syntax takes a dozen calls.
     sys.setrecursionlimit(_RECURSION_LIMIT)
     set_own()
+    with made_visible():
+        code = _ended(wants_json=wants_json)
+    sys.exit(int(code))
+
+
+def _ended(*, wants_json: bool) -> int:
+    """Run the command line, say how it failed if it did, and return its exit code."""
+    code: int
     try:
         try:
             code = cli.main(prog_name="vpatch", standalone_mode=False) or ExitCode.CLEAN
@@ -124,7 +133,7 @@ def main() -> NoReturn:
         click.echo(traceback.format_exc(), err=True, nl=False)
         click.echo("this is a fault of vpatch; please report it with the lines above", err=True)
         code = ExitCode.FAULT
-    sys.exit(int(code))
+    return int(code)
 
 
 def _show(error: VpatchError, *, wants_json: bool) -> None:
@@ -133,4 +142,4 @@ def _show(error: VpatchError, *, wants_json: bool) -> None:
         listed = [{"what": e.what, "where": e.where, "next": e.todo} for e in errors]
         click.echo(json.dumps({"errors": listed}, indent=2))
     for one in errors:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {one}", err=True)
+        click.echo(f"{style('error:', fg='red', bold=True)} {one}", err=True)

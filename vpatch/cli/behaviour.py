@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vpatch.cli import render
+from vpatch.cli.output import style
 from vpatch.cli.session import Session, open_engine
 from vpatch.engine.behaviour import Behaviour, Ground, Outcome, Run, prove
 from vpatch.engine.environment import KINDS, Engine
@@ -200,7 +201,7 @@ def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
 def _print(
     patch: Patch, proof: Proof, engine: str, found: Behaviour, evidence: Path | None
 ) -> None:
-    verdict = click.style("fails", fg="red") if found.problems else "holds"
+    verdict = style("fails", fg="red") if found.problems else "holds"
     click.echo(f"{verdict}  {patch.id}  {proof.test}  {engine}")
     _print_run("pristine", found.pristine, proof)
     _print_run("patched", found.patched, proof)

@@ -17,6 +17,7 @@ from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
 from vpatch.cli.bench_plan import Said, numbers, shape_from
 from vpatch.cli.bench_sides import Opening, subjects_of
+from vpatch.cli.output import style
 from vpatch.cli.session import (
     Session,
     engine_option,
@@ -217,7 +218,7 @@ def _print(side: str, point: Point) -> None:
 def _result(point: Point) -> str:
     result = point.result
     if isinstance(result, Fault):
-        return click.style(f"{result}; see {point.log.name}", fg="red")
+        return style(f"{result}; see {point.log.name}", fg="red")
     ttft, tpot = result.latencies["ttft"], result.latencies["tpot"]
     words = [f"{result.output_tokens_per_second:8.1f} tok/s", f"TTFT {ttft.mean:.1f} ms"]
     words.append(f"TPOT {tpot.mean:.2f} ms")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import render
+from vpatch.cli.output import secho, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ def print_inspection(
 ) -> None:
     checkpoint = found.checkpoint
     layers = f", {render.counted(checkpoint.layers, 'layer')}" if checkpoint.layers else ""
-    click.secho(f"{checkpoint.architecture or 'no architecture named'}{layers}", bold=True)
+    secho(f"{checkpoint.architecture or 'no architecture named'}{layers}", bold=True)
     shards = render.counted(len(checkpoint.shards), "shard")
     if checkpoint.missing:
         shards += f", {len(checkpoint.missing)} missing"
@@ -45,7 +46,7 @@ def print_inspection(
 def print_findings(findings: Sequence[Finding]) -> None:
     for finding in findings:
         label, colour = ("finding", "red") if finding.fault else ("note", "yellow")
-        click.echo(f"{click.style(f'{label}:', fg=colour)} {finding.what}")
+        click.echo(f"{style(f'{label}:', fg=colour)} {finding.what}")
         if finding.todo:
             click.echo(f"  next: {finding.todo}")
 
@@ -143,13 +144,13 @@ def _tokenizer(tokenizer: Tokenizer) -> str:
 def _print_entry(entry: Judged) -> None:
     click.echo(f"  {entry.entry}")
     if entry.fault:
-        click.secho(f"    {entry.fault}", fg="red")
+        secho(f"    {entry.fault}", fg="red")
         return
     click.echo(f"    on disk  {_names(entry.disk)}")
     click.echo(f"    in vLLM  {_names(entry.run)}")
     if entry.missed:
         before = f", before {entry.until}" if entry.until else ""
-        click.echo(click.style(f"    missed   {_names(entry.missed)}{before}", fg="red"))
+        click.echo(style(f"    missed   {_names(entry.missed)}{before}", fg="red"))
         click.echo(f"    better   {'  '.join(entry.better)}")
 
 

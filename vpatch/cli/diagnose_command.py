@@ -13,6 +13,7 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
+from vpatch.cli.output import style
 from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.explanations import Explanation, explained
@@ -302,7 +303,7 @@ def _print(log: _Log, verdicts: Sequence[_Verdict], sightings: Sequence[Sighting
     click.echo(f"{log.name}: {count} in {render.counted(log.lines, 'line')}{wrote}")
     for verdict in verdicts:
         declaration = verdict.patch.declaration
-        click.echo(f"{click.style(declaration.id, bold=True)}  {declaration.title}")
+        click.echo(f"{style(declaration.id, bold=True)}  {declaration.title}")
         for sighting in _of(verdict, sightings):
             often = f", {sighting.count} times in all" if sighting.count > 1 else ""
             click.echo(f"  line {sighting.line}{often}: {sighting.symptom}")

@@ -62,6 +62,8 @@ def command(
             else:
                 ranges = [(base, line[-1])]
             for before, after in ranges:
-                sys.stdout.buffer.write(git.diff(scratch, before, after))
-    sys.stdout.buffer.flush()
+                text = git.diff(scratch, before, after)
+                # For programs as it is, and for people as nothing that a terminal would obey.
+                shown = text.decode(errors="surrogateescape") if sys.stdout.isatty() else text
+                click.echo(shown, nl=False)
     return ExitCode.CLEAN

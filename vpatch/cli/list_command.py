@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import render
+from vpatch.cli.output import style
 from vpatch.cli.session import Session, json_option, library_options
 from vpatch.errors import ExitCode
 
@@ -41,7 +42,7 @@ def command(patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bo
         return ExitCode.CLEAN
     width = max((len(patch.id) for patch in found), default=0)
     for patch in found:
-        click.echo(f"{click.style(f'{patch.id:<{width}}', bold=True)}  {patch.declaration.title}")
+        click.echo(f"{style(f'{patch.id:<{width}}', bold=True)}  {patch.declaration.title}")
         claims = (f"{tree} {claim}" for tree, claim in patch.declaration.needed_in.items())
         click.echo(f"{'':<{width}}  needed in {'; '.join(claims)}")
     click.echo(f"recipes: {', '.join(sorted(library.recipes)) or 'none'}")

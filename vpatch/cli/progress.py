@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.cli.output import style
+from vpatch.visible import visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -63,17 +66,21 @@ class _Terminal:
             TimeElapsedColumn,
         )
 
-        columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
-        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        columns = [
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+        ]
+        bar = Progress(*columns, console=Console(file=sys.__stderr__), transient=True)
         bar.start()
         _RUNNING.append(bar)
-        task = _Bar(bar, bar.add_task(what, total=None))
+        task = _Bar(bar, bar.add_task(visible(what), total=None))
         if total is not None:
             task.resize(total)
         return task
 
     def note(self, message: str) -> None:
-        click.echo(f"{click.style('note:', fg='yellow')} {message}", err=True)
+        click.echo(f"{style('note:', fg='yellow')} {message}", err=True)
 
 
 class _Bar:

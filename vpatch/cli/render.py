@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vpatch.cli.output import secho, style
 from vpatch.outcome import State
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ def print_json(document: Any) -> None:
 
 
 def styled(state: State, width: int = 0) -> str:
-    return click.style(f"{state:<{width}}", fg=_COLOURS[state])
+    return style(f"{state:<{width}}", fg=_COLOURS[state])
 
 
 def print_pin(pin: Pin, chosen: str = "") -> None:
     """The tree in one line, and how its patches were chosen."""
     name, _, digits = pin.digest.partition(":")
-    click.secho(f"{pin.tree} {pin.version or pin.ref or ''}".rstrip(), bold=True, nl=False)
+    secho(f"{pin.tree} {pin.version or pin.ref or ''}".rstrip(), bold=True, nl=False)
     click.echo(f"  {pin.origin}  {name}:{digits[:_DIGITS]}", nl=False)
     click.echo(f"  {chosen}".rstrip())
 
@@ -55,7 +56,7 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
         if decision.state.stops:
             print_findings(decision, indent)
         if decision.disagreement:
-            click.secho(f"{indent}{decision.disagreement}", fg="yellow")
+            secho(f"{indent}{decision.disagreement}", fg="yellow")
 
 
 def print_findings(decision: Decision, indent: str) -> None:

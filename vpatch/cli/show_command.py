@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import render
+from vpatch.cli.output import secho
 from vpatch.cli.session import Session, json_option, library_options
 from vpatch.commits import describe_upstream
 from vpatch.errors import ExitCode
@@ -34,7 +35,7 @@ def command(
         document = declaration.model_dump(mode="json", by_alias=True, exclude_none=True)
         render.print_json(document | {"digest": patch.digest, "folder": str(patch.folder)})
         return ExitCode.CLEAN
-    click.secho(declaration.id, bold=True)
+    secho(declaration.id, bold=True)
     click.echo(declaration.title)
     _section("Why", [declaration.why])
     _section("Symptoms", declaration.symptoms, bullet=True)
@@ -65,7 +66,7 @@ def _section(
 ) -> None:
     if not any(texts) and not always:
         return
-    click.secho(f"\n{title}", bold=True)
+    secho(f"\n{title}", bold=True)
     for text in texts:
         for number, paragraph in enumerate(text.strip().split("\n\n")):
             first = "  - " if bullet and number == 0 else "    " if bullet else "  "

@@ -18,6 +18,7 @@ from vpatch.cli.grounds import (
     look_at_image,
     refuse_missing,
 )
+from vpatch.cli.output import style
 from vpatch.cli.session import (
     Session,
     engine_option,
@@ -249,7 +250,7 @@ def _silent(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
 
 def _print(phase: str, name: str, checks: Sequence[Check]) -> None:
     found = verdict_of(checks)
-    verdict = click.style(f"{found:<7}", fg=_COLOURS[found])
+    verdict = style(f"{found:<7}", fg=_COLOURS[found])
     failing = [c for c in checks if c.verdict == "fail" or (c.claimed and c.verdict != "pass")]
     line = "" if failing else _summary(checks)
     click.echo(f"{phase:<6}  {verdict}  {name:<28}  {line}".rstrip())

@@ -10,6 +10,7 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
+from vpatch.cli.output import secho
 from vpatch.cli.session import Session, json_option, library_options, source_options
 from vpatch.errors import ExitCode, UsageError
 from vpatch.memo import remembered_plan
@@ -113,7 +114,7 @@ def _explain(rows: list[_Row]) -> None:
             click.echo("  " + decision.reason.replace("\n", "\n  "))
             render.print_findings(decision, "    ")
             if decision.disagreement:
-                click.secho(f"  {decision.disagreement}", fg="yellow")
+                secho(f"  {decision.disagreement}", fg="yellow")
 
 
 def _print_matrix(rows: list[_Row]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import behaviour, render
+from vpatch.cli.output import style
 from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError
 from vpatch.examples import run_examples
@@ -71,7 +72,7 @@ def _examples(chosen: list[Patch], *, as_json: bool) -> ExitCode:
         )
         return ExitCode.FINDINGS if failed else ExitCode.CLEAN
     for patch_id, result in results:
-        verdict = click.style("fails", fg="red") if result.failures else "holds"
+        verdict = style("fails", fg="red") if result.failures else "holds"
         click.echo(f"{verdict}  {patch_id}  {result.name}")
         for failure in result.failures:
             click.echo("       " + failure.replace("\n", "\n       "))

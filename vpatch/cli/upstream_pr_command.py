@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vpatch.cli import render
+from vpatch.cli.output import secho, style
 from vpatch.cli.proposal_ground import ground_of, target_of, upstream_url
 from vpatch.cli.session import (
     Session,
@@ -166,7 +167,7 @@ def _print(proposed: Proposed) -> None:
     if idle:
         names = ", ".join(gate.name for gate in idle)
         first, *more = _lines(f"{names}: {idle[0].said}", 11)
-        click.echo(f"{click.style('not asked', fg='yellow')}  {first}")
+        click.echo(f"{style('not asked', fg='yellow')}  {first}")
         for line in more:
             click.echo(f"{'':<11}{line}")
     failed = sum(gate.verdict == "fail" for gate in proposed.gates)
@@ -177,11 +178,11 @@ def _print(proposed: Proposed) -> None:
 
 
 def _heading(text: str) -> None:
-    click.secho(f"\n{text}", bold=True)
+    secho(f"\n{text}", bold=True)
 
 
 def _print_gate(gate: Gate, width: int) -> None:
-    verdict = click.style(f"{gate.verdict:<9}", fg=_COLOURS[gate.verdict])
+    verdict = style(f"{gate.verdict:<9}", fg=_COLOURS[gate.verdict])
     indent = " " * (9 + 2 + width + 2)
     first, *more = _lines(gate.said, len(indent))
     click.echo(f"{verdict}  {gate.name:<{width}}  {first}")

@@ -10,6 +10,7 @@ import click
 
 from vpatch import jobs
 from vpatch.cli import render
+from vpatch.cli.output import secho, style
 from vpatch.cli.session import Session, json_option, library_options, source_options
 from vpatch.errors import ExitCode, VpatchError
 from vpatch.memo import remembered_plan
@@ -115,14 +116,14 @@ def _print(rows: Sequence[PatchStatus]) -> None:
             if not known.answer.live:
                 click.echo(f"    as GitHub said then: {age(known.answer.asked, now)}")
             for disagreement in known.disagreements:
-                click.secho(f"    {disagreement}: correct patch.yaml", fg="yellow")
+                secho(f"    {disagreement}: correct patch.yaml", fg="yellow")
         for ref, error in row.unknown:
             # Why nobody could be asked is told once, at the end.
             why = "" if isinstance(error, UnknownThreadError) else f": {error.what}"
-            click.echo(f"  {ref}  {click.style('not known', fg='red')}{why}")
+            click.echo(f"  {ref}  {style('not known', fg='red')}{why}")
         click.echo(f"  {row.plan.pin.label}  {render.styled(row.decision.state)}")
         advice = row.advice
-        action = click.style(advice.action, fg=_COLOURS[advice.action])
+        action = style(advice.action, fg=_COLOURS[advice.action])
         click.echo(f"  {action}: " + advice.reason.replace("\n", "\n    "))
     unknown = [error for row in rows for _, error in row.unknown]
     for what in dict.fromkeys(e.what for e in unknown if isinstance(e, UnknownThreadError)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch.commits import short_digest
+from vpatch.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ _COLUMNS = {
 
 
 def report_of(record: Mapping[str, Any]) -> str:
-    return "\n".join(_lines(record)) + "\n"
+    return visible("\n".join(_lines(record))) + "\n"
 
 
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:

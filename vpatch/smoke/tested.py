@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch import __version__
 from vpatch.commits import digest_of, short_digest
 from vpatch.smoke.subject import digest_of_subject
+from vpatch.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +79,7 @@ def command_of_test(record: Mapping[str, Any]) -> str:
 
 
 def report_of_test(record: Mapping[str, Any]) -> str:
-    return "\n".join(_lines(record)) + "\n"
+    return visible("\n".join(_lines(record))) + "\n"
 
 
 def verdicts_of_test(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

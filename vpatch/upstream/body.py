@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -98,8 +100,8 @@ def _kinds(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _harmless(part: str) -> str:
-    """A part in which no marker can be read."""
-    return part.replace("<!-- vpatch", "<!-\u200b- vpatch")
+    """A part in which no marker can be read, and nothing is hidden."""
+    return visible(part).replace("<!-- vpatch", "<!-\u200b- vpatch")
 
 
 def update(old: str, new: str) -> Updated:

@@ -1,0 +1,99 @@
+"""What others wrote is shown on a terminal, and does nothing there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import NAME_PROJ, VERSION
+from vpatch import cli
+
+# Colours, a window's title, a link, a clearing of the screen, C1, and a text turned around.
+EVIL = "\x1b[31mred\x1b]0;title\x07\x1b]8;;http://a\x07\x1b[2J\x9b1m\u202eback\u2066 \x08\r"
+HARMLESS = re.compile("\x1b\\[[0-9;]*m")
+OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+
+
+def on_a_terminal(project, *args, code):
+    """Run a command with a terminal as its output, and return what reaches that."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "vpatch", *args],
+        cwd=project.folder,
+        env=os.environ | project.env | {"TERM": "xterm", "COLUMNS": "300"},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                some = os.read(ours, 1 << 16)
+            except OSError:  # nobody has the other end any more
+                break
+            seen += some
+    os.close(ours)
+    assert process.returncode == code, seen
+    return seen.decode()
+
+
+def plant(project):
+    file = project.patch("evil", NAME_PROJ) / "patch.yaml"
+    quoted = json.dumps(f"[Bugfix] {EVIL}")
+    text = file.read_text().replace('"[Bugfix] evil"', quoted)
+    file.write_text(text.replace("Without it, the small model fails.", quoted))
+
+
+@pytest.mark.parametrize("args", [["list"], ["show", "evil"]], ids=" ".join)
+def test_nothing_of_a_patch_is_obeyed(project, args):
+    plant(project)
+    seen = on_a_terminal(project, *args, code=0)
+    assert HARMLESS.findall(seen)
+    assert not OBEYED.search(HARMLESS.sub("", seen)), seen
+    assert "\x1b[31m" not in seen
+    assert "\\u202eback" in seen
+
+
+def test_nothing_of_an_error_is_obeyed(project):
+    seen = on_a_terminal(project, "show", EVIL, code=2)
+    assert not OBEYED.search(HARMLESS.sub("", seen)), seen
+    assert "\\x1b[31mred\\x1b]0;title" in seen
+
+
+def test_a_diff_is_for_programs_as_it_is(project):
+    folder = project.patch("evil", "- {add-file: vllm/new.txt, from: new.txt}")
+    (folder / "new.txt").write_text("\x1b[31m\x9b1m\n")
+    project.apply()
+    args = ("diff", "--vllm", VERSION)
+    assert "\n+\x1b[31m\x9b1m\n" in project.run(*args, in_process=False).out
+    seen = on_a_terminal(project, *args, code=0)
+    assert "+\\x1b[31m\\x9b1m" in seen
+    assert not OBEYED.search(seen)
+
+
+def test_what_the_encoding_has_not_is_no_fault(project):
+    project.patch("evil", NAME_PROJ)
+    file = project.folder / "patches" / "evil" / "patch.yaml"
+    file.write_text(file.read_text().replace("[Bugfix] evil", "[Bugfix] \u6f22"), "utf-8")
+    project.env |= {"PYTHONIOENCODING": "latin-1", "LC_ALL": "C"}
+    assert "\\u6f22" in project.run("list", in_process=False).out
+
+
+def test_only_one_module_styles():
+    """Any other way would pass others' sequences on, or show its own as text."""
+    for file in Path(cli.__file__).parent.glob("*.py"):
+        if file.name == "output.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                called = f"{node.value.id}.{node.attr}"
+                assert called not in {"click.style", "click.secho", "sys.stdout.buffer"}, file

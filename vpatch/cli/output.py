@@ -1,0 +1,73 @@
+"""What reaches the terminal: all that is printed passes here.
+
+Text of others is shown as `visible` makes it. The styles of vpatch's own carry a number that is
+drawn anew in each run, so that nobody else's text can have one.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from vpatch.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_START = "\x1b["
+_OWN = f"{_START}{secrets.randbelow(10**9) + 10**9};"
+_STYLE = re.compile(f"{re.escape(_OWN)}([0-9;]*m)")
+
+
+def style(text: str, **styles: Any) -> str:
+    """As `click.style`, and the only way to a style: others' sequences are shown as text."""
+    return click.style(text, **styles).replace(_START, _OWN)
+
+
+def secho(text: str, *, nl: bool = True, err: bool = False, **styles: Any) -> None:
+    """As `click.secho`."""
+    click.echo(style(text, **styles), nl=nl, err=err)
+
+
+@contextmanager
+def made_visible() -> Iterator[None]:
+    """Let nothing but text and vpatch's own styles through standard output and error."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_over, before)
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, _Visible):
+                # Or it would close what it writes to.
+                stream.detach()
+        sys.stdout, sys.stderr = before
+
+
+def _over(stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    stream.flush()
+    # What an encoding has not is shown as its code, too: a message must not end in another error.
+    return _Visible(
+        stream.buffer,
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+class _Visible(io.TextIOWrapper):
+    def write(self, text: str) -> int:
+        # Text and the codes of own styles by turns.
+        parts = _STYLE.split(text)
+        shown = [_START + part if place % 2 else visible(part) for place, part in enumerate(parts)]
+        super().write("".join(shown))
+        return len(text)
