@@ -663,3 +663,31 @@ def test_code_that_nests_too_deeply_to_be_checked(tmp_path):
     assert reason == (
         "after the patch, vllm/m.py does not compile: is nested more than 150 levels deep"
     )
+
+
+SYNC_AND_MORE = [{"insert": "sync(f)", "after": "f(...)"}, ADDING]
+
+
+@pytest.mark.parametrize(
+    ("edits", "source", "state"),
+    [
+        # Half of an insert and a rewrite: the rewrite is done, or the insert is.
+        (SYNC_AND_MORE, "f(1, a)\nx\nsync(f)\n", "conflict"),
+        (SYNC_AND_MORE, "f(1, a)\n", "needed"),
+        (SYNC_AND_MORE, "f(1)\nsync(f)\n", "needed"),
+        ([{"insert": "A = x", "before": "f(...)"}, ADDING], "A = x\nx\nf(1)\n", "conflict"),
+        ([{"insert": "A = x", "before": "f(...)"}, ADDING], "A = x\nf(1)\n", "needed"),
+        ([{"insert": "A = x\nB = x", "before": "f(...)"}, ADDING], "B = x\nf(1)\n", "conflict"),
+        # Nothing of it is there, but a call that is often repeated.
+        (SYNC_AND_MORE, "sync(f)\nx\nf(1)\n", "needed"),
+    ],
+)
+def test_a_tree_that_has_half_of_it_gets_nothing_twice(tmp_path, edits, source, state):
+    tree = tree_of({MODULE: f"from x import sync\n{source}"})
+    decision = decide(patch_of(tmp_path, edits=edits), tree)
+    assert decision.state == state, decision.reason
+    if state == "conflict" and "statements" not in decision.reason:
+        assert "vllm/m.py: the same code stands at another place of this block" in decision.reason
+        # An effect tells that the work is to be done.
+        patch = patch_of(tmp_path, "told", edits=edits, effect={"find": "f(1, a)", "files": "x"})
+        assert "after the patch, the tree still" in decide(patch, tree).reason

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from vpatch.codemods.base import PythonEdit
+    from vpatch.codemods.base import PythonEdit, Repeat
     from vpatch.codemods.bind import BoundEdit
     from vpatch.codemods.extent import Extents
     from vpatch.declare.edits import Expect, Predicate
@@ -39,7 +39,7 @@ class Found:
     scope: str = ""
     problem: str | None = None
     recognised: bool = True
-    doubt: str | None = None
+    repeat: Repeat | None = None
     bindings: Mapping[str, str] | None = None
     node: cst.CSTNode | None = None
     module: cst.Module | None = None
@@ -151,7 +151,7 @@ def _found(path: str, site: Site, module: cst.Module) -> Found:
         site.scope,
         site.problem,
         site.recognised,
-        site.doubt,
+        site.repeat,
         site.bindings,
         site.node,
         module,

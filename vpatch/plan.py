@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 
+from vpatch.codemods.base import Repeat
 from vpatch.editing import EditResult, describe, findings, lacks, nearest, probe, run_edit
 from vpatch.errors import UsageError
 from vpatch.outcome import Change, Decision, Finding, Plan, State
@@ -259,6 +260,11 @@ class _Decider:
             return Decision(
                 self.patch, State.CONFLICT, broken, tuple(notes), variant=name
             ), self.view
+        repeated = _repeated(attempt) if effect is None else None
+        if repeated is not None:
+            return Decision(
+                self.patch, State.CONFLICT, repeated, tuple(notes), variant=name
+            ), self.view
         places = sum(found.todo for result in attempt.results for found in result.found)
         if self.patch.id in self.carried:
             reason = f"the tree's lock names the patch, and {_number(places, 'place')} lack it"
@@ -291,6 +297,22 @@ class _Decider:
                     notes += nearest(result.edit, self.view, concerned)
         reason = "\n".join(dict.fromkeys(reasons))
         return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
+
+
+def _repeated(attempt: _Attempt) -> str | None:
+    """Say so where an insert's code stands already, but not at the insert's own place.
+
+    Calls are often repeated, so for them this only counts where other work is done already.
+    """
+    half_done = any(not f.todo for result in attempt.results for f in result.recognised)
+    for result in attempt.results:
+        for found in result.found:
+            if found.repeat is Repeat.UNUSUAL or (found.repeat and half_done):
+                return (
+                    f"{result.edit.name}: {found.path}: the same code stands at another place of "
+                    f"this block, so the work may be done; declare an `effect` that tells"
+                )
+    return None
 
 
 def _number(count: int, noun: str) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import edited, edits_of, run
+from vpatch.codemods.base import Repeat
 from vpatch.codemods.pattern import PatternError
 
 
@@ -140,11 +141,6 @@ def test_code_that_is_there_elsewhere_is_not():
             "def f():\n    z()\n    a()\n",
             "def f():\n    z()\n    a()\n    z()\n",
         ),
-        (
-            {"insert": "y()\nz()", "after": "a()"},
-            "a()\ny()\n",
-            "a()\ny()\nz()\ny()\n",
-        ),
     ],
 )
 def test_code_that_is_elsewhere_in_the_block_is_not_there(edit, before, after):
@@ -267,3 +263,44 @@ def test_declaration_is_checked_before_any_tree(edit, message):
 def test_dollar_in_an_inline_comment_stays():
     edit = {"insert": "# from $HOME, as $v\nz()", "after": "x = $v"}
     assert edited(edit, "x = a\n") == "x = a\n# from $HOME, as a\nz()\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "source", "part"),
+    [
+        ({"insert": "y()\nz()", "after": "a()"}, "a()\ny()\n", 1),
+        ({"insert": "y()\nz()", "after": "a()"}, "a(); b\na()\ny(); b()\n", 1),
+        ({"insert": "x()\ny()\nz()", "before": "a()"}, "y()\nz()\na()\n", 2),
+        ({"insert": "y()\nz()", "at-start-of": "def f(): ..."}, "def f():\n  'D'\n  y()\n  a\n", 1),
+        ({"insert": "y()\nz()", "at-end-of": "def f(): ..."}, "def f():\n  a\n  z()\n", 1),
+    ],
+)
+def test_a_part_of_the_code_is_no_place_for_all_of_it(edit, source, part):
+    expected = {**edit, "expect": {"at-least": 1}}
+    size = len(edit["insert"].splitlines())
+    result = run(expected, source)
+    problems = [f.problem for f in result.found if f.problem and "shares" not in f.problem]
+    assert problems == [f"{part} of the {size} statements to insert are there already"]
+    assert result.view.changed == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "source", "repeat"),
+    [
+        ("z()", "z()\na()\n", None),
+        ("z()", "a()\nb()\nz()\n", Repeat.USUAL),
+        ("z()", "z()\nb()\na()\n", Repeat.USUAL),
+        ("x = 1", "x = 1\nb()\na()\n", Repeat.UNUSUAL),
+        ("z()\nx = 1", "z(); x = 1\nb()\na()\n", Repeat.UNUSUAL),
+        ("import x", "import x\nb()\na()\n", Repeat.UNUSUAL),
+        ("if x:\n  y()", "if x: y()\nb()\na()\n", Repeat.UNUSUAL),
+        ("x = 1", "if b:\n  x = 1\na()\n", None),
+        # That of another anchor is its own.
+        ("x = 1", "x = 1\na()\na()\n", None),
+        ("x = 1", "a()\nx = 1\na()\n", None),
+    ],
+)
+def test_code_that_stands_elsewhere_in_the_block(code, source, repeat):
+    result = run({"insert": code, "before": "a()", "expect": {"at-least": 1}}, source)
+    assert {f.repeat for f in result.found if f.todo} <= {repeat}
+    assert [f.repeat for f in result.found if f.repeat] == ([repeat] if repeat else [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,14 +20,21 @@ if TYPE_CHECKING:
     from vpatch.codemods.pattern import Pattern
 
 
+class Repeat(Enum):
+    """How usual it is that the same code stands twice in one block."""
+
+    USUAL = "calls and other expressions"
+    UNUSUAL = "an assignment, an import, a branch, a loop"
+
+
 @dataclass(frozen=True)
 class Site:
     """A place that an edit is about.
 
     `todo` is False where the code already is what the edit would make of it. `problem` says why a
     place that is meant cannot be edited. `recognised` is False where the new code is there, but
-    nothing shows that it replaced the code that the edit searches. `doubt` says why the work of a
-    place may be done already in another way.
+    nothing shows that it replaced the code that the edit searches. `repeat` says that the code to
+    insert stands elsewhere in the block already.
     """
 
     node: cst.CSTNode
@@ -35,7 +43,7 @@ class Site:
     bindings: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
     recognised: bool = True
-    doubt: str | None = None
+    repeat: Repeat | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,7 @@ class SiteTransformer(cst.CSTTransformer):
         match: Match | None = None,
         problem: str | None = None,
         recognised: bool = True,
-        doubt: str | None = None,
+        repeat: Repeat | None = None,
     ) -> None:
         """Report a place: a node of the file that `edit` changes, or that already is so.
 
@@ -195,7 +203,7 @@ class SiteTransformer(cst.CSTTransformer):
         """
         texts = match.texts() if match else {}
         scope = ".".join(self.scope)
-        self.sites.append(Site(node, scope, todo, texts, problem, recognised, doubt))
+        self.sites.append(Site(node, scope, todo, texts, problem, recognised, repeat))
 
     def _passes_over(self, statement: cst.CSTNode) -> bool:
         if not self.needles:

@@ -11,8 +11,9 @@ import libcst as cst
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
-from vpatch.codemods.match import Match, code_of, same_code, statements_of
+from vpatch.codemods.match import Match, code_of, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
+from vpatch.codemods.standing import are_same, one_by_one, part_there, repeat_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,9 @@ class Insert:
     """Put `code` beside the statement that `anchor` matches, or at the start or end of its block.
 
     Code counts as done where it already stands at just that place; the same code elsewhere does
-    not. An anchor that shares its line with other statements is a problem: it has no place beside.
-    So is a place that the program never reaches, as behind a `return`.
+    not. If only a part of it stands there, that is a problem: nothing tells how to complete it. An
+    anchor that shares its line with other statements is a problem: it has no place beside. So is a
+    place that the program never reaches, as behind a `return`.
     """
 
     code: Sequence[cst.BaseStatement]
@@ -72,17 +74,23 @@ class _Inserter(SiteTransformer):
         site: cst.CSTNode,
         *,
         original: Sequence[cst.CSTNode],
+        indices: Sequence[int],
         nested: bool,
     ) -> list[cst.CSTNode] | None:
         """The block with the code at `index`, or None where nothing is to be done.
 
-        `original` is the block as it was; it agrees with `statements` up to `index`.
+        `original` is the block as it was; it agrees with `statements` up to `index`. `indices` are
+        those of all places in it.
         """
         code = [fill(statement, match.bindings) for statement in self.spec.code]
-        there = self._is_there(original, index, code)
-        earlier = _one_by_one(original[:index])
-        if there and self.spec.position in {"before", "end"}:
-            del earlier[-len(_one_by_one(code)) :]
+        wanted, block = one_by_one(code), one_by_one(original)
+        above = self.spec.position in {"before", "end"}
+        size = len(wanted) if above else 0
+        starts = [len(one_by_one(original[:each])) - size for each in [index, *indices]]
+        there = starts[0] >= 0 and are_same(wanted, block[starts[0] :][: len(wanted)])
+        earlier = block[: starts[0] + size]
+        if there and above:
+            earlier = block[: starts[0]]
         in_the_way = barrier(earlier)
         if in_the_way is not None:
             self.add(site, todo=True, match=match, problem=self._unreachable(in_the_way))
@@ -97,7 +105,12 @@ class _Inserter(SiteTransformer):
                 problem = f"another definition of {name} is already there"
                 self.add(site, todo=True, match=match, problem=problem)
                 return None
-        self.add(site, todo=True, match=match)
+        part = part_there(wanted, block, starts[0] + size, above=above)
+        if part:
+            problem = f"{part} of the {len(wanted)} statements to insert are there already"
+            self.add(site, todo=True, match=match, problem=problem)
+            return None
+        self.add(site, todo=True, match=match, repeat=repeat_of(wanted, block, starts))
         spaced = _spaced(code, nested=nested, first=index == 0)
         behind = statements[index:]
         if self.spec.position != "after":
@@ -112,16 +125,6 @@ class _Inserter(SiteTransformer):
             f"code {place} is never reached, because of `{line}`; insert it before that statement"
         )
 
-    def _is_there(
-        self, statements: Sequence[cst.CSTNode], index: int, code: Sequence[cst.CSTNode]
-    ) -> bool:
-        wanted = _one_by_one(code)
-        if self.spec.position in {"before", "end"}:
-            there = _one_by_one(statements[:index])[-len(wanted) :]
-        else:
-            there = _one_by_one(statements[index:])[: len(wanted)]
-        return len(there) == len(wanted) and all(map(same_code, wanted, there))
-
 
 class _Beside(_Inserter):
     kinds = (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite)
@@ -134,20 +137,21 @@ class _Beside(_Inserter):
         before = cast("cst.Module | cst.IndentedBlock", original)
         statements: list[cst.CSTNode] = list(block.body)
         behind = self.spec.position == "after"
-        # The last comes first, so that the earlier indices stay right.
-        for index, statement in reversed(list(enumerate(before.body))):
+        anchors: list[tuple[int, cst.CSTNode, Match]] = []
+        for index, statement in enumerate(before.body):
             if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
                 self._refuse(statement.body)
-                continue
-            match = self._anchored(statement)
-            if match is None:
-                continue
+            elif (match := self._anchored(statement)) is not None:
+                anchors.append((index + behind, statement, match))
+        # The last comes first, so that the earlier indices stay right.
+        for index, anchor, match in reversed(anchors):
             new = self.inserted(
                 statements,
-                index + behind,
+                index,
                 match,
-                statement,
+                anchor,
                 original=before.body,
+                indices=[each for each, _, _ in anchors],
                 nested=bool(self.scope),
             )
             statements = new if new is not None else statements
@@ -186,19 +190,10 @@ class _Inside(_Inserter):
         statements = list(statements_of(block))
         at = len(statements) if self.spec.position == "end" else _behind_docstring(statements)
         nested = bool(self.scope) or isinstance(original, _Definition)
-        new = self.inserted(statements, at, match, original, original=statements, nested=nested)
+        new = self.inserted(
+            statements, at, match, original, original=statements, indices=[], nested=nested
+        )
         return updated if new is None else updated.with_changes(body=block.with_changes(body=new))
-
-
-def _one_by_one(statements: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
-    """Statements as if each had a line of its own."""
-    apart: list[cst.CSTNode] = []
-    for statement in statements:
-        if isinstance(statement, cst.SimpleStatementLine):
-            apart += [cst.SimpleStatementLine([small]) for small in statement.body]
-        else:
-            apart.append(statement)
-    return apart
 
 
 def _behind_docstring(statements: Sequence[cst.CSTNode]) -> int:
