@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_REPORTED = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d ")
 
 
 @dataclass(frozen=True)
@@ -22,14 +25,26 @@ _USE_A_BUILD_THAT_FITS = (
 _LEFT_OUT = "a library is missing, mostly because a package was built for CUDA and this is a CPU"
 _REPLACE = "remove the package that is named above it, or install its CPU build"
 
+_NO_SYNTHETIC_MODE = (
+    "vLLM 0.20 cannot speculate on a CPU: its CPU kernels for rejection sampling do not know the "
+    "argument SYNTHETIC_MODE that the sampler passes"
+)
+
 EXPLANATIONS = (
     Explanation("Device string must not be empty", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
     Explanation("Failed to infer device type", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
+    Explanation(
+        "unexpected keyword argument 'SYNTHETIC_MODE'",
+        _NO_SYNTHETIC_MODE,
+        "use vLLM 0.21.0 or later",
+    ),
     Explanation("cannot open shared object file", _LEFT_OUT, _REPLACE),
     Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec"),
 )
 
 
 def explained(text: str) -> Explanation | None:
-    """Return what explains a line of a log."""
+    """Return what explains a line of a log; None for what is merely reported, and no error."""
+    if _REPORTED.search(text):
+        return None
     return next((one for one in EXPLANATIONS if one.message in text), None)

@@ -61,7 +61,8 @@ NO_DEVICE = "RuntimeError: Device string must not be empty\n"
 
 
 def test_a_vllm_that_found_no_device(empty):
-    log = write_log(empty, NO_DEVICE, "ValueError: something else\n", NO_DEVICE)
+    warning = "WARNING 11-21 08:00:00 [x.py:1] libcuda.so.1: cannot open shared object file\n"
+    log = write_log(empty, NO_DEVICE, warning, "ValueError: something else\n", NO_DEVICE)
     run = empty.run("diagnose", log, code=1)
     assert run.out.startswith(
         "engine.log:1: Device string must not be empty\n"

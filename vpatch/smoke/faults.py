@@ -45,7 +45,11 @@ _SHOWN = 15
 def fault(kind: str, what: str, log: Path) -> Fault:
     """Return a fault with what the end of the log says of it."""
     lines = last_lines(log, _SCANNED)
-    return Fault(kind, what, _cause(lines), tuple(lines[-_SHOWN:]))
+    cause = _cause(lines)
+    known = explained(cause) if cause else None
+    return Fault(
+        kind, what, f"{known.meaning}: {cause}" if known else cause, tuple(lines[-_SHOWN:])
+    )
 
 
 def start_hangs(what: str, log: Path) -> Fault:
@@ -56,10 +60,6 @@ def start_hangs(what: str, log: Path) -> Fault:
 
 def _cause(lines: Iterable[str]) -> str | None:
     lines = list(lines)
-    # It is known what this means, wherever in the log it stands.
-    for line in lines:
-        if (known := explained(line)) and not _SAID.search(line):
-            return f"{known.meaning}: {known.message}"
     messages = [split_prefix(without_colours(line))[1] for line in lines]
     texts = [_RANK.sub("", message).strip() for message in messages]
     raised = [text for text in texts if _ERROR.match(text)]
