@@ -41,14 +41,14 @@ def test_what_is_no_file_is_not_read(tmp_path):
     "path",
     [
         *("", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b"),
-        *("a\nb", "a\tb", "a\x1bb", "a\x00b", "a\x9bb", "a\u202eb", "a\u2028b", "a\ud800b"),
+        *("a\nb", "a\tb", "a\x1bb", "a\x00b", "a\x9bb", "a\u202eb", "a\u2028b", "a\u2066b"),
         *("a/" * 100 + "b", "a" * 256, "/".join(["a" * 200] * 6), "\u00e4" * 128),
         *(".git", "a/.GIT/b", ".git.", ".git ", ".git. .", ".git::$INDEX_ALLOCATION"),
-        *("git~1", "GIT~1/config", "a/git~1.", ".g\u200cit", "\u200e.git", ".gi\ufefft"),
+        *("git~1", "GIT~1/config", "a/git~1.", ".g\u200cit", "\u200e.git", "a\\.git", ".gi\ufefft"),
     ],
 )
 def test_paths_that_are_none(path):
-    with pytest.raises(ValueError, match=r"path|shown|long|git"):
+    with pytest.raises(ValueError, match=r"path|control|long|git"):
         plain_path(path)
 
 

@@ -10,6 +10,7 @@ import pytest
 from vpatch import git, git_source
 from vpatch.errors import UsageError
 from vpatch.source.manifest import EXECUTABLE, REGULAR, SYMLINK, SourceFile
+from vpatch.workplace import TargetError, writing
 
 FILES = [
     SourceFile(".gitattributes", REGULAR, b"* text=auto eol=crlf ident filter=upper\n"),
@@ -154,3 +155,19 @@ def test_git_missing(tmp_path):
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
     assert "install git" in run.stdout
+
+
+def test_a_path_that_git_refuses_has_another_remedy(tmp_path):
+    git.run(None, "init", "--quiet", "--", str(tmp_path / "r"))
+    entry = f"100644,{'1' * 40},git~1"
+    with pytest.raises(git.GitError, match="path") as caught:
+        git.run(tmp_path / "r", "update-index", "--add", "--cacheinfo", entry)
+    assert caught.value.todo_beside == (
+        "rename that file in the source or the patch: git refuses its name"
+    )
+    with pytest.raises(TargetError) as refused, writing(tmp_path):
+        raise caught.value
+    assert refused.value.todo == caught.value.todo_beside
+    with pytest.raises(git.GitError) as other:
+        git.run(tmp_path / "r", "cat-file", "-p", "none")
+    assert other.value.todo_beside is None

@@ -107,6 +107,17 @@ def test_commits_have_fixed_ids(tmp_path, base):
     git.run(tmp_path / "r", "fsck", "--strict")
 
 
+def test_whatever_a_path_has_it_is_one_path(tmp_path, base):
+    paths = ["a\nM 120000 b", 'q"u\\o', "t\tab\r\x01\x7f", "\u00e4\udcff", "-x", " b "]
+    checkout.create_checkout(tmp_path / "r", base, BASE, [])
+    files = {path: path.encode("utf-8", "surrogateescape") for path in paths}
+    (commit,) = checkout.add_commits(tmp_path / "r", BASE, [checkout.NewCommit("m", files)])
+    found = {one.path: one.data for one in git.commit_files(tmp_path / "r", commit)}
+    assert {path: found.get(path) for path in paths} == files
+    before = {one.path for one in git.commit_files(tmp_path / "r", BASE)}
+    assert found.keys() - before == set(paths)
+
+
 @pytest.mark.usefixtures("hostile")
 def test_commits_and_files_under_hostile_settings(tmp_path, base):
     checkout.create_checkout(tmp_path / "r", base, BASE, [])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 import pytest
 
@@ -119,3 +121,10 @@ def test_lines_of():
     module = cst.parse_module("# a\n\nx = 1\ny = 2\n")
     lines = lines_of(module)
     assert [lines[statement] for statement in module.body] == [3, 4]
+
+
+@pytest.mark.parametrize("path", ["vllm/link/new.py", "vllm/link", "vllm/link/a/b"])
+def test_a_symbolic_link_is_in_the_way(path):
+    tree = replace(tree_of({"vllm/a.py": "x = 1\n"}), links=frozenset({"vllm/link"}))
+    assert View(tree).obstacle(path) == "vllm/link is a symbolic link"
+    assert View(tree).obstacle("vllm/linked.py") is None

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MEGABYTE = 1_000_000
+# Of a source tree: the largest of vLLM's has 2 MB.
+LARGEST_FILE = 256 * MEGABYTE
 # A tree's deepest path has a dozen folders, and what it is stored below is added to its length.
 _DEEPEST = 100
 _LONGEST = 1000
 _LONGEST_NAME = 255
 _SHOWN = 60
+# Also what ends a line or turns the direction of writing around.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 # What git refuses on every system, as it is .git itself on some: NTFS has short names and passes
 # over dots and blanks at the end, and HFS+ over characters without a width.
 _GIT = re.compile(
@@ -59,13 +63,14 @@ def plain_path(path: str) -> str:
     parts = path.split("/")
     if any(part in {"", ".", ".."} for part in parts):
         raise ValueError(f"{path!r} is no path below the tree's folder")
-    if not path.isprintable():
-        raise ValueError(f"{path!r} has characters that cannot be shown")
+    if _CONTROL.search(path):
+        raise ValueError(f"{path!r} has control characters in it")
     if len(parts) > _DEEPEST or len(os.fsencode(path)) > _LONGEST:
         raise ValueError(f"{path[:_SHOWN]!r}... is too long for a path, or too deep")
     if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
         raise ValueError(f"{path[:_SHOWN]!r}... has a name that is too long")
-    if any(_GIT.fullmatch(part) for part in parts):
+    # Some systems take a backslash for a slash.
+    if any(_GIT.fullmatch(part) for part in path.replace("\\", "/").split("/")):
         raise ValueError(f"{path!r} has a name that git refuses: some systems take it for .git")
     return path
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from vpatch.errors import VpatchError
+from vpatch.foreign import LARGEST_FILE
 from vpatch.source.manifest import SourceFile
 from vpatch.source.urls import redact
 
@@ -23,6 +24,7 @@ FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
 # Bytes go in and out of a repository as they are, whatever a .gitattributes of the tree says.
 EXACT_BYTES = "* -text -eol -ident -filter -working-tree-encoding\n"
 
+_UNQUOTED = re.compile(rb'[\x00-\x1f\x7f"\\]')
 _WHO = "vpatch"
 _EMAIL = "vpatch@localhost"
 _EPOCH = 1577836800  # 2020-01-01T00:00:00Z
@@ -105,6 +107,13 @@ class GitError(VpatchError):
         self.stderr = redact(stderr).strip()
         outcome = "could not be started" if status is None else f"ended with status {status}"
         super().__init__(f"{self.command} {outcome}: {self.stderr}", todo=todo)
+
+    @property
+    def todo_beside(self) -> str | None:
+        """What to do where git refuses a path, and nothing is wrong with the place."""
+        if "invalid path" in self.stderr.lower():
+            return "rename that file in the source or the patch: git refuses its name"
+        return None
 
     @property
     def gist(self) -> str:
@@ -246,6 +255,12 @@ def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:
         contents.seek(0)
         for name, git_mode, _ in entries:
             size = int(contents.readline().split()[2])
+            if size > LARGEST_FILE:
+                raise VpatchError(
+                    f"{name} has {size} bytes, and {LARGEST_FILE} are allowed",
+                    where=f"{repo.name}: {commit}",
+                    todo="name a commit without it",
+                )
             yield SourceFile(name, git_mode, contents.read(size))
             contents.read(1)
 
@@ -272,11 +287,15 @@ def _write_import_stream(stream: BinaryIO, files: Iterable[SourceFile], message:
     stream.write(f"commit refs/heads/{BASE_BRANCH}\nauthor {who}\ncommitter {who}\n".encode())
     stream.write(b"data %d\n%s\n" % (len(text), text))
     for file in files:
-        path = os.fsencode(file.path).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-        path = path.replace(b"\n", b"\\n")
-        stream.write(b'M %o inline "%s"\ndata %d\n' % (file.mode, path, len(file.data)))
+        stream.write(b"M %o inline %s\n" % (file.mode, quoted(file.path)))
+        stream.write(b"data %d\n" % len(file.data))
         stream.write(file.data + b"\n")
     stream.write(b"done\n")
+
+
+def quoted(path: str) -> bytes:
+    """Quote a path for `git fast-import`, whatever bytes it has."""
+    return b'"%s"' % _UNQUOTED.sub(lambda byte: b"\\%03o" % ord(byte[0]), os.fsencode(path))
 
 
 def _temporary_file(folder: Path | None = None) -> BinaryIO:

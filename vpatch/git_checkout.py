@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.git import BASE_BRANCH, EXACT_BYTES, run
+from vpatch.git import BASE_BRANCH, EXACT_BYTES, quoted, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -68,9 +68,9 @@ def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str
         stream += [b"%s vpatch <vpatch@localhost> 1577836800 +0000\n" % r for r in _ROLES]
         stream.append(b"data %d\n%s\n" % (len(message), message))
         for path, text in sorted(commit.files.items()):
-            quoted = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
             mode = modes.get(path, b"100644")
-            stream.append(b'M %s inline "%s"\ndata %d\n%s\n' % (mode, quoted, len(text), text))
+            stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
+            stream.append(b"data %d\n%s\n" % (len(text), text))
     stream.append(b"done\n")
     marks = repo / ".git" / "vpatch-marks"
     options = ["--quiet", "--done", f"--export-marks={marks.absolute()}"]

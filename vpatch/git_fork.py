@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import VpatchError
-from vpatch.git import USER, GitError, init_bare, run
+from vpatch.git import USER, GitError, init_bare, quoted, run
 from vpatch.git_checkout import modes_of
 from vpatch.source.urls import redact
 
@@ -109,9 +109,9 @@ def add_commit(
     stream = [b"commit refs/vpatch/made\nmark :1\nauthor %s\ncommitter %s\n" % (by, by)]
     stream.append(b"data %d\n%s\nfrom %s\n" % (len(text), text, parent.encode()))
     for path, data in sorted(files.items()):
-        quoted = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
         mode = modes.get(path, b"100644")
-        stream.append(b'M %s inline "%s"\ndata %d\n%s\n' % (mode, quoted, len(data), data))
+        stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
+        stream.append(b"data %d\n%s\n" % (len(data), data))
     stream.append(b"done\n")
     run(repo, "fast-import", "--quiet", "--done", "--force", stdin=b"".join(stream))
     return run(repo, "rev-parse", "--verify", "refs/vpatch/made").decode().strip()

@@ -122,6 +122,9 @@ class View:
         found = next((folder for folder in above if self.read(folder) is not None), None)
         if found is not None:
             return f"{found} is a file"
+        link = next((name for name in (*above, path) if name in self.tree.links), None)
+        if link is not None:
+            return f"{link} is a symbolic link"
         folder = f"{path}/"
         if any(other.startswith(folder) for other in (*self._paths, *self._changed_paths)):
             return f"{path} is a folder"

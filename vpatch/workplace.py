@@ -147,16 +147,17 @@ def writing(target: Path) -> Iterator[None]:
     try:
         yield
     except GitError as error:
-        raise _cannot_write(target, error.gist) from error
+        raise _cannot_write(target, error.gist, error.todo_beside) from error
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         raise _cannot_write(target, reason) from error
 
 
-def _cannot_write(target: Path, reason: str) -> TargetError:
+def _cannot_write(target: Path, reason: str, todo: str | None = None) -> TargetError:
     return TargetError(
         f"cannot be written: {reason}",
         where=str(target),
-        todo="free space or correct the permissions, or give another folder with --to; "
+        todo=todo
+        or "free space or correct the permissions, or give another folder with --to; "
         "nothing was changed",
     )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.index_server import FILES, archive_of, member, sdist
 from vpatch.progress import Silent
+from vpatch.source import archive
 from vpatch.source.archive import ArchiveError, read_archive
 
 GOOD = member("t/a", b"1")
@@ -45,6 +46,12 @@ def test_files_and_modes(tmp_path):
         (member("t/.git/hooks/post-checkout", b"x"), "repository"),
         (member("t/.GIT/config", b"x"), "repository"),
         (member("t/a\nb", b"x"), "control"),
+        (member("t/a\x9bb", b"x"), "control"),
+        (member("t/a\u202eb", b"x"), "control"),
+        (member("t/git~1/config", b"x"), "git refuses"),
+        (member("t/.g\u200cit/config", b"x"), "git refuses"),
+        (member("t/" + "d/" * 2000 + "a", b"x"), "too deep"),
+        (member("t/" + "d" * 256, b"x"), "too long"),
     ],
 )
 def test_refused_members(tmp_path, bad, reason):
@@ -98,3 +105,45 @@ def test_five_thousand_files_are_quick(tmp_path):
     start = time.process_time()
     assert len(read(tmp_path, data)) == 5000
     assert time.process_time() - start < 3
+
+
+def announced(name, size, kind=tarfile.REGTYPE):
+    """A tar that announces a member of some size, and ends there."""
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return gzip.compress(GOOD_BYTES + info.tobuf(tarfile.GNU_FORMAT) + b"\0" * 4096)
+
+
+GOOD_BYTES = gzip.decompress(archive_of([GOOD])).rstrip(b"\0").ljust(1024, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (tarfile.REGTYPE, "it has 10000000000 bytes"),
+        (tarfile.XHDTYPE, "a header of it has 10000000000 bytes"),
+        (tarfile.XGLTYPE, "a header of it has 10000000000 bytes"),
+        (tarfile.GNUTYPE_LONGNAME, "a header of it has 10000000000 bytes"),
+        (tarfile.GNUTYPE_LONGLINK, "a header of it has 10000000000 bytes"),
+    ],
+)
+def test_what_announces_too_much_is_not_read(tmp_path, kind, reason):
+    with pytest.raises(ArchiveError, match=reason):
+        read(tmp_path, announced("t/large", 10**10, kind))
+
+
+def test_little_that_unpacks_to_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "_LARGEST", 10_000_000)
+    zeros = [member(f"t/{number}", b"\0" * 3_000_000) for number in range(4)]
+    with pytest.raises(ArchiveError, match="unpacks to more than 10000000 bytes"):
+        read(tmp_path, archive_of(zeros))
+    # Behind the end of the tar, too.
+    data = gzip.compress(gzip.decompress(archive_of([GOOD])) + b"\0" * 11_000_000)
+    with pytest.raises(ArchiveError, match="unpacks to more than 10000000 bytes"):
+        read(tmp_path, data)
+
+
+def test_too_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "_MOST_FILES", 3)
+    with pytest.raises(ArchiveError, match="more than 3 of them"):
+        read(tmp_path, archive_of([member(f"t/{number}", b"") for number in range(4)]))

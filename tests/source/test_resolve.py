@@ -4,6 +4,8 @@ import hashlib
 import os
 import shutil
 import subprocess
+from contextlib import chdir
+from pathlib import Path
 
 import pytest
 
@@ -158,6 +160,31 @@ def test_a_plain_folder(opening, tmp_path):
     with opening(str(root), offline=True) as tree:
         assert tree.paths() == sorted(FILES)
         assert tree.records["alias"].mode == 0o120000
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("d/" * 2000 + "a.py", "too deep"),
+        ("vllm/a\nb.py", "control characters"),
+        ("vllm/git~1", "git refuses"),
+    ],
+)
+def test_a_folder_with_what_no_checkout_can_have(opening, tmp_path, path, reason):
+    root = tmp_path / "plain"
+    write(root, FILES)
+    with chdir(root):
+        *folders, name = path.split("/")
+        for folder in folders:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - a path of 4,000 bytes cannot be given
+            os.chdir(folder)
+        Path(name).write_bytes(b"")
+    with pytest.raises(UsageError, match=reason) as caught, opening(str(root)):
+        pass
+    assert caught.value.where == str(root)
+    with chdir(root):
+        if folders:
+            subprocess.run(["rm", "-rf", "d"], check=True)
 
 
 def test_an_empty_folder(opening, tmp_path):

@@ -26,6 +26,7 @@ from vpatch.codemods.set_value import SetValue
 from vpatch.codemods.text import AddFile, TextEdit
 from vpatch.declare import edits as declared
 from vpatch.errors import UsageError
+from vpatch.foreign import plain_path
 from vpatch.source.tree import LOCK_FILE
 
 if TYPE_CHECKING:
@@ -232,7 +233,10 @@ def inside_tree(path: str) -> str:
         raise UsageError(f"{path!r} is no plain path", todo="leave out . and empty parts")
     if path == LOCK_FILE or any(part.lower() == ".git" for part in parts):
         raise UsageError(f"{path!r} is not the tree's own", todo="name a file of the source")
-    return path
+    try:
+        return plain_path(path)
+    except ValueError as error:
+        raise UsageError(str(error), todo="give the file another name") from error
 
 
 def _short(text: str, limit: int = 60) -> str:

@@ -6,9 +6,10 @@ import gzip
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
+from vpatch.foreign import LARGEST_FILE, MEGABYTE, plain_path
 from vpatch.source.manifest import EXECUTABLE, REGULAR, SourceFile
 
 if TYPE_CHECKING:
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
     from vpatch.progress import Progress, Task
 
+# All files of vLLM's own have 100 MB.
+_LARGEST = 4000 * MEGABYTE
+_MOST_FILES = 200_000
+# The name of a member that is too long for its header, for instance.
+_LARGEST_EXTRA = MEGABYTE
+_EXTRAS = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
 _DAMAGE = (EOFError, gzip.BadGzipFile, tarfile.TarError, zlib.error)
 
 
@@ -27,7 +37,7 @@ def read_archive(archive: Path, name: str, progress: Progress) -> Iterator[Sourc
     """Yield the regular files of a .tar.gz, with paths relative to its one top folder."""
     task = progress.start(f"Unpacking {name}", total=archive.stat().st_size)
     try:
-        with archive.open("rb") as raw, gzip.GzipFile(fileobj=raw) as unzipped:
+        with archive.open("rb") as raw, _Limited(name, raw) as unzipped:
             yield from _files(name, raw, unzipped, task)
             # The tar format ends before the gzip trailer does: only reading on checks the CRC.
             while unzipped.read(1 << 20):
@@ -44,7 +54,7 @@ def read_archive(archive: Path, name: str, progress: Progress) -> Iterator[Sourc
 
 def _files(name: str, raw: IO[bytes], unzipped: gzip.GzipFile, task: Task) -> Iterator[SourceFile]:
     guard = _Guard(name)
-    with tarfile.open(fileobj=unzipped, mode="r|", errorlevel=2) as tar:
+    with tarfile.open(fileobj=unzipped, mode="r|", errorlevel=2, tarinfo=_Member) as tar:
         seen = 0
         for member in tar:
             path = guard.admit(member)
@@ -56,6 +66,37 @@ def _files(name: str, raw: IO[bytes], unzipped: gzip.GzipFile, task: Task) -> It
             seen = raw.tell()
     if not guard.files:
         raise ArchiveError("the archive holds no files", where=name)
+
+
+class _Limited(gzip.GzipFile):
+    """Refuses to unpack without end: little on disk may be much in memory."""
+
+    def __init__(self, name: str, raw: IO[bytes]) -> None:
+        super().__init__(fileobj=raw)
+        self._archive = name
+        self._left = _LARGEST
+
+    def read(self, size: int | None = -1) -> bytes:
+        text = super().read(size)
+        self._left -= len(text)
+        if self._left < 0:
+            raise _too_large(self._archive, f"it unpacks to more than {_LARGEST} bytes")
+        return text
+
+
+class _Member(tarfile.TarInfo):
+    """A header, refused before what it announces is read into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _EXTRAS and not 0 <= member.size <= _LARGEST_EXTRA:
+            raise _too_large("the archive", f"a header of it has {member.size} bytes")
+        return member
+
+
+def _too_large(archive: str, what: str) -> ArchiveError:
+    return ArchiveError(what, where=archive, todo="do not trust this archive")
 
 
 class _Guard:
@@ -88,6 +129,8 @@ class _Guard:
         self.folders |= parents if member.isreg() else {*parents, path}
         if member.isreg():
             self.files.add(path)
+        if len(self.files) + len(self.folders) > _MOST_FILES:
+            raise self._refusal(member, f"the archive has more than {_MOST_FILES} of them")
         return path
 
     def _refusal(self, member: tarfile.TarInfo, reason: str) -> ArchiveError:
@@ -107,8 +150,12 @@ def _reason_to_refuse(  # noqa: PLR0911 - a list of reasons
         return "its path has '..' in it"
     if any(part.lower() == ".git" for part in parts):
         return "it would become part of a git repository's own folder"
-    if any(not character.isprintable() for character in member.name if character < "\x80"):
-        return "its name has control characters in it"
+    try:
+        plain_path("/".join(parts))
+    except ValueError as error:
+        return str(error)
+    if not 0 <= member.size <= LARGEST_FILE:
+        return f"it has {member.size} bytes, and {LARGEST_FILE} are allowed"
     if member.issym() or member.islnk():
         return f"it is a link (to {member.linkname!r})"
     if not (member.isreg() or member.isdir()):

@@ -39,10 +39,11 @@ def _make(entry: Path, files: Iterable[SourceFile], message: str, progress: Prog
         return _create(entry, files, message, progress)
     except (OSError, git.GitError) as error:
         reason = error.gist if isinstance(error, git.GitError) else error
+        todo = error.todo_beside if isinstance(error, git.GitError) else None
         raise VpatchError(
             f"the base commit cannot be made: {reason}",
             where=str(entry),
-            todo="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+            todo=todo or "free space or correct its permissions, or set VPATCH_CACHE_DIR",
         ) from error
     finally:
         shutil.rmtree(entry / _STAGING, ignore_errors=True)

@@ -8,6 +8,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
@@ -60,6 +61,10 @@ class CachedTree:
     def files(self) -> Path:
         """The folder that holds the tree's files as they are: for others' use, and not verified."""
         return self.folder / FILES
+
+    @cached_property
+    def links(self) -> frozenset[str]:
+        return frozenset(path for path, one in self.records.items() if one.mode == SYMLINK)
 
     def paths(self) -> list[str]:
         return [path for path, record in self.records.items() if record.mode != SYMLINK]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch import git_source
 from vpatch.errors import UsageError, VpatchError
+from vpatch.foreign import LARGEST_FILE, plain_path, read_file
 from vpatch.source.manifest import EXECUTABLE, REGULAR, SYMLINK, FileRecord, SourceFile, record_of
 from vpatch.source.tree import LOCK_FILE
 
@@ -37,6 +38,7 @@ def reread(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
 
 def _files(folder: Path) -> Iterator[SourceFile]:
     for path in _paths(folder):
+        _check(path, folder)
         file = _file(folder, path)
         if file:
             yield file
@@ -51,10 +53,24 @@ def _paths(folder: Path) -> list[str]:
         return sorted({*tracked, *locks})
     found = []
     for parent, folders, files in os.walk(folder):
+        # Here and not at the end: who walks on gets too deep itself.
+        if parent != str(folder):
+            _check(os.path.relpath(parent, folder), folder)
         names = files + [name for name in folders if (Path(parent) / name).is_symlink()]
         folders[:] = [name for name in folders if name not in _NO_SOURCE]
         found += [os.path.relpath(f"{parent}/{name}", folder) for name in names]
     return sorted(path for path in found if path.rpartition("/")[2] not in _NO_SOURCE)
+
+
+def _check(path: str, folder: Path) -> None:
+    try:
+        plain_path(path)
+    except ValueError as error:
+        raise UsageError(
+            f"the source has what cannot be taken: {error}",
+            where=str(folder),
+            todo="rename or remove it, or name another folder",
+        ) from error
 
 
 def _file(folder: Path, relative: str) -> SourceFile | None:
@@ -65,10 +81,10 @@ def _file(folder: Path, relative: str) -> SourceFile | None:
         if not path.is_file():
             return None  # a submodule, a socket, or a file that git tracks and the user removed
         mode = EXECUTABLE if path.stat().st_mode & 0o100 else REGULAR
-        return SourceFile(relative, mode, path.read_bytes())
+        return SourceFile(relative, mode, read_file(path, LARGEST_FILE))
     except OSError as error:
         raise UsageError(
             f"the source cannot be read: {error.strerror}",
             where=str(path),
-            todo="correct the file's permissions",
+            todo="correct the file's permissions, or remove it",
         ) from error

@@ -10,6 +10,9 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from vpatch.errors import VpatchError
+from vpatch.foreign import plain_path
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
 REGULAR = 0o100644
 EXECUTABLE = 0o100755
 SYMLINK = 0o120000
+
+
+class SourcePathError(VpatchError):
+    """A source has a file by a name that no checkout can have, or should."""
 
 
 class SourceFile(NamedTuple):
@@ -48,6 +55,7 @@ def store(files: Iterable[SourceFile], into: Path) -> Iterator[FileRecord]:
     """
     made: set[str] = set()
     for file in files:
+        _check_path(file.path)
         target = f"{into}/{file.path}"
         parent = target.rpartition("/")[0]
         if parent not in made:
@@ -56,6 +64,16 @@ def store(files: Iterable[SourceFile], into: Path) -> Iterator[FileRecord]:
         with open(target, "xb") as stream:  # noqa: PTH123 - as above
             stream.write(file.data)
         yield record_of(file)
+
+
+def _check_path(path: str) -> None:
+    try:
+        plain_path(path)
+    except ValueError as error:
+        raise SourcePathError(
+            f"the source has a file that cannot be taken: {error}",
+            todo="rename or remove it in the source",
+        ) from error
 
 
 def dump(records: Iterable[FileRecord]) -> bytes:

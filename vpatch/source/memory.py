@@ -19,6 +19,7 @@ class MemoryTree:
     pin: Pin
     files: Mapping[str, bytes]
     carried: frozenset[str] = field(default=frozenset())
+    links: frozenset[str] = field(default=frozenset())
 
     @cached_property
     def package_files(self) -> Mapping[str, bytes]:

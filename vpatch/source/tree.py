@@ -53,6 +53,10 @@ class Tree(Protocol):
     def package_files(self) -> Mapping[str, bytes]:
         """The Python files of the importable package, verified and held in memory."""
 
+    @property
+    def links(self) -> frozenset[str]:
+        """Paths of the symbolic links, which are no files."""
+
     def paths(self) -> list[str]:
         """Every regular file, sorted."""
 
