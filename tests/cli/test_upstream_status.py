@@ -114,14 +114,22 @@ def test_offline_says_how_old(declared, github):
 
 def test_offline_and_never_asked(declared):
     declared.run("status", "--vllm", "0.50.0")
-    out = status(declared, "--offline", code=1).out
-    assert "  vllm-project/vllm#7  not known\n  vllm-project/vllm#9  not known\n" in out
+    out = status(declared, "--offline").out
+    # Of the issue nothing is declared, and nothing depends on it.
+    assert "  vllm-project/vllm#7  not known\n" in out
+    assert (
+        "  vllm-project/vllm#9  pull request, same change: merged, in 0.51.0 and later\n"
+        "    as declared in patch.yaml: GitHub was not asked\n"
+    ) in out
     assert "  vllm-0.50.0  needed\n" in out
-    assert "what became of vllm-project/vllm#7, vllm-project/vllm#9 is not known\n" in out
+    assert "  keep: vllm-project/vllm#9 is in 0.51.0: drop it when that is pinned\n" in out
     assert out.endswith(
         "not known: offline, and GitHub was not asked about it before\n"
         "next: run it once without --offline\n"
     )
+    (found,) = status(declared, "--offline", "--json").json
+    (thread,) = found["threads"]
+    assert (thread["ref"], thread["asked"]) == ("vllm-project/vllm#9", None)
 
 
 def test_github_is_out_of_reach(declared):
@@ -140,7 +148,7 @@ def test_a_damaged_answer_is_asked_for_anew(declared):
     status(declared)
     for file in (declared.cache / "github").rglob("*.json"):
         file.write_text('{"asked": "x"}')
-    assert "not asked about it before" in status(declared, "--offline", code=1).out
+    assert "GitHub was not asked" in status(declared, "--offline").out
 
 
 def test_every_thread_that_cannot_be_asked_is_named(declared, github):

@@ -36,6 +36,9 @@ def decision(state, disagreement=None, needed_in=None):
             "keep",
             "not for this tree, but for vllm-metax",
         ),
+        # No version of the other tree needs it.
+        ({"vllm": "<0", "vllm-ascend": "<0"}, "drop", "nothing to carry any more"),
+        ({"vllm": "<0", "a": "<0", "b": ">=1"}, "keep", "not for this tree, but for b"),
     ],
 )
 def test_what_is_not_there(needed_in, action, said):

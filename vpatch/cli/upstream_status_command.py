@@ -48,8 +48,8 @@ def command(
     Three answers, none of which follows from another: the state of the pull request, the first
     release that contains what was merged, and whether the pinned tree shows the effect. Nothing is
     changed. Ends with 1 where a patch is to be dropped or ported, declares of a thread what is not
-    so, or names one of which nothing is known. Without a network, GitHub's last answers count, and
-    it is said how old they are.
+    so, or names one of which nothing is known. Without a network, GitHub's last answers count, with
+    their age. If there are none, the states that patch.yaml declares count.
     """
     session = Session(patches, recipes, offline)
     rows = []
@@ -98,8 +98,11 @@ def _status(
     known, unknown = [], []
     for one in decision.patch.declaration.upstream:
         answer = answers[one.ref]
-        if isinstance(answer, VpatchError):
-            unknown.append((one.ref, answer))
+        told = Known.as_declared(one) if isinstance(answer, UnknownThreadError) else None
+        if told is not None:
+            known.append(told)
+        elif isinstance(answer, VpatchError):
+            unknown.append((one, answer))
         else:
             known.append(Known(one, answer))
     return PatchStatus(plan, decision, tuple(known), tuple(unknown))
@@ -114,13 +117,13 @@ def _print(rows: Sequence[PatchStatus]) -> None:
         for known in row.known:
             click.echo(f"  {known.declared.ref}  {_told(known)}")
             if not known.answer.live:
-                click.echo(f"    as GitHub said then: {age(known.answer.asked, now)}")
+                click.echo(f"    {_source(known.answer, now)}")
             for disagreement in known.disagreements:
                 secho(f"    {disagreement}: correct patch.yaml", fg="yellow")
-        for ref, error in row.unknown:
+        for one, error in row.unknown:
             # Why nobody could be asked is told once, at the end.
             why = "" if isinstance(error, UnknownThreadError) else f": {error.what}"
-            click.echo(f"  {ref}  {style('not known', fg='red')}{why}")
+            click.echo(f"  {one.ref}  {style('not known', fg='red')}{why}")
         click.echo(f"  {row.plan.pin.label}  {render.styled(row.decision.state)}")
         advice = row.advice
         action = style(advice.action, fg=_COLOURS[advice.action])
@@ -132,6 +135,12 @@ def _print(rows: Sequence[PatchStatus]) -> None:
         click.echo(f"next: {todo}")
     if not rows:
         click.echo("no patch here names a thread upstream")
+
+
+def _source(answer: Answer, now: datetime) -> str:
+    if answer.asked is None:
+        return "as declared in patch.yaml: GitHub was not asked"
+    return f"as GitHub said then: {age(answer.asked, now)}"
 
 
 def _told(known: Known) -> str:
@@ -161,13 +170,13 @@ def _as_json(row: PatchStatus) -> dict[str, Any]:
                 "state": known.answer.thread.state,
                 "title": known.answer.thread.title,
                 "release": known.answer.release,
-                "asked": known.answer.asked.isoformat(),
+                "asked": known.answer.asked and known.answer.asked.isoformat(),
                 "live": known.answer.live,
                 "disagreements": list(known.disagreements),
             }
             for known in row.known
         ],
-        "not known": [{"ref": ref, "what": error.what} for ref, error in row.unknown],
+        "not known": [{"ref": one.ref, "what": error.what} for one, error in row.unknown],
         "proposal": advice.action,
         "reason": advice.reason,
         "finding": advice.finding,

@@ -13,6 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from vpatch.outcome import State
+from vpatch.upstream.threads import Answer, UnknownThreadError, answer_as_declared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from vpatch.errors import VpatchError
     from vpatch.outcome import Decision, Plan
     from vpatch.source.tree import Pin
-    from vpatch.upstream.threads import Answer
+
+
+_ZERO = Version("0")
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,12 @@ class Known:
 
     declared: Upstream
     answer: Answer
+
+    @classmethod
+    def as_declared(cls, declared: Upstream) -> Known | None:
+        """Take what is declared for the answer; None where no state is declared."""
+        answer = answer_as_declared(declared)
+        return cls(declared, answer) if answer else None
 
     @property
     def disagreements(self) -> Iterator[str]:
@@ -64,17 +73,26 @@ class PatchStatus:
     plan: Plan
     decision: Decision
     known: tuple[Known, ...]
-    unknown: tuple[tuple[str, VpatchError], ...] = ()
+    unknown: tuple[tuple[Upstream, VpatchError], ...] = ()
 
     @property
     def advice(self) -> Advice:
-        return advise(self.decision, self.plan.pin, self.known, [ref for ref, _ in self.unknown])
+        return advise(self.decision, self.plan.pin, self.known, self._missing)
+
+    @property
+    def _missing(self) -> list[str]:
+        """Threads that must be known: issues that were never asked for need not be."""
+        return [
+            one.ref
+            for one, error in self.unknown
+            if one.is_ != "issue" or not isinstance(error, UnknownThreadError)
+        ]
 
     @property
     def needs_a_person(self) -> bool:
         advice = self.advice
         disagree = any(True for known in self.known for _ in known.disagreements)
-        return advice.action != "keep" or advice.finding or disagree or bool(self.unknown)
+        return advice.action != "keep" or advice.finding or disagree or bool(self._missing)
 
 
 def advise(
@@ -104,13 +122,18 @@ def _absent(decision: Decision, pin: Pin) -> Advice:
     if decision.disagreement is not None:
         return Advice("port", f"{decision.disagreement}: {decision.reason}")
     claims = decision.patch.declaration.needed_in
-    others = [tree for tree in claims if tree != pin.tree]
+    others = [tree for tree in claims if tree != pin.tree and not _is_never(claims[tree])]
     if others:
         return Advice("keep", f"not for this tree, but for {', '.join(others)}")
     bounds = [one for one in SpecifierSet(claims[pin.tree]) if one.operator in {">=", ">", "~="}]
     if pin.version and any(Version(one.version) > Version(pin.version) for one in bounds):
         return Advice("keep", f"this version is older than what it is for ({claims[pin.tree]})")
     return Advice("drop", f"there is nothing to carry any more: {decision.reason}")
+
+
+def _is_never(claim: str) -> bool:
+    """Whether a range says that no version needs it: '<0'."""
+    return any(one.operator == "<" and Version(one.version) <= _ZERO for one in SpecifierSet(claim))
 
 
 def _until(version: str | None, cures: Sequence[Known]) -> Advice:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from vpatch.declare.patch import Upstream
+
 _VERSION = "{version}"
 
 
@@ -27,10 +29,13 @@ class UnknownThreadError(VpatchError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of a thread; `release` is the first that has what was merged, None for none."""
+    """What is known of a thread; `release` is the first that has what was merged, None for none.
+
+    `asked` is None where GitHub was never asked, and the declaration is taken for the answer.
+    """
 
     thread: Thread
-    asked: datetime
+    asked: datetime | None
     live: bool
     release: str | None = None
 
@@ -109,7 +114,7 @@ class Threads:
 
     def _keep(self, file: Path, answer: Answer) -> None:
         document = {
-            "asked": answer.asked.isoformat(),
+            "asked": answer.asked and answer.asked.isoformat(),
             "thread": asdict(answer.thread),
             "release": answer.release,
         }
@@ -138,6 +143,24 @@ class Threads:
         error = self.unreachable
         what = f"{error.what}, and was not asked about it before"
         raise UnknownThreadError(what, where=ref, todo=error.todo)
+
+
+def answer_as_declared(declared: Upstream) -> Answer | None:
+    """Return what a declaration says of a thread; None where it does not say its state."""
+    if declared.state is None:
+        return None
+    repository, _, number = declared.ref.partition("#")
+    page = "pull" if declared.is_ == "pull request" else "issues"
+    thread = Thread(
+        repository=repository,
+        number=int(number),
+        kind=declared.is_,
+        state=declared.state,
+        title="",
+        author="",
+        url=f"https://github.com/{repository}/{page}/{number}",
+    )
+    return Answer(thread, None, live=False, release=declared.release)
 
 
 def _read(file: Path) -> Any:
