@@ -1,15 +1,15 @@
-"""Loops over `decode_calls` in the decode half of the indexer.
+"""Moves what the decode half of the indexer does with its rows into a function.
 
 In every release the block of `if has_decode:` first pads or reshapes the queries, then
 computes logits and selects from them row by row, and at last takes padding out. The
-middle becomes the body of the loop. What is of its rows comes from the loop; everything
-else must be known to be the same for all rows, as what upstream may add there could
-depend on their order.
+middle moves to a function, which is called once, or twice where the rows are split. It
+is moved as it is: what is of the rows of a call has the name there that it had before.
+Everything else must be known to be the same for all rows, as what upstream may add
+there could depend on their order.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -19,42 +19,49 @@ from vpatch.codemods import SiteTransformer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+FUNCTION = "sparse_attn_indexer"
+HELPER = "_select_decode_rows"
+COLUMNS = 88
+QUERIES = "padded_q_quant_decode_tokens"
 FIRST = m.SimpleStatementLine(
     [
         m.Assign(
             [m.AssignTarget(m.Name("batch_size"))],
-            m.Subscript(m.Attribute(m.Name("padded_q_quant_decode_tokens"))),
+            m.Subscript(m.Attribute(m.Name(QUERIES))),
         )
     ]
 )
 UNPACK = m.Call(m.Name("unpack_seq_triton"))
-CALLS = m.SimpleStatementLine([m.Assign(value=m.Call(m.Name("decode_calls")))])
-LOOP = m.For(iter=m.Name("calls"))
+LOOP = m.For(iter=m.Call(m.Name("decode_calls")))
 
-# What is of a call's rows: queries, other names and what they become, and attributes.
-QUERIES = {"padded_q_quant_decode_tokens", "padded_q_scale"}
-NAMES = {"weights": "row_weights", "topk_indices_buffer": "row_topk_indices"}
-NAME = m.Name(m.MatchIfTrue(lambda name: name in NAMES))
+# What is of a call's rows. Of the last two, only slices are: behind the rows is more.
+ROWS = {QUERIES, "padded_q_scale", "decode_metadata"}
+SLICED = {"weights", "topk_indices_buffer"}
+SLICED_NAME = m.Name(m.MatchIfTrue(lambda name: name in SLICED))
 METADATA = m.Name("decode_metadata")
-ATTRIBUTES = {"seq_lens", "block_table", "schedule_metadata"}
-# None where rows are split, as decode_calls checks.
-UNSPLIT_ATTRIBUTES = {"indices", "global_seq_lens"}
+# The last two are None where rows are split, as decode_calls checks.
+ATTRIBUTES = {
+    "seq_lens",
+    "block_table",
+    "schedule_metadata",
+    "indices",
+    "global_seq_lens",
+}
 
 # What is the same for all rows. Rows that have candidates are not split.
 SHARED = {
-    "attn_metadata_narrowed",
-    "candidate_block_size",
-    "candidate_blocks",
-    "candidate_write",
-    "cp_kv_cache_interleave_size",
-    "dcp_rank",
-    "dcp_world_size",
-    "decode_metadata",
-    "kv_cache",
-    "max_model_len",
-    "topk_backend",
-    "topk_tokens",
-    "use_fp4_cache",
+    "attn_metadata_narrowed": "DeepseekV32IndexerMetadata",
+    "kv_cache": "torch.Tensor",
+    "topk_tokens": "int",
+    "max_model_len": "int",
+    "use_fp4_cache": "bool",
+    "dcp_rank": "int",
+    "dcp_world_size": "int",
+    "cp_kv_cache_interleave_size": "int",
+    "candidate_blocks": "torch.Tensor | None",
+    "candidate_block_size": "int",
+    "candidate_write": "bool",
+    "topk_backend": "str",
 }
 GLOBALS = {
     "False",
@@ -75,126 +82,166 @@ GLOBALS = {
     "xpu_ops",
 }
 
-NEW_LOOP = """
-# Three rows per request may be split; otherwise there is one call.
-calls = decode_calls(
+COMMENT = "# Three rows per request may be split; otherwise there is one call."
+NEW_CALLS = """\
+for call in decode_calls(
     decode_metadata,
     padded_q_quant_decode_tokens,
     padded_q_scale,
     weights,
     topk_indices_buffer,
-{split})
-for (
-    call_rows,
-    padded_q_quant_decode_tokens,
-    padded_q_scale,
-    row_weights,
-    row_topk_indices,
-) in calls:
-    pass
+{split}):
+    topk_indices = {helper}(
+        call,
+{arguments}    )
 """
 SPLIT = """\
     # Candidate blocks are in the order of all rows.
     split=candidate_blocks is None,
 """
+NEW_HELPER = '''
+
+def {helper}(
+    call: DecodeCall,
+{parameters}) -> torch.Tensor:
+    """Score the rows of one call of a decode step, and select keys for each."""
+    (
+        decode_metadata,
+        padded_q_quant_decode_tokens,
+        padded_q_scale,
+        weights,
+        topk_indices_buffer,
+    ) = call
+    return topk_indices
+'''
 
 
 class Codemod(SiteTransformer):
-    kinds = (cst.IndentedBlock,)
+    kinds = (cst.Module,)
 
     def enter(self, node: cst.CSTNode) -> bool:
-        return not m.matches(node, LOOP)
+        del node
+        return False
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        block = cst.ensure_type(updated, cst.IndentedBlock)
-        if self.scope != ["sparse_attn_indexer"]:
-            return updated
-        if any(
-            m.matches(calls, CALLS) and m.matches(loop, LOOP)
-            for calls, loop in pairwise(block.body)
-        ):
-            self.add(original, todo=False)
-            return updated
-        first = [i for i, s in enumerate(block.body) if m.matches(s, FIRST)]
-        if not first:
-            return updated
-        last = [
-            i
-            for i, s in enumerate(block.body)
-            if i > first[0] and isinstance(s, cst.If) and m.findall(s, UNPACK)
-        ]
-        if len(first) != 1 or len(last) != 1:
-            problem = "the rows are not scored between padding and taking it out"
-            self.add(original, todo=True, problem=problem)
-            return updated
-        before, middle, behind = (
-            block.body[: first[0]],
-            block.body[first[0] : last[0]],
-            block.body[last[0] :],
-        )
-        found = _problem(middle, [*before, *behind])
-        self.add(original, todo=True, problem=found)
-        if found is not None:
-            return updated
-        return block.with_changes(body=[*before, *_loop(middle), *behind])
+        del original
+        module = cst.ensure_type(updated, cst.Module)
+        for place, function in enumerate(module.body):
+            if not (
+                isinstance(function, cst.FunctionDef)
+                and function.name.value == FUNCTION
+            ):
+                continue
+            if m.findall(function, LOOP):
+                self.add(function, todo=False)
+                return updated
+            for block in _decode_blocks(function):
+                found = _divided(block)
+                problem = found if isinstance(found, str) else None
+                self.add(function, todo=True, problem=problem)
+                if not isinstance(found, str):
+                    helper, new = found
+                    changed = function.deep_replace(block, new)
+                    body = [
+                        *module.body[:place],
+                        helper,
+                        changed,
+                        *module.body[place + 1 :],
+                    ]
+                    return module.with_changes(body=body)
+        return updated
 
 
-def _loop(middle: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """The loop around `middle`, behind the comments that stood before it."""
-    split = SPLIT if "candidate_blocks" in _names(middle) else ""
-    calls, loop = cst.parse_module(NEW_LOOP.format(split=split)).body
-    first = cst.ensure_type(middle[0], cst.SimpleStatementLine)
-    calls = cst.ensure_type(calls, cst.SimpleStatementLine)
-    comments = [
-        line
-        for line in (*first.leading_lines, *calls.leading_lines)
-        if line.comment is not None
+def _decode_blocks(function: cst.FunctionDef) -> list[cst.IndentedBlock]:
+    """The blocks that take the queries of a decode step apart."""
+    blocks = [
+        cst.ensure_type(block, cst.IndentedBlock)
+        for block in m.findall(function, m.IndentedBlock())
     ]
-    body = cst.IndentedBlock([first.with_changes(leading_lines=()), *middle[1:]])
     return [
-        calls.with_changes(leading_lines=comments),
-        cst.ensure_type(loop, cst.For).with_changes(body=body.visit(_OfCall())),
+        block for block in blocks if any(m.matches(line, FIRST) for line in block.body)
     ]
 
 
-class _OfCall(cst.CSTTransformer):
-    """Takes from the loop what is of one call's rows."""
+def _divided(
+    block: cst.IndentedBlock,
+) -> tuple[cst.FunctionDef, cst.IndentedBlock] | str:
+    """The function, and the block that calls it; or why there can be none."""
+    first = [i for i, line in enumerate(block.body) if m.matches(line, FIRST)]
+    last = [
+        i
+        for i, line in enumerate(block.body)
+        if i > first[0] and isinstance(line, cst.If) and m.findall(line, UNPACK)
+    ]
+    if len(first) != 1 or len(last) != 1:
+        return "the rows are not scored between padding and taking it out"
+    # What is behind the loop needs the number of requests as well.
+    before, behind = block.body[: first[0] + 1], block.body[last[0] :]
+    middle = block.body[first[0] : last[0]]
+    problem = _problem(middle, [*before, *behind])
+    if problem is not None:
+        return problem
+    names = _names(middle)
+    shared = [name for name in SHARED if name in names]
+    calls = _calls(shared, split="candidate_blocks" in names)
+    new = block.with_changes(body=[*before, calls, *behind])
+    return _helper(shared, middle), new
 
-    def leave_Attribute(
-        self, original_node: cst.Attribute, updated_node: cst.Attribute
-    ) -> cst.Attribute:
-        if m.matches(original_node.value, METADATA) and (
-            original_node.attr.value in ATTRIBUTES
-        ):
-            return updated_node.with_changes(value=cst.Name("call_rows"))
+
+def _calls(shared: Sequence[str], *, split: bool) -> cst.BaseStatement:
+    arguments = "".join(f"        {name},\n" for name in shared)
+    code = NEW_CALLS.format(
+        split=SPLIT if split else "", helper=HELPER, arguments=arguments
+    )
+    (calls,) = cst.parse_module(code).body
+    comment = cst.EmptyLine(comment=cst.Comment(COMMENT))
+    return cst.ensure_type(calls, cst.For).with_changes(leading_lines=[comment])
+
+
+def _helper(
+    shared: Sequence[str], middle: Sequence[cst.BaseStatement]
+) -> cst.FunctionDef:
+    parameters = "".join(f"    {name}: {SHARED[name]},\n" for name in shared)
+    module = cst.parse_module(NEW_HELPER.format(helper=HELPER, parameters=parameters))
+    function = cst.ensure_type(module.body[0], cst.FunctionDef)
+    docstring, rows, result = cst.ensure_type(function.body, cst.IndentedBlock).body
+    first = cst.ensure_type(middle[0], cst.SimpleStatementLine)
+    moved = [first.with_changes(leading_lines=()), *middle[1:]]
+    body = cst.IndentedBlock([docstring, rows, *moved, result]).visit(_OnOneLine())
+    return function.with_changes(
+        body=body, leading_lines=[cst.EmptyLine(indent=False)] * 2
+    )
+
+
+class _OnOneLine(cst.CSTTransformer):
+    """Joins a conditional expression that was broken, and now fits, as ruff does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = 0
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        del node
+        self.depth += 1
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        del original_node
+        self.depth -= 1
         return updated_node
 
-    def leave_Subscript(
-        self, original_node: cst.Subscript, updated_node: cst.Subscript
-    ) -> cst.Subscript:
+    def leave_Assign(
+        self, original_node: cst.Assign, updated_node: cst.Assign
+    ) -> cst.Assign:
         del original_node
         value = updated_node.value
-        if isinstance(value, cst.Name) and value.value in NAMES:
-            return updated_node.with_changes(value=cst.Name(NAMES[value.value]))
-        return updated_node
-
-    def leave_Raise(
-        self, original_node: cst.Raise, updated_node: cst.Raise
-    ) -> cst.Raise:
-        """Break the line, which would be too long one level deeper."""
-        del original_node
-        call = updated_node.exc
-        if not isinstance(call, cst.Call) or len(call.args) != 1:
+        if not isinstance(value, cst.IfExp) or not value.lpar:
             return updated_node
-        argument = call.args[0].with_changes(
-            whitespace_after_arg=cst.ParenthesizedWhitespace(indent=True)
-        )
-        deeper = cst.ParenthesizedWhitespace(
-            indent=True, last_line=cst.SimpleWhitespace("    ")
-        )
-        return updated_node.with_changes(
-            exc=call.with_changes(whitespace_before_args=deeper, args=[argument])
-        )
+        plain = updated_node.with_changes(value=value.with_changes(lpar=(), rpar=()))
+        code = cst.Module([]).code_for_node(plain)
+        fits = "\n" not in code and 4 * self.depth + len(code) <= COLUMNS
+        return plain if fits else updated_node
 
 
 def _problem(
@@ -202,20 +249,20 @@ def _problem(
 ) -> str | None:
     """Why `middle` may not work for the rows of one call, or None."""
     assigned = _assigned(middle)
-    strange = _names(middle) - assigned - SHARED - GLOBALS - QUERIES - NAMES.keys()
+    strange = _names(middle) - assigned - SHARED.keys() - GLOBALS - ROWS - SLICED
     for node in (n for s in middle for n in m.findall(s, m.Attribute(METADATA))):
         attribute = cst.ensure_type(node, cst.Attribute).attr.value
-        if attribute not in ATTRIBUTES | UNSPLIT_ATTRIBUTES:
+        if attribute not in ATTRIBUTES:
             strange.add(f"decode_metadata.{attribute}")
     if strange:
         return f"{min(strange)} is not known to be the same for all rows"
     for statement in middle:
-        sliced = m.findall(statement, m.Subscript(NAME))
-        if len(sliced) != len(m.findall(statement, NAME)):
-            return f"{' or '.join(NAMES)} is used as a whole"
+        sliced = m.findall(statement, m.Subscript(SLICED_NAME))
+        if len(sliced) != len(m.findall(statement, SLICED_NAME)):
+            return f"{' or '.join(sorted(SLICED))} is used as a whole"
     # Padding is only taken out where there is one call, and so are its last values.
-    read = (assigned & _names(outside)) - {"batch_size", "topk_indices"} - QUERIES
-    return f"{min(read)} is used outside the loop too" if read else None
+    read = (assigned & _names(outside)) - {"batch_size", "topk_indices"} - ROWS
+    return f"{min(read)} is used outside of the rows too" if read else None
 
 
 def _assigned(statements: Sequence[cst.BaseStatement]) -> set[str]:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vLLM project
 """Which engines split three query rows; goes into vLLM's indexer.py, with its names."""
 
 from vllm.config import VllmConfig

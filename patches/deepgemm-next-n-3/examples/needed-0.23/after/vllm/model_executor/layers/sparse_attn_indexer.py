@@ -1,9 +1,68 @@
 from vllm.v1.attention.backends.mla.indexer import (
     DeepseekV32IndexerMetadata,
 )
-from vllm.v1.attention.backends.mla.next_n_3 import decode_calls
+from vllm.v1.attention.backends.mla.next_n_3 import DecodeCall, decode_calls
 from vllm.v1.attention.ops.common import pack_seq_triton, unpack_seq_triton
 from vllm.v1.worker.workspace import current_workspace_manager
+
+
+def _select_decode_rows(
+    call: DecodeCall,
+    kv_cache: torch.Tensor,
+    topk_tokens: int,
+    max_model_len: int,
+) -> torch.Tensor:
+    """Score the rows of one call of a decode step, and select keys for each."""
+    (
+        decode_metadata,
+        padded_q_quant_decode_tokens,
+        padded_q_scale,
+        weights,
+        topk_indices_buffer,
+    ) = call
+    batch_size = padded_q_quant_decode_tokens.shape[0]
+    next_n = padded_q_quant_decode_tokens.shape[1]
+    num_padded_tokens = batch_size * next_n
+    seq_lens = decode_metadata.seq_lens[:batch_size]
+    # seq_lens is always 2D: (B, next_n) for native spec decode, (B, 1)
+    # otherwise.
+    if current_platform.is_xpu():
+        if padded_q_scale is not None:
+            raise RuntimeError("XPU fp8_paged_mqa_logits does not support FP4 Q")
+        logits = torch.ops.vllm.xpu_fp8_paged_mqa_logits(
+            padded_q_quant_decode_tokens,
+            kv_cache,
+            weights[:num_padded_tokens],
+            seq_lens,
+            decode_metadata.block_table,
+            decode_metadata.schedule_metadata,
+            max_model_len,
+        )
+    else:
+        logits = fp8_fp4_paged_mqa_logits(
+            (padded_q_quant_decode_tokens, padded_q_scale),
+            kv_cache,
+            weights[:num_padded_tokens],
+            seq_lens,
+            decode_metadata.block_table,
+            decode_metadata.schedule_metadata,
+            max_model_len=max_model_len,
+            clean_logits=False,
+        )
+    num_rows = logits.shape[0]
+    topk_indices = topk_indices_buffer[:num_padded_tokens, :topk_tokens]
+
+    ops.top_k_per_row_decode(
+        logits,
+        next_n,
+        seq_lens,
+        topk_indices,
+        num_rows,
+        logits.stride(0),
+        logits.stride(1),
+        topk_tokens,
+    )
+    return topk_indices
 
 
 @eager_break_during_capture
@@ -30,63 +89,20 @@ def sparse_attn_indexer(
             )
             padded_q_scale = None
         # TODO: move and optimize below logic with triton kernels
-        calls = decode_calls(
+        batch_size = padded_q_quant_decode_tokens.shape[0]
+        # Three rows per request may be split; otherwise there is one call.
+        for call in decode_calls(
             decode_metadata,
             padded_q_quant_decode_tokens,
             padded_q_scale,
             weights,
             topk_indices_buffer,
-        )
-        for (
-            call_rows,
-            padded_q_quant_decode_tokens,
-            padded_q_scale,
-            row_weights,
-            row_topk_indices,
-        ) in calls:
-            batch_size = padded_q_quant_decode_tokens.shape[0]
-            next_n = padded_q_quant_decode_tokens.shape[1]
-            num_padded_tokens = batch_size * next_n
-            seq_lens = call_rows.seq_lens[:batch_size]
-            # seq_lens is always 2D: (B, next_n) for native spec decode, (B, 1)
-            # otherwise.
-            if current_platform.is_xpu():
-                if padded_q_scale is not None:
-                    raise RuntimeError(
-                        "XPU fp8_paged_mqa_logits does not support FP4 Q"
-                    )
-                logits = torch.ops.vllm.xpu_fp8_paged_mqa_logits(
-                    padded_q_quant_decode_tokens,
-                    kv_cache,
-                    row_weights[:num_padded_tokens],
-                    seq_lens,
-                    call_rows.block_table,
-                    call_rows.schedule_metadata,
-                    max_model_len,
-                )
-            else:
-                logits = fp8_fp4_paged_mqa_logits(
-                    (padded_q_quant_decode_tokens, padded_q_scale),
-                    kv_cache,
-                    row_weights[:num_padded_tokens],
-                    seq_lens,
-                    call_rows.block_table,
-                    call_rows.schedule_metadata,
-                    max_model_len=max_model_len,
-                    clean_logits=False,
-                )
-            num_rows = logits.shape[0]
-            topk_indices = row_topk_indices[:num_padded_tokens, :topk_tokens]
-
-            ops.top_k_per_row_decode(
-                logits,
-                next_n,
-                seq_lens,
-                topk_indices,
-                num_rows,
-                logits.stride(0),
-                logits.stride(1),
+        ):
+            topk_indices = _select_decode_rows(
+                call,
+                kv_cache,
                 topk_tokens,
+                max_model_len,
             )
 
         if decode_metadata.requires_padding:

@@ -49,6 +49,7 @@ class DeepseekV32IndexerMetadataBuilder(AttentionMetadataBuilder):
     def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
         decode_metadata = None
         if num_decodes > 0:
+            decode_lens_cpu = torch.diff(query_start_loc_cpu[: num_decodes + 1])
             if seq_lens.dim() == 1:
                 seq_lens = seq_lens.unsqueeze(-1)
 

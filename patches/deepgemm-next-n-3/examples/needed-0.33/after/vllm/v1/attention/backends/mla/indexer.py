@@ -97,6 +97,7 @@ class DeepseekV32IndexerMetadataBuilder(AttentionMetadataBuilder):
     def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
         decode_metadata = None
         if num_decodes > 0:
+            decode_lens_cpu = torch.diff(query_start_loc_cpu[: num_decodes + 1])
             # DeepGEMM is required for the paged MQA logits on CUDA devices
             schedule_metadata = self.scheduler_metadata_buffer
             if current_platform.is_cuda() and has_deep_gemm():

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: Copyright contributors to the vLLM project
 """Three query rows per request (two draft tokens) as two DeepGEMM calls, of 2 and 1.
 
 On SM90, DeepGEMM's paged MQA logits kernel takes 1 or 2 query rows per request, later
@@ -37,6 +38,9 @@ class CallRows:
     """[R, W] int32: the cache blocks of each request, every third flattened row."""
     schedule_metadata: torch.Tensor
     """[S + 1, 2] int32: where each slot begins, for these lengths."""
+    indices: None = None
+    global_seq_lens: None = None
+    """Rows that have either of these are not split."""
 
 
 class FlatRows(Protocol):
@@ -45,6 +49,8 @@ class FlatRows(Protocol):
     seq_lens: torch.Tensor
     block_table: torch.Tensor
     schedule_metadata: torch.Tensor
+    indices: torch.Tensor | None
+    global_seq_lens: torch.Tensor | None
     requires_padding: bool
     next_n_3: tuple[CallRows, CallRows] | None
 
