@@ -299,9 +299,93 @@ def test_too_many_are_open(upstream):
     assert gate["said"] == "6 others of yours are open, and 6 are allowed in all"
 
 
-def test_a_patch_without_a_proposal(upstream):
-    run = upstream.project.run("upstream-pr", "slow-mode", "--offline", code=1)
+def test_a_patch_without_a_proposal_shows_diff_and_gates(upstream):
+    run = upstream.project.run("upstream-pr", "slow-mode", code=1)
     assert "patch.yaml has no `proposal`" in run.out
+    lines = run.out.splitlines()
+    assert "title   [Bugfix] slow-mode" in lines
+    assert "commit" in lines
+    assert 'mode="slow"' in run.out.partition("\ndiff\n")[2]
+    assert "body" not in lines
+    found = upstream.project.run("upstream-pr", "slow-mode", "--json", code=1).json
+    gates = {gate["name"]: gate["verdict"] for gate in found["gates"]}
+    assert gates.pop("described") == "fail"
+    unasked = {name for name, verdict in gates.items() if verdict == "not asked"}
+    assert unasked == {"evidence", "test for upstream"}
+    assert set(gates.values()) == {"pass", "not asked"}
+    assert gates.keys() == NETWORK | LOCAL
+    assert found["files"]
+    assert not found["body"]
+
+
+def test_a_patch_that_is_not_for_upstream(upstream):
+    with (upstream.project.patches / "slow-mode" / "patch.yaml").open("a") as file:
+        file.write("not-for-upstream: Only our chip is that slow.\n")
+    found = upstream.project.run("upstream-pr", "slow-mode", "--offline", "--json", code=1).json
+    (gate,) = [gate for gate in found["gates"] if gate["name"] == "described"]
+    assert gate["said"] == "it is not for upstream: Only our chip is that slow."
+    assert "`not-for-upstream`" in gate["todo"]
+    with (upstream.project.patches / "name-proj" / "patch.yaml").open("a") as file:
+        file.write("not-for-upstream: No.\n")
+    assert "either a proposal, or why it is not for upstream" in upstream.run(code=2).err
+
+
+@pytest.mark.parametrize(
+    "title",
+    ['"[Bugfix] One\\nTwo"', '"[Bugfix] One\\r\\nTwo"', '" [Bugfix] One"', "|\n  [Bugfix] One"],
+)
+def test_a_title_is_one_line(upstream, title):
+    upstream.declare('title: "[Bugfix] name-proj"', f"title: {title}")
+    gate = upstream.gates("--offline", code=1)["title"]
+    assert gate["verdict"] == "fail"
+    assert "is not one line, or has spaces around it" in gate["said"]
+
+
+@pytest.mark.parametrize("name", ["an AI coding agent", "AI", "a large language model", "Yes"])
+def test_a_disclosure_names_the_tool(upstream, name):
+    upstream.declare("assisted-by: [Some Assistant]", f"assisted-by: [{name}]")
+    assert f"name the tool that was used, such as 'GitHub Copilot', not {name!r}" in (
+        upstream.run(code=2).err
+    )
+
+
+OURS = "repository: inference/vllm\ntree: vllm\nbranch: main\n"
+
+
+def test_others_threads_do_not_stop_a_company(upstream):
+    """What is open or merged elsewhere stops a target only if the target follows it."""
+    there = upstream.github.find(UPSTREAM)
+    there.add_pull("Quite other", 12, files=[LLAMA], patches={LLAMA: None})
+    there.add_pull("Give proj prefix to it", 13)
+    there.add_pull("Fix", 9, merged=True, merge_commit_sha="c" * 40)
+    upstream.declare(
+        "upstream:\n",
+        "upstream:\n"
+        "  - {ref: vllm-project/vllm#12, is: pull request, relation: same change, state: open}\n"
+        "  - {ref: vllm-project/vllm#9, is: pull request, relation: same change, state: merged}\n",
+    )
+    upstream.github.add_repository("inference/vllm")
+    path = upstream.project.folder / "targets" / "ours.yaml"
+    declared = f"{OURS}url: {upstream.repo}\napi: {upstream.github.url}\n"
+    path.write_text(declared)
+    names = ("not merged already", "not proposed by others")
+    for args in ((), ("--offline",)):
+        gates = upstream.gates("--target", "ours", *args)
+        assert {gates[name]["verdict"] for name in names} == {"not asked" if args else "pass"}
+    # Its own threads do.
+    upstream.github.find("inference/vllm").add_pull("Give proj prefix to it", 3)
+    gate = upstream.gates("--target", "ours", code=1)["not proposed by others"]
+    assert "https://github.com/inference/vllm/pull/3" in gate["said"]
+    assert UPSTREAM not in gate["said"]
+    # And those of the repository that it says it follows.
+    path.write_text(f"{declared}upstream: {UPSTREAM}\n")
+    gates = upstream.gates("--target", "ours", code=1)
+    assert "vllm-project/vllm#9" in gates["not merged already"]["said"]
+    said = gates["not proposed by others"]["said"]
+    for found in ("inference/vllm/pull/3", "vllm-project/vllm#12", "vllm-project/vllm/pull/13"):
+        assert found in said
+    found = upstream.run("--target", "ours", "--json", code=1).json
+    assert "Searched in inference/vllm and vllm-project/vllm: " in found["body"]
 
 
 @pytest.mark.parametrize(

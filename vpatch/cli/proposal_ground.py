@@ -140,7 +140,8 @@ def _online(
     threads = session.threads(stack)
     failures: dict[str, VpatchError] = {}
     known, errors = [], []
-    for one in patch.declaration.upstream:
+    # Others' threads, such as those of the project that a company's fork comes from, stop nothing.
+    for one in filter(lambda one: target.counts(one.ref), patch.declaration.upstream):
         try:
             known.append(Known(one, threads.answer(one.ref)))
         except VpatchError as error:
@@ -158,7 +159,10 @@ def _online(
         failures["not ended before"] = error
         if login is None:
             failures["open pull requests"] = error
-    return Online(github, login, tuple(known), ours, failures)
+    searched = [(github, target.repository)]
+    if target.upstream:
+        searched.append((session.github_of(target.upstream, stack), target.upstream))
+    return Online(github, searched, login, tuple(known), ours, failures)
 
 
 def _decision_there(

@@ -129,6 +129,10 @@ class Session:
             self._github[api] = stack.enter_context(closing(GitHub(api)))
         return self._github[api]
 
+    def github_of(self, repository: str, stack: ExitStack) -> GitHub:
+        """Open the API that knows a repository: that of its target, if it has one."""
+        return self.github(stack, self._targets.get(repository))
+
     @cached_property
     def _github(self) -> dict[str, GitHub]:
         return {}
@@ -143,7 +147,7 @@ class Session:
 
         return Threads(
             self.cache.answers("github"),
-            None if self.offline else lambda name: self.github(stack, self._targets.get(name)),
+            None if self.offline else lambda name: self.github_of(name, stack),
             tag_of,
         )
 

@@ -151,8 +151,9 @@ def _print(proposed: Proposed) -> None:
         click.echo(proposed.message.rstrip())
         _heading("diff")
         click.echo(proposed.diff.rstrip())
-        _heading("body")
-        click.echo(proposed.body.rstrip())
+        if proposed.body:
+            _heading("body")
+            click.echo(proposed.body.rstrip())
         if proposed.person:
             _heading("what only a person can do")
         for todo in proposed.person:

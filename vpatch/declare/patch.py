@@ -110,6 +110,28 @@ class Proof(Declared):
     timeout: float = Field(600, gt=0, description="of each of the two runs, in seconds")
 
 
+# Of these words alone no tool can be known, and upstream asks which one it was.
+_NO_NAME = {
+    "a",
+    "agent",
+    "ai",
+    "an",
+    "assistant",
+    "assisted",
+    "bot",
+    "code",
+    "coding",
+    "generative",
+}
+_NO_NAME |= {"language", "large", "llm", "machine", "model", "the", "tool", "yes"}
+
+
+def _tool(name: str) -> str:
+    if set(re.findall(r"\w+", name.lower())) <= _NO_NAME:
+        raise ValueError(f"name the tool that was used, such as 'GitHub Copilot', not {name!r}")
+    return name
+
+
 def _below(path: str) -> str:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or pure.suffix != ".py":
@@ -155,8 +177,8 @@ class Proposal(Declared):
     discussed: ThreadRef | None = Field(
         None, description="the issue in which upstream discussed the design of a large one"
     )
-    assisted_by: tuple[Text, ...] = Field(
-        description="machines that helped to write it; [] where none did"
+    assisted_by: tuple[Annotated[Text, AfterValidator(_tool)], ...] = Field(
+        description="the tools (AI) that helped to write it, by their names; [] where none did"
     )
 
 
@@ -187,6 +209,9 @@ class PatchDeclaration(Declared):
     remove_when: Text
     proof: tuple[Proof, ...] = ()
     proposal: Proposal | None = None
+    not_for_upstream: Text | None = Field(
+        None, description="why it is never proposed; then it has no `proposal`"
+    )
     on_request: Text | None = Field(
         None,
         description="why it is not for everybody: then only a recipe or --patch takes it",
@@ -199,6 +224,12 @@ class PatchDeclaration(Declared):
         names = [variant.name for variant in self.variants]
         if len(set(names)) != len(names):
             raise ValueError("two variants have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _proposed_or_not(self) -> PatchDeclaration:
+        if self.proposal is not None and self.not_for_upstream is not None:
+            raise ValueError("give either a proposal, or why it is not for upstream")
         return self
 
     @model_validator(mode="after")

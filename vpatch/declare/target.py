@@ -30,6 +30,7 @@ def _no_credentials(value: str) -> str:
     return value
 
 
+RepositoryName = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
 Url = Annotated[Text, AfterValidator(_no_credentials)]
 
 
@@ -62,7 +63,11 @@ class Template(Declared):
 
 class Target(Declared):
     why: Text | None = None
-    repository: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
+    repository: RepositoryName
+    upstream: RepositoryName | None = Field(
+        None,
+        description="the repository that this one follows: its threads count as well",
+    )
     tree: TreeName
     branch: Text = "main"
     url: Url | None = Field(None, description="for git; default: as the API tells")
@@ -84,3 +89,12 @@ class Target(Declared):
     hooks: Text | None = Field(None, description="upstream's file of pre-commit hooks")
     labels: Text | None = Field(None, description="upstream's file of Mergify's rules")
     person: tuple[Text, ...] = Field((), description="what nobody but a person can do")
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """The repositories whose threads can stop a proposal."""
+        return (self.repository, self.upstream) if self.upstream else (self.repository,)
+
+    def counts(self, ref: str) -> bool:
+        """Whether a thread, as OWNER/NAME#1, can stop a proposal."""
+        return ref.partition("#")[0].lower() in {name.lower() for name in self.repositories}

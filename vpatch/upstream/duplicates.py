@@ -40,15 +40,14 @@ class Searched:
 
 
 def search(
-    github: GitHub,
-    repository: str,
-    proposal: Proposal,
+    places: Sequence[tuple[GitHub, str]],
+    proposal: Proposal | None,
     declared: Sequence[Upstream],
     changes: Mapping[str, Change],
     ours: str | None,
     progress: Progress,
 ) -> Searched:
-    """Search upstream's open threads for the same change.
+    """Search the open threads of some repositories for the same change.
 
     Left out are our own pull request (`ours`), the issues that the patch declares, and what the
     proposal says is something else.
@@ -56,38 +55,38 @@ def search(
     Raises:
         GitHubError: it cannot be searched.
     """
-    known = {one.ref for one in declared if one.is_ == "issue"} | set(proposal.differs)
-    asked: list[str] = []
+    known = {one.ref for one in declared if one.is_ == "issue"}
+    known |= set(proposal.differs if proposal else ())
+    keywords = proposal.keywords if proposal else ()
+    asked: dict[str, None] = {}
     found: dict[str, Hit] = {}
+    near: list[Hit] = []
 
     def note(thread: Thread, why: str) -> None:
         if thread.ref not in known and thread.ref != ours:
             found.setdefault(thread.ref, Hit(thread, why))
 
-    for query, why in _queries(repository, proposal, declared):
-        asked.append(why)
-        for thread in github.search(query):
-            note(thread, why)
-    near: list[Hit] = []
-    task = progress.start("Looking at upstream's open pull requests")
-    for pull in github.open_pulls(repository):
-        shared = sorted(pull.files & changes.keys())
-        if not shared and pull.whole:
-            continue
-        if pull.thread.ref in known or pull.thread.ref in found or pull.thread.ref == ours:
-            continue
-        touched = _touched(github, pull, changes)
-        if touched:
-            note(pull.thread, f"it touches {touched}")
-        elif shared:
-            near.append(Hit(pull.thread, f"it touches {', '.join(shared)}"))
-    task.done()
-    asked.append("every open pull request that touches the same files")
+    for github, repository in places:
+        for query, why in _queries(repository, keywords, declared):
+            asked[why] = None
+            for thread in github.search(query):
+                note(thread, why)
+        task = progress.start(f"Looking at the open pull requests of {repository}")
+        for pull in github.open_pulls(repository):
+            if pull.thread.ref in {*known, *found, ours}:
+                continue
+            touched = _touched(github, pull, changes)
+            if touched:
+                note(pull.thread, f"it touches {touched}")
+            elif shared := sorted(pull.files & changes.keys()):
+                near.append(Hit(pull.thread, f"it touches {', '.join(shared)}"))
+        task.done()
+    asked["every open pull request that touches the same files"] = None
     return Searched(tuple(asked), tuple(found.values()), tuple(near))
 
 
 def _queries(
-    repository: str, proposal: Proposal, declared: Sequence[Upstream]
+    repository: str, keywords: Sequence[str], declared: Sequence[Upstream]
 ) -> Iterator[tuple[str, str]]:
     """GitHub's search syntax, and the same in words."""
     for thread in declared:
@@ -97,7 +96,7 @@ def _queries(
                 f"repo:{repository} is:pr is:open {number} in:body",
                 f"pull requests for #{number}",
             )
-    for keyword in proposal.keywords:
+    for keyword in keywords:
         phrase = keyword.replace('"', " ")
         yield f'repo:{repository} is:pr is:open "{phrase}"', f"pull requests with {keyword!r}"
         yield f'repo:{repository} is:issue is:open "{phrase}"', f"issues with {keyword!r}"
@@ -108,6 +107,8 @@ def _touched(github: GitHub, pull: OpenPull, changes: Mapping[str, Change]) -> s
 
     Of a file without names, or of one that GitHub does not show, it is the file as a whole.
     """
+    if pull.whole and not pull.files & changes.keys():
+        return None  # nothing of it need be fetched
     hunks = github.hunks(pull.thread.repository, pull.thread.number)
     for path, change in changes.items():
         if path not in hunks:

@@ -183,6 +183,9 @@ def test_placed(placed: Sequence[str], error: VpatchError | None) -> Gate:
 
 def title(tree: Tree, target: Target, text: str) -> Gate:
     """Whether a title begins with tags that upstream takes."""
+    if text != text.strip() or len(text.splitlines()) > 1:
+        said = f"{text!r} is not one line, or has spaces around it"
+        return Gate("title", "fail", said, "write the title in one line; the rest goes into `why`")
     if target.titles is None:
         return Gate("title", "pass", "upstream has no rule for it")
     tags = tags_of(text)
@@ -198,7 +201,7 @@ def title(tree: Tree, target: Target, text: str) -> Gate:
     return Gate("title", "pass", f"{''.join(f'[{tag}]' for tag in tags)}{remark}")
 
 
-def size(found: Size, target: Target, text: str, proposal: Proposal, body: str) -> Gate:
+def size(found: Size, target: Target, text: str, proposal: Proposal | None, body: str) -> Gate:
     """Whether it is as small as upstream asks for, and its body as GitHub takes."""
     sizes = target.sizes
     if len(body) > _BODY:
@@ -209,7 +212,8 @@ def size(found: Size, target: Target, text: str, proposal: Proposal, body: str) 
     if is_fix and sizes.bugfix and found.counted > sizes.bugfix:
         todo = "split it, or make it smaller"
         return Gate("size", "fail", f"{said}; a bug fix has {sizes.bugfix} at most", todo)
-    if sizes.discussed_first and found.counted > sizes.discussed_first and not proposal.discussed:
+    discussed = proposal is not None and proposal.discussed
+    if sizes.discussed_first and found.counted > sizes.discussed_first and not discussed:
         todo = "open an issue with the design first, and name it under `discussed`"
         return Gate("size", "fail", f"{said}; above {sizes.discussed_first} it is discussed", todo)
     return Gate("size", "pass", said)
@@ -258,7 +262,15 @@ def open_pulls(count: int | None, target: Target) -> Gate:
 
 
 def undescribed(patch: Patch) -> Gate:
-    """That a patch does not say what its pull request does."""
+    """That a patch does not say what its pull request does, or that there is to be none."""
+    reason = patch.declaration.not_for_upstream
+    if reason is not None:
+        return Gate(
+            "described",
+            "fail",
+            f"it is not for upstream: {' '.join(reason.split())}",
+            "keep it; if that has changed, put a `proposal` in place of `not-for-upstream`",
+        )
     return Gate(
         "described",
         "fail",

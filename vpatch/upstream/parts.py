@@ -42,7 +42,7 @@ def parts_of(
         "commands": _commands(patch, proposal),
         "results": "\n\n".join(_results(proposal, proven, branch)),
         "cause": unwrapped(declaration.why),
-        "not a duplicate": _not_a_duplicate(proposal, repository, searched),
+        "not a duplicate": _not_a_duplicate(proposal, target.repositories, searched),
         "limits": _limits(declaration, proposal),
         "assistance": _assistance(proposal),
     }
@@ -149,12 +149,15 @@ def _limits(declaration: PatchDeclaration, proposal: Proposal) -> str:
     return _joined(parts)
 
 
-def _not_a_duplicate(proposal: Proposal, repository: str, searched: Searched | None) -> str:
+def _not_a_duplicate(
+    proposal: Proposal, repositories: Sequence[str], searched: Searched | None
+) -> str:
     lines = ["**Not a duplicate**"]
     if searched is None:
         lines.append("(Upstream's open threads were not searched for this preview.)")
     else:
-        lines.append(f"Searched in {repository}: {', '.join(searched.asked)}.")
+        where = " and ".join(repositories)
+        lines.append(f"Searched in {where}: {', '.join(searched.asked)}.")
         if not searched.same:
             lines.append("Nothing open does the same.")
     near = searched.near if searched else ()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from vpatch.declare.patch import Proposal
+    from vpatch.declare.patch import Proposal, Upstream
     from vpatch.declare.target import Target
     from vpatch.github.client import GitHub, Pull
     from vpatch.outcome import Decision
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vpatch.upstream.status import Known
 
 _NOTHING = "there is nothing to propose"
+_UNDESCRIBED = "the patch has no `proposal`"
 # Of a commit's message.
 _COLUMNS = 72
 
@@ -46,10 +47,12 @@ _COLUMNS = 72
 class Online:
     """What was asked of GitHub: the patch's threads, who one is, and its pull request so far.
 
-    `failures` are by the gate that cannot be judged for them.
+    `searched` has the repositories whose threads can stop it, each with its API. `failures` are by
+    the gate that cannot be judged for them.
     """
 
     github: GitHub
+    searched: Sequence[tuple[GitHub, str]]
     login: str | None
     known: tuple[Known, ...]
     ours: Pull | None
@@ -79,6 +82,12 @@ class Ground:
     @property
     def decision(self) -> Decision:
         return self.decisions[-1]
+
+    @property
+    def declared(self) -> Sequence[Upstream]:
+        """The threads that the patch names and that can stop a proposal to this target."""
+        named = self.patch.declaration.upstream
+        return [one for one in named if self.target.counts(one.ref)]
 
 
 @dataclass(frozen=True)
@@ -119,21 +128,17 @@ def propose(ground: Ground, progress: Progress) -> Proposed:
     ours = online.ours if online else None
     found = [
         gates.needed(ground.decision, known or (), declared.upstream, ground.target.branch),
-        _unless_failed(ground, gates.not_merged(known, declared.upstream)),
+        _unless_failed(ground, gates.not_merged(known, ground.declared)),
         _unless_failed(ground, gates.not_ended(online is not None, ours)),
     ]
-    if ground.decision.state is State.NEEDED and declared.proposal is not None:
-        return _on_top(ground, declared.proposal, found, progress)
-    why = _NOTHING
     if ground.decision.state is State.NEEDED:
-        found.append(gates.undescribed(ground.patch))
-        why = "the patch does not say what is proposed"
-    known_open = gates.not_proposed(None, declared.upstream, declared.proposal)
+        return _on_top(ground, declared.proposal, found, progress)
+    known_open = gates.not_proposed(None, ground.declared, declared.proposal)
     if known_open.verdict == "fail":
         found.append(known_open)
     else:
-        found.append(gates.unasked(known_open.name, why))
-    found += [gates.unasked(name, why) for name in _LATER]
+        found.append(gates.unasked(known_open.name, _NOTHING))
+    found += [gates.unasked(name, _NOTHING) for name in _LATER]
     return _proposed(ground, {}, "", "", (), found)
 
 
@@ -150,22 +155,31 @@ _LATER = (
 )
 
 
-def _on_top(ground: Ground, proposal: Proposal, found: list[Gate], progress: Progress) -> Proposed:
-    patch, target, tree = ground.patch, ground.target, ground.tree
-    declared = patch.declaration
+def _on_top(
+    ground: Ground, proposal: Proposal | None, found: list[Gate], progress: Progress
+) -> Proposed:
+    """The patch on upstream's tree. Without a `proposal`, there is no body, and no test."""
+    target, tree = ground.target, ground.tree
+    declared = ground.patch.declaration
     changes, placing = _with_tests(ground, proposal)
     files = {path: change.after for path, change in changes.items()}
     diff = _diff(tree, files, progress)
     searched, gate = _searched(ground, proposal, progress)
-    judge = Judge(patch, proposal, ground.decision, target.evidence_days, ground.now, ground.decide)
-    proven = judge.proven(ground.evidence)
     hooks = _hooks(ground, files, progress)
-    text = _body(ground, proposal, proven, searched)
+    text = ""
+    if proposal is None:
+        found += [gates.undescribed(ground.patch), gate, gates.alone(ground.decisions[:-1])]
+        found += [gates.unasked(name, _UNDESCRIBED) for name in ("evidence", "test for upstream")]
+    else:
+        proven = _proven(ground, proposal)
+        text = _body(ground, proposal, proven, searched)
+        found += [
+            gate,
+            gates.alone(ground.decisions[:-1]),
+            gates.evidence(proven, ground.patch, proposal, ground.evidence_folder),
+            gates.test_placed([one.at for one in proposal.tests], placing),
+        ]
     found += [
-        gate,
-        gates.alone(ground.decisions[:-1]),
-        gates.evidence(proven, patch, proposal, ground.evidence_folder),
-        gates.test_placed([one.at for one in proposal.tests], placing),
         _asked("title", lambda: gates.title(tree, target, declared.title)),
         gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal, text),
         gates.signed_off(ground.person, target),
@@ -174,6 +188,12 @@ def _on_top(ground: Ground, proposal: Proposal, found: list[Gate], progress: Pro
     ]
     labels = _labels(ground, sorted(files), progress)
     return _proposed(ground, files, diff.decode(errors="replace"), text, labels, found)
+
+
+def _proven(ground: Ground, proposal: Proposal) -> Proven:
+    days = ground.target.evidence_days
+    judge = Judge(ground.patch, proposal, ground.decision, days, ground.now, ground.decide)
+    return judge.proven(ground.evidence)
 
 
 def _proposed(
@@ -202,12 +222,12 @@ def _proposed(
 
 
 def _with_tests(
-    ground: Ground, proposal: Proposal
+    ground: Ground, proposal: Proposal | None
 ) -> tuple[dict[str, Change], PlacingError | None]:
     """The patch's changes, and its tests where upstream keeps such; or why one does not fit."""
     changes = dict(ground.decision.changes)
     there = set(ground.tree.paths())
-    for one in proposal.tests:
+    for one in proposal.tests if proposal else ():
         known = changes.get(one.at)
         before = known.after if known else ground.tree.read(one.at) if one.at in there else None
         test = (ground.patch.folder / one.test).read_bytes()
@@ -229,16 +249,15 @@ def _diff(tree: CachedTree, files: Mapping[str, bytes], progress: Progress) -> b
 
 
 def _searched(
-    ground: Ground, proposal: Proposal, progress: Progress
+    ground: Ground, proposal: Proposal | None, progress: Progress
 ) -> tuple[Searched | None, Gate]:
-    declared, online = ground.patch.declaration.upstream, ground.online
+    declared, online = ground.declared, ground.online
     if online is None:
         return None, gates.not_proposed(None, declared, proposal)
-    repository = ground.target.repository
-    ours = f"{repository}#{online.ours.number}" if online.ours else None
+    ours = f"{ground.target.repository}#{online.ours.number}" if online.ours else None
     try:
         searched = search(
-            online.github, repository, proposal, declared, ground.decision.changes, ours, progress
+            online.searched, proposal, declared, ground.decision.changes, ours, progress
         )
     except VpatchError as error:
         return None, _failed("not proposed by others", error)
