@@ -16,7 +16,7 @@ from tests.fake_github.packages import DESCRIPTION, PRISM, installed
 
 def listening(process, log):
     """The port that prism says it listens on."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while time.monotonic() < end and process.poll() is None:
         found = re.search(r"listening on http://127\.0\.0\.1:([0-9]+)", log.read_text())
         if found:
