@@ -176,6 +176,63 @@ def test_another_value_is_a_problem(before, problem):
     assert (done.mismatch, done.todo) == (None, False)
 
 
+@pytest.mark.parametrize(
+    ("value", "before", "after"),
+    [
+        (
+            "bool = False",
+            "def f(a: int) -> None: pass\n",
+            "def f(a: int, k: bool = False) -> None: pass\n",
+        ),
+        ("False", "def f(a: int) -> None: pass\n", "def f(a: int, k=False) -> None: pass\n"),
+        (
+            "dict[str, int] | None = None",
+            "def f(*, a): pass\n",
+            "def f(*, a, k: dict[str, int] | None = None): pass\n",
+        ),
+        (
+            "Callable[..., int] = g",
+            "def f(a: int,): pass\n",
+            "def f(a: int, k: Callable[..., int] = g,): pass\n",
+        ),
+        (
+            "'C' = ...",
+            "def f(\n    a: int,\n): pass\n",
+            "def f(\n    a: int,\n    k: 'C' = ...,\n): pass\n",
+        ),
+        # It is there, formatted in another way.
+        ("bool = False", "def f(a, k:bool=False): pass\n", None),
+        ("False", "def f(a, k: bool = False): pass\n", None),
+    ],
+)
+def test_the_annotation_of_a_parameter(value, before, after):
+    edit = {"find": "def f(...): ...", "add-keyword": {"k": value}}
+    assert edited(edit, before) == (after or before)
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "problem"),
+    [
+        ("bool = False", "def f(k=False): pass\n", "already has k=False"),
+        ("bool = False", "def f(k: int = False): pass\n", "already has k: int = False"),
+        ("bool = False", "def f(k: bool): pass\n", "already has k: bool"),
+        ("False", "def f(k: bool, a): pass\n", "already has k: bool"),
+    ],
+)
+def test_another_annotation_is_a_problem(value, source, problem):
+    edit = {"find": "def f(...): ...", "add-keyword": {"k": value}}
+    assert run(edit, source).mismatch == f"vllm/m.py: {problem}"
+    assert run({**edit, "any-value": True}, source).mismatch is None
+
+
+@pytest.mark.parametrize(
+    "value", ["bool =", "= 1", "1, b", "int = 1, b", "int = 1, *b", "1): pass\ndef g(a"]
+)
+def test_what_is_no_default_of_a_parameter(value):
+    with pytest.raises(PatternError, match="not a default of the parameter k"):
+        edits_of({"find": "def f(...): ...", "add-keyword": {"k": value}})
+
+
 def test_another_default_is_a_problem():
     edit = {"find": "def f(...): ...", "add-keyword": {"a": "1"}}
     assert "already has a" in run(edit, "def f(a): pass\n").mismatch

@@ -11,7 +11,13 @@ import libcst as cst
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.match import code_of, same_code
-from vpatch.codemods.pattern import Pattern, PatternError, parse_expression, variables_of
+from vpatch.codemods.pattern import (
+    Pattern,
+    PatternError,
+    parse_code,
+    parse_expression,
+    variables_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +34,8 @@ class AddKeyword:
 
     One that is there with the same value counts as done; with another value it is a problem, unless
     `any_value` is set. So is a call that lacks one but has `**` arguments, as they may hold it.
-    Where `find` is an assignment or a return, the call is its value.
+    Where `find` is an assignment or a return, the call is its value. The value of a parameter may
+    begin with its annotation, as in `bool = False`; then that has to be the same, too.
     """
 
     find: Pattern
@@ -42,7 +49,10 @@ class AddKeyword:
         for name, value in self.keywords.items():
             if not name.isidentifier() or iskeyword(name):
                 raise PatternError(f"{name!r} cannot be a keyword of a call")
-            parse_expression(value)
+            if isinstance(self.find.node, cst.FunctionDef):
+                _parse_parameter(name, value)
+            else:
+                parse_expression(value)
             variables_of(value, known=self.find)
 
     @property
@@ -89,13 +99,26 @@ class _Transformer(SiteTransformer):
 
     def _other_value(self, node: cst.CSTNode, match: Match) -> str | None:
         """A keyword that is there with another value than it would be given."""
-        present = _values_of(node)
+        if isinstance(node, cst.FunctionDef):
+            return self._other_parameter(node, match)
+        call = _call_of(node)
+        present = {arg.keyword.value: arg.value for arg in call.args if arg.keyword} if call else {}
         for name, value in self.spec.keywords.items():
             wanted = fill(parse_expression(value), match.bindings)
-            if name in present and not (
-                (found := present[name]) is not None and same_code(wanted, found)
+            if name in present and not same_code(wanted, present[name]):
+                return f"{name}={code_of(present[name])}"
+        return None
+
+    def _other_parameter(self, function: cst.FunctionDef, match: Match) -> str | None:
+        for parameter in _named(function.params):
+            name = parameter.name.value
+            if name not in self.spec.keywords:
+                continue
+            wanted = fill(_parse_parameter(name, self.spec.keywords[name]), match.bindings)
+            if not _same_field(wanted.default, parameter.default) or (
+                wanted.annotation and not _same_field(wanted.annotation, parameter.annotation)
             ):
-                return f"{name}={code_of(found)}" if found is not None else name
+                return code_of(parameter.with_changes(comma=cst.MaybeSentinel.DEFAULT)).strip()
         return None
 
     def _arguments(self, call: cst.Call, match: Match) -> cst.Call:
@@ -116,34 +139,49 @@ class _Transformer(SiteTransformer):
 
     def _parameters(self, function: cst.FunctionDef, match: Match) -> cst.Parameters:
         parameters = function.params
-        present = {
-            p.name.value
-            for p in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
-        }
+        present = {parameter.name.value for parameter in _named(parameters)}
         # Behind `*args` or `*` there are only keyword parameters.
         group = "params" if isinstance(parameters.star_arg, cst.MaybeSentinel) else "kwonly_params"
         for name, value in self.spec.keywords.items():
             if name in present:
                 continue
-            new = cst.Param(
-                name=cst.Name(name),
-                default=fill(parse_expression(value), match.bindings),
-                equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
-            )
+            new = fill(_parse_parameter(name, value), match.bindings)
             opening = function.whitespace_before_params
             items = append(getattr(parameters, group), new, opening, "whitespace_after_param")
             parameters = parameters.with_changes(**{group: items})
         return parameters
 
 
-def _values_of(node: cst.CSTNode) -> dict[str, cst.BaseExpression | None]:
-    """The keywords of a call, or the parameters of a def with their defaults."""
-    if isinstance(node, cst.FunctionDef):
-        groups = node.params
-        parameters = (*groups.posonly_params, *groups.params, *groups.kwonly_params)
-        return {parameter.name.value: parameter.default for parameter in parameters}
-    call = _call_of(node)
-    return {arg.keyword.value: arg.value for arg in call.args if arg.keyword} if call else {}
+def _parse_parameter(name: str, value: str) -> cst.Param:
+    """Parse the default of a parameter, which may stand behind its annotation.
+
+    Raises:
+        PatternError: it is neither.
+    """
+    for code in (f"def f({name}={value}): pass", f"def f({name}: {value}): pass"):
+        try:
+            statements = parse_code(code)
+        except PatternError:
+            continue
+        match statements:
+            case [cst.FunctionDef(params=cst.Parameters(params=[parameter]) as parameters)] if (
+                parameters.children == [parameter] and parameter.default is not None
+            ):
+                return parameter
+    raise PatternError(
+        f"not a default of the parameter {name}: {value!r}",
+        todo="write a value, or an annotation and a value, as in `bool = False`",
+    )
+
+
+def _same_field(wanted: cst.CSTNode | None, given: cst.CSTNode | None) -> bool:
+    if wanted is None or given is None:
+        return wanted is given
+    return same_code(wanted, given)
+
+
+def _named(parameters: cst.Parameters) -> list[cst.Param]:
+    return [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
 
 
 def _call_of(node: cst.CSTNode) -> cst.Call | None:
