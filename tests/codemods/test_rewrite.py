@@ -85,7 +85,7 @@ def test_rewrite(find, new, before, after):
         ("return h($x)", "return g(1, $x)", "return h((a, b))\n", "return g(1, (a, b))\n"),
         ("return $x", "return g($x)", "def f(): return a, b\n", "def f(): return g((a, b))\n"),
         ("f($x)", "g(1, $x)", "f(a for a in b)\n", "g(1, (a for a in b))\n"),
-        ("f($x)", "g(1, $x)", "f(a := b)\n", "g(1, (a := b))\n"),
+        ("f($x)", "g(1, $x)", "f(a := b)\n", "g(1, a := b)\n"),
         # A line break that only the brackets allowed.
         ("y = f($x)", "z = [$x]", "y = f(\n a +\n b)\n", "z = [(a +\n b)]\n"),
     ],

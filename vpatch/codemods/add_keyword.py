@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
 from vpatch.codemods.fill import fill
+from vpatch.codemods.layout import append
 from vpatch.codemods.match import code_of, same_code
 from vpatch.codemods.pattern import (
     Pattern,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
-
-_Item = TypeVar("_Item", cst.Arg, cst.Param)
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ class _Transformer(SiteTransformer):
                 value=fill(parse_expression(value), match.bindings),
                 equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
             )
-            args = append(args, new, call.whitespace_before_args, "whitespace_after_arg")
+            args = append(args, new, call.whitespace_before_args)
         return call if args is call.args else call.with_changes(args=args)
 
     def _missing(self, call: cst.Call) -> list[str]:
@@ -147,7 +146,7 @@ class _Transformer(SiteTransformer):
                 continue
             new = fill(_parse_parameter(name, value), match.bindings)
             opening = function.whitespace_before_params
-            items = append(getattr(parameters, group), new, opening, "whitespace_after_param")
+            items = append(getattr(parameters, group), new, opening)
             parameters = parameters.with_changes(**{group: items})
         return parameters
 
@@ -193,79 +192,3 @@ def _call_of(node: cst.CSTNode) -> cst.Call | None:
 
 def _with_call(node: cst.CSTNode, call: cst.Call) -> cst.CSTNode:
     return call if isinstance(node, cst.Call) else node.with_changes(value=call)
-
-
-def append(
-    items: Sequence[_Item],
-    new: _Item,
-    opening: cst.BaseParenthesizableWhitespace,
-    after: str,
-) -> list[_Item]:
-    """Append to the arguments of a call or the parameters of a def, laid out as the others are.
-
-    `opening` is what stands behind the opening parenthesis, `after` the name of the field that
-    holds the white space behind an item without a comma. Comments stay where they are.
-    """
-    if not items:
-        return [new]
-    ending: dict[str, Any]
-    last = items[-1]
-    between = _bare(opening)
-    if len(items) > 1 and isinstance(items[-2].comma, cst.Comma):
-        between = _bare(items[-2].comma.whitespace_after)
-    elif isinstance(between, cst.SimpleWhitespace):
-        between = cst.SimpleWhitespace(" ")
-    if isinstance(last.comma, cst.Comma):
-        closing = last.comma.whitespace_after
-        ending = {"comma": cst.Comma(whitespace_after=_bare(closing))}
-        previous = last.with_changes(
-            comma=last.comma.with_changes(whitespace_after=_indented_as(closing, between))
-        )
-    else:
-        closing = getattr(last, after)
-        ending = {after: _bare(closing)}
-        previous = last.with_changes(
-            **{after: cst.SimpleWhitespace("")},
-            comma=cst.Comma(whitespace_after=_indented_as(closing, between)),
-        )
-    longer = list(items)
-    longer[-1:] = [previous, _indented_by(new, between).with_changes(**ending)]
-    return longer
-
-
-def _indented_by(new: _Item, between: cst.BaseParenthesizableWhitespace) -> _Item:
-    """The new item with its own further lines moved as far to the right as it is itself."""
-    if not isinstance(between, cst.ParenthesizedWhitespace):
-        return new
-    indent = between.last_line.value
-
-    class Indent(cst.CSTTransformer):
-        def leave_ParenthesizedWhitespace(
-            self,
-            original_node: cst.ParenthesizedWhitespace,
-            updated_node: cst.ParenthesizedWhitespace,
-        ) -> cst.ParenthesizedWhitespace:
-            further = cst.SimpleWhitespace(indent + original_node.last_line.value)
-            return updated_node.with_changes(last_line=further)
-
-    return cast("_Item", new.visit(Indent()))
-
-
-def _bare(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:
-    """The same line break and indentation, without comments and empty lines."""
-    if not isinstance(space, cst.ParenthesizedWhitespace):
-        return space
-    first = space.first_line.with_changes(whitespace=cst.SimpleWhitespace(""), comment=None)
-    return space.with_changes(first_line=first, empty_lines=[])
-
-
-def _indented_as(
-    closing: cst.BaseParenthesizableWhitespace, between: cst.BaseParenthesizableWhitespace
-) -> cst.BaseParenthesizableWhitespace:
-    """What separates the former last item from the new one, its comments included."""
-    if not isinstance(closing, cst.ParenthesizedWhitespace):
-        return between
-    if not isinstance(between, cst.ParenthesizedWhitespace):
-        has_comment = closing.first_line.comment or any(e.comment for e in closing.empty_lines)
-        return closing if has_comment else between
-    return closing.with_changes(indent=between.indent, last_line=between.last_line)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 from vpatch.codemods.base import SiteTransformer
-from vpatch.codemods.fill import CannotRewrite, put
+from vpatch.codemods.rewriting import CannotRewrite, put
 from vpatch.codemods.successor import shows
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
-from vpatch.codemods.fill import CannotRewrite, gaps_correspond, rewrite
 from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
 from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
+from vpatch.codemods.rewriting import CannotRewrite, gaps_correspond, rewrite
 from vpatch.codemods.successor import shows
 
 if TYPE_CHECKING:

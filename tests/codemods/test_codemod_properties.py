@@ -1,0 +1,143 @@
+"""Whatever the code: what is reached, what a pattern finds, and what a rewrite leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import textwrap
+
+import libcst as cst
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.helpers import run
+from tests.test_properties import INSIDE, reformat
+from vpatch.codemods.flow import barrier
+from vpatch.codemods.pattern import parse_pattern
+
+PROPERTY = settings(
+    max_examples=150,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def indented(body):
+    return textwrap.indent(body, "    ")
+
+
+def compound(block):
+    """Statements with blocks, of blocks."""
+    orelse = st.one_of(st.just(""), block.map(lambda body: f"else:\n{indented(body)}"))
+    final = st.one_of(st.just(""), block.map(lambda body: f"finally:\n{indented(body)}"))
+    test = st.sampled_from(["x", "x", "True", "False", "1"])
+    return st.one_of(
+        st.builds(lambda t, a, b: f"if {t}:\n{indented(a)}{b}", test, block, orelse),
+        st.builds(lambda t, a, b: f"while {t}:\n{indented(a)}{b}", test, block, orelse),
+        st.builds(lambda a, b: f"for i in x:\n{indented(a)}{b}", block, orelse),
+        st.builds(
+            lambda a, b, c, d: f"try:\n{indented(a)}except E:\n{indented(b)}{c}{d}",
+            block,
+            block,
+            orelse,
+            final,
+        ),
+        st.builds(lambda a, b: f"try:\n{indented(a)}finally:\n{indented(b)}", block, block),
+        st.builds(lambda a: f"def g():\n{indented(a)}", block),
+    )
+
+
+SIMPLE = st.sampled_from(["a()\n", "a()\n", "return x\n", "raise E\n", "break\n", "continue\n"])
+BLOCK = st.recursive(
+    SIMPLE,
+    lambda block: st.lists(st.one_of(SIMPLE, compound(block)), min_size=1, max_size=2).map("".join),
+    max_leaves=6,
+)
+
+
+def is_reached_by_python(body):
+    """Whether Python's compiler keeps what stands behind the body: it leaves out dead code."""
+    source = f"def f(x):\n{indented(body)}    marker()\n"
+    module = compile(source, "x", "exec", dont_inherit=True, optimize=0)
+    (code,) = (c for c in module.co_consts if hasattr(c, "co_code"))
+    return any(instruction.argval == "marker" for instruction in dis.get_instructions(code))
+
+
+def compiles(body):
+    try:
+        ast.parse(f"def f(x):\n{indented(body)}")
+        compile(f"def f(x):\n{indented(body)}", "x", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
+
+
+@PROPERTY
+@given(body=BLOCK.filter(compiles))
+def test_what_is_reached_is_what_python_s_compiler_keeps(body):
+    reached = barrier(cst.parse_module(body).body) is None
+    assert reached == is_reached_by_python(body), body
+
+
+NAMES = [f"p{number}" for number in range(6)]
+
+
+@st.composite
+def parameters(draw):
+    """Parameters in an order that Python takes, as texts."""
+    names = NAMES[: draw(st.integers(0, 6))]
+    plain = draw(st.integers(0, len(names)))
+    keywords = draw(st.integers(plain, len(names)))
+    items = [name + draw(st.sampled_from(["", ": int"])) for name in names[:plain]]
+    items += [
+        name + draw(st.sampled_from(["=1", ": str = (2, 3)"])) for name in names[plain:keywords]
+    ]
+    star = draw(st.sampled_from(["*", "*args"])) if keywords < len(names) else ""
+    items += [star] if star else []
+    items += [name + draw(st.sampled_from(["", "=[4]"])) for name in names[keywords:]]
+    return items + draw(st.sampled_from([[], ["**kwargs"]]))
+
+
+@PROPERTY
+@given(data=st.data(), items=parameters())
+def test_a_gap_may_stand_for_any_run_of_parameters(data, items):
+    draw = data.draw
+    code = f"def f({', '.join(items)}): pass"
+    start = draw(st.integers(0, len(items)))
+    end = draw(st.integers(start, len(items)))
+    rest = items[end:]
+    # A bare * needs a name behind it, and nothing stands behind **kwargs.
+    left = [*items[:start], "...", *rest]
+    pattern = f"def f({', '.join(left)}): ..."
+    if "**kwargs" in items[:start]:
+        return
+    (node,) = cst.parse_module(code).body
+    assert parse_pattern(pattern).match(node) is not None, (pattern, code)
+    # A parameter that is not there is not found.
+    other = f"def f({', '.join([*items[:start], '...', 'zz', *rest])}): ..."
+    try:
+        found = parse_pattern(other)
+    except Exception:  # noqa: BLE001 - not every order is Python's
+        return
+    assert found.match(node) is None, (other, code)
+
+
+@PROPERTY
+@given(data=st.data(), items=parameters())
+def test_a_new_parameter_leaves_the_others_as_they_are(data, items):
+    draw = data.draw
+    head = reformat(draw, f"def f({', '.join(items)}):", is_def=True, inside=INSIDE)
+    before = f"{head} pass\n"
+    edit = {"find": "def f(...): ...", "rewrite": "def f(new, ...): ..."}
+    result = run(edit, before)
+    assert result.mismatch is None, result.mismatch
+    after = result.view.read("vllm/m.py").decode()
+    wanted = ast.parse(f"def f({', '.join(['new', *items])}): pass")
+    assert ast.dump(ast.parse(after)) == ast.dump(wanted)
+    # Every byte stays, but for what is put between the bracket and the first parameter.
+    at = before.index("(") + 1
+    assert after.startswith(before[:at])
+    assert after.endswith(before[at:].lstrip()) or "#" in before
+    again = run(edit, after, carried=True)
+    assert (again.mismatch, again.todo) == (None, False)

@@ -1,0 +1,88 @@
+"""Which part of new code comes from which part of a pattern."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from vpatch.codemods.match import code_of, is_gap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+_ALIGNED = (cst.Arg, cst.Param, *_STATEMENTS)
+
+
+def aligned(
+    pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]
+) -> list[int | None] | None:
+    """For each element of `template`, the index of the one in `pattern` that it comes from.
+
+    None where they do not line up: where a gap has no counterpart, where something moves, or where
+    an argument without a keyword comes behind a gap, which may have keywords.
+    """
+    if not all(isinstance(element, _ALIGNED) for element in (*pattern, *template)):
+        return None
+    old, new = list(map(_key, pattern)), list(map(_key, template))
+    found: list[int | None] = [None] * len(template)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for tag, first, last, other_first, other_last in matcher.get_opcodes():
+        if tag != "equal" and last - first != other_last - other_first:
+            continue
+        for i, j in zip(range(first, last), range(other_first, other_last), strict=False):
+            if tag == "equal" or _may_become(i, j, old, new):
+                found[j] = i
+    for j, key in enumerate(new):
+        if found[j] is None and key in old and old.index(key) not in found:
+            found[j] = old.index(key)
+    return found if _keeps_order(pattern, template, found) else None
+
+
+def _key(element: cst.CSTNode) -> str:
+    """What an element is known by: its name, its keyword, or else all of its code."""
+    if is_gap(element):
+        return "..."
+    match element:
+        case cst.Param(name=cst.Name(value=name)):
+            return name
+        case cst.Arg(keyword=cst.Name(value=name)):
+            return f"{name}="
+        case cst.Arg():
+            return element.star + code_of(element.value)
+    return code_of(element).strip()
+
+
+def _may_become(i: int, j: int, old: list[str], new: list[str]) -> bool:
+    """Whether one element may become another at its place: neither is there under its own key."""
+    is_keyword = old[i].endswith("="), new[j].endswith("=")
+    return (
+        "..." not in {old[i], new[j]}
+        and old[i] not in new
+        and new[j] not in old
+        and is_keyword[0] == is_keyword[1]
+    )
+
+
+def _keeps_order(
+    pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode], found: list[int | None]
+) -> bool:
+    gaps = [i for i, element in enumerate(pattern) if is_gap(element)]
+    if gaps != [found[j] for j, element in enumerate(template) if is_gap(element)]:
+        return False
+    behind_gap = False
+    last = -1
+    for element, i in zip(template, found, strict=True):
+        behind_gap |= is_gap(element)
+        if isinstance(element, cst.Arg) and element.keyword is not None:
+            continue  # the order of keywords does not matter
+        if i is None:
+            if behind_gap and isinstance(element, cst.Arg):
+                return False
+        elif i < last:
+            return False
+        else:
+            last = i
+    return True

@@ -1,0 +1,181 @@
+"""Put arguments, parameters and statements among others, laid out as those are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_Item = TypeVar("_Item", cst.Arg, cst.Param)
+
+
+def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> cst.BaseParenthesizableWhitespace:
+    """What stands behind the bracket that opens a call's arguments or a def's parameters."""
+    if isinstance(node, cst.Call):
+        return node.whitespace_before_args
+    if isinstance(parent, cst.FunctionDef):
+        return parent.whitespace_before_params
+    return cst.SimpleWhitespace("")
+
+
+class Line:
+    """Elements in a row, which are replaced, removed and inserted, each known by what it was."""
+
+    def __init__(
+        self, elements: Sequence[cst.CSTNode], opening: cst.BaseParenthesizableWhitespace
+    ) -> None:
+        self.elements = list(elements)
+        self._known = list(elements)
+        self._opening = opening
+
+    @property
+    def first(self) -> cst.CSTNode | None:
+        return self._known[0] if self._known else None
+
+    def _index(self, element: cst.CSTNode) -> int:
+        return next(i for i, known in enumerate(self._known) if known is element)
+
+    def replace(self, element: cst.CSTNode, new: cst.CSTNode) -> None:
+        self.elements[self._index(element)] = new
+
+    def remove(self, element: cst.CSTNode) -> None:
+        index = self._index(element)
+        if isinstance(element, (cst.Arg, cst.Param)):
+            self.elements = list(remove_at(cast("list[cst.Arg]", self.elements), index))
+        else:
+            del self.elements[index]
+        del self._known[index]
+
+    def insert(
+        self, new: cst.CSTNode, behind: cst.CSTNode | None, before: cst.CSTNode | None
+    ) -> None:
+        """Insert behind an element, else before one, else at the end."""
+        index = len(self.elements)
+        if behind is not None:
+            index = self._index(behind) + 1
+        elif before is not None:
+            index = self._index(before)
+        if isinstance(new, (cst.Arg, cst.Param)):
+            items = cast("list[cst.Arg]", self.elements)
+            bare = cast("cst.Arg", new.with_changes(comma=cst.MaybeSentinel.DEFAULT))
+            self.elements = list(insert_at(items, index, bare, self._opening))
+        else:
+            self.elements.insert(index, new)
+        self._known.insert(index, new)
+
+
+def append(
+    items: Sequence[_Item],
+    new: _Item,
+    opening: cst.BaseParenthesizableWhitespace,
+) -> list[_Item]:
+    """Append to the arguments of a call or the parameters of a def, laid out as the others are.
+
+    `opening` is what stands behind the opening parenthesis. Comments stay where they are.
+    """
+    if not items:
+        return [new]
+    ending: dict[str, Any]
+    after = _after(new)
+    last = items[-1]
+    between = _bare(opening)
+    if len(items) > 1 and isinstance(items[-2].comma, cst.Comma):
+        between = _bare(items[-2].comma.whitespace_after)
+    elif isinstance(between, cst.SimpleWhitespace):
+        between = cst.SimpleWhitespace(" ")
+    if isinstance(last.comma, cst.Comma):
+        closing = last.comma.whitespace_after
+        ending = {"comma": cst.Comma(whitespace_after=_bare(closing))}
+        previous = last.with_changes(
+            comma=last.comma.with_changes(whitespace_after=_indented_as(closing, between))
+        )
+    else:
+        closing = getattr(last, after)
+        ending = {after: _bare(closing)}
+        previous = last.with_changes(
+            **{after: cst.SimpleWhitespace("")},
+            comma=cst.Comma(whitespace_after=_indented_as(closing, between)),
+        )
+    longer = list(items)
+    longer[-1:] = [previous, _indented_by(new, between).with_changes(**ending)]
+    return longer
+
+
+def insert_at(
+    items: Sequence[_Item], index: int, new: _Item, opening: cst.BaseParenthesizableWhitespace
+) -> list[_Item]:
+    """Insert among the arguments of a call or the parameters of a def, laid out as they are."""
+    if index == len(items):
+        return append(items, new, opening)
+    between = _bare(opening)
+    comma = items[index - 1].comma if index else None
+    if isinstance(comma, cst.Comma):
+        between = _bare(comma.whitespace_after)
+    elif isinstance(between, cst.SimpleWhitespace):
+        between = cst.SimpleWhitespace(" ")
+    own = _indented_by(new, between).with_changes(comma=cst.Comma(whitespace_after=between))
+    longer = list(items)
+    longer.insert(index, own)
+    return longer
+
+
+def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
+    """Remove an argument or parameter; what stands behind the last one stays there."""
+    left = list(items)
+    del left[index]
+    if left and index == len(left):
+        after, last, previous = _after(items[index]), items[index], left[-1]
+        comma = last.comma
+        if isinstance(comma, cst.Comma) and isinstance(previous.comma, cst.Comma):
+            # The comment behind the comma before is about what stays.
+            space = _indented_as(previous.comma.whitespace_after, comma.whitespace_after)
+            comma = comma.with_changes(whitespace_after=space)
+        ending: dict[str, Any] = {"comma": comma, after: getattr(last, after)}
+        left[-1] = previous.with_changes(**ending)
+    return left
+
+
+def _after(item: cst.Arg | cst.Param) -> str:
+    """The field that holds the white space behind an item without a comma."""
+    return "whitespace_after_arg" if isinstance(item, cst.Arg) else "whitespace_after_param"
+
+
+def _indented_by(new: _Item, between: cst.BaseParenthesizableWhitespace) -> _Item:
+    """The new item with its own further lines moved as far to the right as it is itself."""
+    if not isinstance(between, cst.ParenthesizedWhitespace):
+        return new
+    indent = between.last_line.value
+
+    class Indent(cst.CSTTransformer):
+        def leave_ParenthesizedWhitespace(
+            self,
+            original_node: cst.ParenthesizedWhitespace,
+            updated_node: cst.ParenthesizedWhitespace,
+        ) -> cst.ParenthesizedWhitespace:
+            further = cst.SimpleWhitespace(indent + original_node.last_line.value)
+            return updated_node.with_changes(last_line=further)
+
+    return cast("_Item", new.visit(Indent()))
+
+
+def _bare(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:
+    """The same line break and indentation, without comments and empty lines."""
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return space
+    first = space.first_line.with_changes(whitespace=cst.SimpleWhitespace(""), comment=None)
+    return space.with_changes(first_line=first, empty_lines=[])
+
+
+def _indented_as(
+    closing: cst.BaseParenthesizableWhitespace, between: cst.BaseParenthesizableWhitespace
+) -> cst.BaseParenthesizableWhitespace:
+    """What separates the former last item from the new one, its comments included."""
+    if not isinstance(closing, cst.ParenthesizedWhitespace):
+        return between
+    if not isinstance(between, cst.ParenthesizedWhitespace):
+        has_comment = closing.first_line.comment or any(e.comment for e in closing.empty_lines)
+        return closing if has_comment else between
+    return closing.with_changes(indent=between.indent, last_line=between.last_line)
