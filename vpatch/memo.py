@@ -56,7 +56,8 @@ def remembered_plan(
         rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
         # Where nothing can be written, the next run takes as long.
         with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            # A plan has contents of files, which may be private.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             text = json.dumps(rows)
             replace_file(file, f"{_digest(text.encode())}\n{text}")
     return made

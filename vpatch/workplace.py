@@ -131,6 +131,8 @@ class Workplace:
             )
 
     def _create(self) -> None:
+        if self._tree.is_private:
+            self._staging.mkdir(mode=0o700)
         git.create_checkout(self._staging, *self._base, [LOCK_FILE])
 
     def _clean(self) -> None:

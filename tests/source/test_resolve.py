@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 from contextlib import chdir
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 
 from tests.index_server import FILES
 from vpatch.errors import UsageError, VpatchError
+from vpatch.progress import Silent
 from vpatch.source import folder as folder_module
 from vpatch.source.cache import CacheError
 from vpatch.source.resolve import PinMismatchError
+from vpatch.workplace import Workplace
 
 ODD = {
     "vllm/__init__.py": b"x = 1\r\n",
@@ -219,3 +222,62 @@ def test_another_digest_than_expected(index, cache, opening, offline):
 def test_another_digest_than_expected_elsewhere(opening, spec):
     with pytest.raises(PinMismatchError, match="expected"):
         opening(spec, expected_digest=f"sha1:{'1' * 40}")
+
+
+@pytest.mark.parametrize("target", ["/etc/shadow", "../secret", "vllm/../../secret", ".."])
+def test_a_link_that_leaves_the_tree(opening, tmp_path, target):
+    root = tmp_path / "plain"
+    write(root, FILES)
+    (root / "leads-out").symlink_to(target)
+    with pytest.raises(VpatchError, match="which is not in the tree") as caught:
+        opening(str(root))
+    assert caught.value.where == "leads-out"
+
+
+def test_a_link_that_leaves_a_commit(repo, opening):
+    (repo / "leads-out").symlink_to("../../secret")
+    git(repo, "add", "leads-out")
+    git(repo, "commit", "-q", "-m", "out")
+    with pytest.raises(VpatchError, match="which is not in the tree"):
+        opening("./upstream@HEAD")
+
+
+def test_a_file_that_git_lists_behind_a_link(repo, opening, tmp_path):
+    """An index can name files in a folder that has become a link to somewhere else."""
+    secret = tmp_path / "elsewhere"
+    secret.mkdir()
+    (secret / "shadow").write_text("secret")
+    (repo / "etc").mkdir()
+    (repo / "etc" / "shadow").write_text("")
+    git(repo, "add", "etc/shadow")
+    (repo / "etc" / "shadow").unlink()
+    (repo / "etc").rmdir()
+    (repo / "etc").symlink_to(secret)
+    with pytest.raises(UsageError, match="is a link to a folder"):
+        opening("./upstream")
+
+
+@pytest.mark.parametrize("private", ["a file", "a folder", "nothing"])
+def test_what_others_cannot_read_stays_so(opening, tmp_path, private):
+    root = tmp_path / "plain"
+    write(root, FILES)
+    root.chmod(0o755)
+    for path in root.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    if private == "a file":
+        (root / "vllm" / "__init__.py").chmod(0o640)
+    if private == "a folder":
+        (root / "vllm").chmod(0o711)
+    old = os.umask(0o022)
+    try:
+        with opening(str(root)) as tree:
+            modes = {stat.S_IMODE(tree.folder.stat().st_mode)}
+            assert tree.is_private == (private != "nothing")
+            checkout = tmp_path / "out" / "checkout"
+            checkout.parent.mkdir()
+            with Workplace(checkout, tree, Silent()) as workplace:
+                staging, _ = workplace.pristine()
+                modes.add(stat.S_IMODE(staging.stat().st_mode))
+    finally:
+        os.umask(old)
+    assert modes == {0o755 if private == "nothing" else 0o700}

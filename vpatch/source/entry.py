@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -65,6 +66,11 @@ class CachedTree:
     @cached_property
     def links(self) -> frozenset[str]:
         return frozenset(path for path, one in self.records.items() if one.mode == SYMLINK)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only the user may read it; the same holds for what is made of it."""
+        return not self.folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
     def paths(self) -> list[str]:
         return [path for path, record in self.records.items() if record.mode != SYMLINK]

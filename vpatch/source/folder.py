@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from vpatch.source.tree import LOCK_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_LISTED = stat.S_IROTH | stat.S_IXOTH
 _NO_SOURCE = frozenset({".git", "__pycache__"})
 
 
@@ -34,6 +36,15 @@ def reread(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
                 todo="run the command again when nothing writes there",
             )
         yield file
+
+
+def is_private(folder: Path, records: list[FileRecord]) -> bool:
+    """Whether other users cannot read all of a folder; a copy must not let them."""
+    parents = {(folder / record.path).parent for record in records}
+    files = (folder / record.path for record in records if record.mode != SYMLINK)
+    return any(path.stat().st_mode & _LISTED != _LISTED for path in {folder, *parents}) or any(
+        not path.stat().st_mode & stat.S_IROTH for path in files
+    )
 
 
 def _files(folder: Path) -> Iterator[SourceFile]:
@@ -73,8 +84,21 @@ def _check(path: str, folder: Path) -> None:
         ) from error
 
 
+def _refuse_behind_link(folder: Path, parent: Path) -> None:
+    """Refuse a file in a folder that is a link: what git lists may have been made up."""
+    while parent not in {folder, parent.parent}:
+        if parent.is_symlink():
+            raise UsageError(
+                "is a link to a folder, and git is told of files in it",
+                where=str(parent),
+                todo="remove it from the index of the repository (git rm --cached), or the link",
+            )
+        parent = parent.parent
+
+
 def _file(folder: Path, relative: str) -> SourceFile | None:
     path = folder / relative
+    _refuse_behind_link(folder, path.parent)
     try:
         if path.is_symlink():
             return SourceFile(relative, SYMLINK, os.fsencode(path.readlink()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import posixpath
 import secrets
 import stat
 from contextlib import suppress
@@ -56,6 +57,8 @@ def store(files: Iterable[SourceFile], into: Path) -> Iterator[FileRecord]:
     made: set[str] = set()
     for file in files:
         _check_path(file.path)
+        if file.mode == SYMLINK:
+            refuse_leaving(file)
         target = f"{into}/{file.path}"
         parent = target.rpartition("/")[0]
         if parent not in made:
@@ -74,6 +77,22 @@ def _check_path(path: str) -> None:
             f"the source has a file that cannot be taken: {error}",
             todo="rename or remove it in the source",
         ) from error
+
+
+def refuse_leaving(link: SourceFile) -> None:
+    """Refuse a symbolic link that leads out of its tree: a checkout would have it.
+
+    Raises:
+        VpatchError: it does.
+    """
+    target = os.fsdecode(link.data)
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), target))
+    if target.startswith("/") or place == ".." or place.startswith("../"):
+        raise VpatchError(
+            f"is a symbolic link to {target!r}, which is not in the tree",
+            where=link.path,
+            todo="remove the link, or let git ignore it, or take another source",
+        )
 
 
 def dump(records: Iterable[FileRecord]) -> bytes:

@@ -206,6 +206,8 @@ def _open_folder(
     pin = Pin(spec.tree, "folder", None, digest, spec.path)
 
     def copy(staging: Path) -> list[FileRecord]:
+        if folder.is_private(source, records):
+            staging.chmod(0o700)
         return list(manifest.store(folder.reread(source, records), staging / FILES))
 
     tree = cache.open(pin, copy, progress)
