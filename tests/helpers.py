@@ -14,6 +14,7 @@ from vpatch.patch import load_patch
 from vpatch.plan import plan
 from vpatch.source.memory import MemoryTree
 from vpatch.source.tree import Pin
+from vpatch.trust import EVERYTHING
 from vpatch.view import View
 
 MODULE = "vllm/m.py"
@@ -31,7 +32,7 @@ def as_bytes(text):
 
 
 def edits_of(declared, folder=_NOWHERE):
-    return bind(_EDIT.validate_json(json.dumps(declared)), folder)
+    return bind(_EDIT.validate_json(json.dumps(declared)), folder, EVERYTHING)
 
 
 def run(declared, source, folder=_NOWHERE, *, carried=False):
@@ -74,7 +75,7 @@ def write_patch(root, name="fix", files=None, **keys):
 
 
 def patch_of(root, name="fix", files=None, **keys):
-    return load_patch(write_patch(root, name, files, **keys))
+    return load_patch(write_patch(root, name, files, **keys), EVERYTHING)
 
 
 def decide(patch, tree):

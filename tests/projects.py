@@ -16,6 +16,7 @@ from vpatch.source.cache import Cache
 from vpatch.source.pip_settings import PipSettings
 from vpatch.source.resolve import open_tree
 from vpatch.source.spec import FolderSpec
+from vpatch.trust import EVERYTHING
 
 VERSION = "0.50.0"
 LLAMA = "vllm/models/llama.py"
@@ -109,7 +110,7 @@ def folder_plan(folder, patches, base, name="vllm"):
 
 
 def plan_of(tree, *folders):
-    return plan([load_patch(folder) for folder in folders], tree)
+    return plan([load_patch(folder, EVERYTHING) for folder in folders], tree)
 
 
 def snapshot(folder):

@@ -10,6 +10,7 @@ from tests.projects import ENGINE, FILES, LLAMA, NAME_PROJ, NAMED, write_patch, 
 from vpatch.errors import UsageError
 from vpatch.examples import run_examples
 from vpatch.patch import load_patch
+from vpatch.trust import EVERYTHING
 
 BEFORE = {LLAMA: FILES[LLAMA], ENGINE: FILES[ENGINE]}
 AFTER = BEFORE | {
@@ -31,7 +32,7 @@ def example(folder, name, before, after=None):
 
 
 def run(folder):
-    return {result.name: result.failures for result in run_examples(load_patch(folder))}
+    return {result.name: result.failures for result in run_examples(load_patch(folder, EVERYTHING))}
 
 
 def test_examples_of_every_state(folder):
@@ -115,4 +116,4 @@ def test_bytecode_that_pip_made_is_no_part_of_an_example(tmp_path):
     library = Path(__file__).parents[1] / "patches"
     folder = shutil.copytree(library / "mtp-proj-prefix", tmp_path / "mtp-proj-prefix")
     assert compileall.compile_dir(folder, quiet=1)
-    assert not [r for r in run_examples(load_patch(folder)) if r.failures]
+    assert not [r for r in run_examples(load_patch(folder, EVERYTHING)) if r.failures]

@@ -5,6 +5,7 @@ import pytest
 from tests.helpers import patch_of, write_patch
 from vpatch.errors import ExitCode, ManyErrors, UsageError
 from vpatch.patch import load_patch
+from vpatch.trust import EVERYTHING
 
 REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
 INSERT = {"insert": {"from": "new.py"}, "after": "f($x)"}
@@ -13,7 +14,7 @@ PROOF = {"test": "x.py", "engine": "cpu", "vllm": "0.23.0", "fails-before": {"te
 
 def refused(folder):
     with pytest.raises(UsageError) as caught:
-        load_patch(folder)
+        load_patch(folder, EVERYTHING)
     return str(caught.value).removeprefix(f"{folder}/patch.yaml:")
 
 
@@ -78,7 +79,7 @@ def test_other_errors_have_their_line(tmp_path, keys, key):
     (tmp_path / "out.py").write_text("")
     folder = write_patch(tmp_path, edits=[REWRITE], **keys)
     if key is None:
-        load_patch(folder)
+        load_patch(folder, EVERYTHING)
     else:
         assert refused(folder).startswith(f"{line_of(folder, key)}: ")
 
@@ -90,7 +91,7 @@ def test_every_error_is_reported(tmp_path):
         edits=[{**REWRITE, "files": "../x"}, REWRITE, {"diff": "no.diff"}],
     )
     with pytest.raises(ManyErrors) as caught:
-        load_patch(folder)
+        load_patch(folder, EVERYTHING)
     assert len(caught.value.errors) == 3
     assert caught.value.exit_code is ExitCode.USAGE
 

@@ -17,6 +17,7 @@ from tests.helpers import decide, edits_of, patch_of, tree_of
 from vpatch.editing import run_edit
 from vpatch.outcome import State
 from vpatch.patch import load_patch
+from vpatch.trust import EVERYTHING
 from vpatch.view import View
 
 LIBRARY = Path(__file__).parents[1] / "patches"
@@ -184,7 +185,7 @@ LINEAR = [
 @given(data=st.data())
 def test_mtp_proj_prefix(data):
     draw = data.draw
-    patch = load_patch(LIBRARY / "mtp-proj-prefix")
+    patch = load_patch(LIBRARY / "mtp-proj-prefix", EVERYTHING)
     targets = [f"self.{name} = {draw(st.sampled_from(LINEAR))}" for name in ("e_proj", "h_proj")]
     top, between, end = draw(some(AT_TOP)), draw(some(IN_BODY)), draw(some(AT_TOP))
     frame = [
@@ -211,7 +212,7 @@ HEADS = [
 @given(data=st.data())
 def test_cpu_spec_decode_fp64_gumbel(data):
     draw = data.draw
-    patch = load_patch(LIBRARY / "cpu-spec-decode-fp64-gumbel")
+    patch = load_patch(LIBRARY / "cpu-spec-decode-fp64-gumbel", EVERYTHING)
     head = draw(st.sampled_from(HEADS))
     call = "torch.ops._C.sample_recovered_tokens_kernel_impl(a, 'b', inv_q, k)"
     top, end = "".join(draw(some(AT_TOP))), "".join(draw(some(AT_TOP)))

@@ -8,6 +8,7 @@ from tests.helpers import patch_of
 from vpatch.library import installed
 from vpatch.patch import load_patch
 from vpatch.symptoms import find_in_pieces, find_symptoms
+from vpatch.trust import EVERYTHING
 
 LOG = Path(__file__).parent / "resources" / "vllm-0.23.0-cpu-mtp.log"
 FLOAT = "expected scalar type Float but found Double"
@@ -27,7 +28,7 @@ def found(lines, *symptoms, tmp_path):
 def test_the_log_of_a_real_failure():
     folders = sorted(p.parent for p in installed("patches").glob("*/patch.yaml"))
     with LOG.open(encoding="utf-8", newline="\n") as lines:
-        (sighting,) = find_symptoms(lines, map(load_patch, folders))
+        (sighting,) = find_symptoms(lines, (load_patch(folder, EVERYTHING) for folder in folders))
     assert sighting.patch.id == "cpu-spec-decode-fp64-gumbel"
     assert sighting.symptom == sighting.patch.declaration.symptoms[0]
     assert sighting.count == 4

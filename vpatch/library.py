@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vpatch.declare.settings import read_settings
 from vpatch.errors import ManyErrors, UsageError, VpatchError, together
 from vpatch.patch import DECLARATION, Patch, load_patch
+from vpatch.trust import NOTHING, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ class Library:
     own: frozenset[str]
     notes: tuple[str, ...]
     folder: Path = Path()
+    trust: Trust = NOTHING
 
     def patch(self, patch_id: str) -> Patch:
         """Load one patch.
@@ -39,7 +41,7 @@ class Library:
         """
         if patch_id not in self.patches:
             raise _unknown("patch", patch_id, self.patches)
-        return load_patch(self.patches[patch_id])
+        return load_patch(self.patches[patch_id], self.trust)
 
     def load(self, ids: Iterable[str]) -> list[Patch]:
         """Load several patches, and report everything that is wrong with any of them."""
@@ -73,6 +75,19 @@ class Library:
             return path
         raise _unknown("recipe", name, self.recipes)
 
+    @property
+    def code(self) -> list[Path]:
+        """What is not of the installed library: folders of patches, files of recipes, targets."""
+        found = []
+        for kind, paths in (
+            ("patches", self.patches),
+            ("recipes", self.recipes),
+            ("targets", self.targets),
+        ):
+            theirs = installed(kind)
+            found += [path for path in paths.values() if path.parent != theirs]
+        return found
+
     def target(self, name: str) -> Path:
         """Find a target by its name.
 
@@ -85,9 +100,14 @@ class Library:
 
 
 def find_library(
-    folder: Path, patches: Sequence[Path] = (), recipes: Sequence[Path] = ()
+    folder: Path,
+    patches: Sequence[Path] = (),
+    recipes: Sequence[Path] = (),
+    trust: Trust = NOTHING,
 ) -> Library:
     """Look in the folders given, then in those of the settings, `folder` itself, and the library.
+
+    `trust` decides which code of what is found may run.
 
     Raises:
         UsageError: a folder that was named is not there, or holds something that is no patch.
@@ -113,7 +133,7 @@ def find_library(
     theirs = installed("patches")
     own = frozenset(name for name, path in found[0].items() if path.parent != theirs)
     here = Path(os.path.relpath(folder))
-    return Library(found[0], found[1], found[2], own, tuple(notes), here)
+    return Library(found[0], found[1], found[2], own, tuple(notes), here, trust)
 
 
 def _content(path: Path) -> dict[str, bytes]:

@@ -20,11 +20,13 @@ class State(StrEnum):
     ABSENT = "absent"
     BLOCKED = "blocked"
     CONFLICT = "conflict"
+    # Only code of the patch can tell, and the user has not trusted it.
+    UNTRUSTED = "untrusted"
 
     @property
     def stops(self) -> bool:
         """Whether nothing can be applied while a patch is in this state."""
-        return self in {State.BLOCKED, State.CONFLICT}
+        return self in {State.BLOCKED, State.CONFLICT, State.UNTRUSTED}
 
 
 @dataclass(frozen=True)

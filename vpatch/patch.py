@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from vpatch.declare.edits import Predicate
     from vpatch.declare.yamlfile import Declared
+    from vpatch.trust import Trust
 
 _T = TypeVar("_T")
 DECLARATION = "patch.yaml"
@@ -52,8 +53,8 @@ class Patch:
         return self.declaration.id
 
 
-def load_patch(folder: Path) -> Patch:
-    """Read and check one patch.
+def load_patch(folder: Path, trust: Trust) -> Patch:
+    """Read and check one patch; none of its code runs.
 
     Raises:
         UsageError: the declaration or something that it names is wrong; `ManyErrors` for several.
@@ -66,7 +67,7 @@ def load_patch(folder: Path) -> Patch:
             todo="rename one of the two",
         )
     errors: list[VpatchError] = []
-    variants = tuple(_bind_variants(declaration, folder, positions, errors))
+    variants = tuple(_bind_variants(declaration, folder, trust, positions, errors))
     for location, predicate in _predicates(declaration):
         _checked(positions, location, errors, partial(_check_predicate, predicate))
     for index, proof in enumerate(declaration.proof):
@@ -83,6 +84,7 @@ def load_patch(folder: Path) -> Patch:
 def _bind_variants(
     declaration: PatchDeclaration,
     folder: Path,
+    trust: Trust,
     positions: Positions,
     errors: list[VpatchError],
 ) -> Iterator[BoundVariant]:
@@ -93,7 +95,8 @@ def _bind_variants(
     for location, name, when, edits in groups or [(("edits",), None, None, declaration.edits)]:
         bound: list[BoundEdit] = []
         for index, edit in enumerate(edits):
-            found = _checked(positions, (*location, index), errors, partial(bind, edit, folder))
+            action = partial(bind, edit, folder, trust)
+            found = _checked(positions, (*location, index), errors, action)
             bound += found or []
         yield BoundVariant(name, when, tuple(bound))
 

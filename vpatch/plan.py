@@ -12,6 +12,7 @@ from vpatch.editing import EditResult, describe, findings, lacks, nearest, probe
 from vpatch.errors import UsageError
 from vpatch.outcome import Change, Decision, Finding, Plan, State
 from vpatch.postcondition import broken_promise
+from vpatch.trust import UntrustedError
 from vpatch.view import UnparsableFile, View
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _blame(decision: Decision, pristine: View, earlier: Iterable[Decision]) -> D
 
 def _disagreement(decision: Decision, tree: Tree) -> str | None:
     claim = decision.patch.declaration.needed_in.get(tree.pin.tree)
-    if claim is None or tree.pin.version is None:
+    if claim is None or tree.pin.version is None or decision.state is State.UNTRUSTED:
         return None
     claimed = SpecifierSet(claim).contains(tree.pin.version, prereleases=True)
     needed = decision.state in {State.NEEDED, State.APPLIED, State.BLOCKED, State.CONFLICT}
@@ -193,6 +194,9 @@ class _Decider:
         except RecursionError:
             reason = "the code that it is about is nested too deeply"
             return Decision(self.patch, State.CONFLICT, reason), self.view
+        except UntrustedError as error:
+            reason = f"{error.where}: {error.what}\nnext: {error.todo}"
+            return Decision(self.patch, State.UNTRUSTED, reason), self.view
 
     def _decide(self) -> tuple[Decision, View]:
         declaration = self.patch.declaration

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
@@ -35,6 +35,9 @@ from tests.projects import (
 from tests.smoke.fake_vllm import FAKE, write_fake
 from vpatch import library
 from vpatch.cli import main
+from vpatch.errors import VpatchError
+from vpatch.library import find_library
+from vpatch.trust import Store, content_of, default_folder
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 60
@@ -68,6 +71,8 @@ class Project:
     cache: Path
     env: dict[str, str] = field(default_factory=dict)
     in_process: bool = True
+    # Whether the user trusts the project's code, as it is at each command.
+    trusting: bool = False
 
     @property
     def patches(self):
@@ -77,7 +82,16 @@ class Project:
     def target(self):
         return self.folder / ".vpatch" / f"vllm-{VERSION}"
 
+    def trust(self):
+        """As `vpatch trust` does; where the declarations are wrong, there is nothing to trust."""
+        with suppress(VpatchError):
+            for path in find_library(self.folder).code:
+                name, digest = str(path.resolve()), content_of(path).digest
+                Store(default_folder()).add("path", name, digest)
+
     def start(self, *args, prefix=(), cwd=None, **options):
+        if self.trusting:
+            self.trust()
         return subprocess.Popen(
             [*prefix, sys.executable, "-m", "vpatch", *map(str, args)],
             cwd=cwd or self.folder,
@@ -92,6 +106,8 @@ class Project:
     def run(self, *args, code=0, in_process=None, **options):
         """Run the command line: a process of its own, or for speed this one."""
         if self.in_process if in_process is None else in_process:
+            if self.trusting:
+                self.trust()
             run = _run_here(self, args, **options)
         else:
             with self.start(*args, **options) as process:
@@ -255,6 +271,7 @@ smoke:
 @pytest.fixture
 def smoked(project, monkeypatch):
     """A project with a recipe, a patch for the small vLLM, and this Python as its engine."""
+    project.trusting = True
     project.index.add(VERSION, archive(files={p: t.encode() for p, t in FAKE.items()}))
     write_patch(project.patches, "strength", EDITS, concerns="text: STRENGTH")
     checkpoint = project.folder / "model"
@@ -310,6 +327,7 @@ proof:
 @pytest.fixture
 def proven(project, monkeypatch):
     """The project with a behaviour test, and this Python as an engine."""
+    project.trusting = True
     with (project.patches / "name-proj" / "patch.yaml").open("a") as file:
         file.write(PROOF)
     (project.patches / "name-proj" / "test_it.py").write_text(TEST)

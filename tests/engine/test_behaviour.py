@@ -12,6 +12,7 @@ from vpatch.engine.behaviour import Ground, prove
 from vpatch.engine.environment import Engine
 from vpatch.engine.overlay import OverlayError
 from vpatch.patch import load_patch
+from vpatch.trust import EVERYTHING
 
 LLAMA = """
 class Linear:
@@ -53,7 +54,7 @@ def behaviour(tmp_path, tree, test=TEST, declared=DECLARED, more=None, installed
     proof = Proof.model_validate(
         {"test": "test_it.py", "engine": "cpu", "vllm": "0.50.0", "fails-before": declared} | keys
     )
-    patch = load_patch(folder)
+    patch = load_patch(folder, EVERYTHING)
     engine = Engine(sys.executable, (installed or tree) / "vllm", "cpu", "0.50.0")
     before, after = folder_plan(tree, [], tmp_path), folder_plan(tree, [patch], tmp_path)
     ground = Ground(before, after, more or (), {"UPSTREAM": tmp_path / "reference"})
@@ -172,14 +173,14 @@ def test_a_new_folder_in_a_plugin(tmp_path, tree):
     new = NAME_PROJ + "- add-file: vllm_plugin/more/new.py\n  from: new.py\n"
     folder = write_patch(tmp_path / "other", "name-proj", new)
     (folder / "new.py").write_text("x = 1\n")
-    plan = folder_plan(plugin, [load_patch(folder)], tmp_path, "vllm-plugin")
+    plan = folder_plan(plugin, [load_patch(folder, EVERYTHING)], tmp_path, "vllm-plugin")
     test = TEST.replace("vllm.models.llama", "vllm_plugin.copy")
     assert behaviour(tmp_path, tree, test, more=[(plan, plugin)]).problems == ()
 
 
 def test_a_plugin_that_is_patched_as_well(tmp_path, tree):
     plugin = write_tree(tmp_path / "plugin", {"vllm_plugin/copy.py": LLAMA.encode()})
-    patch = load_patch(write_patch(tmp_path, "name-proj", NAME_PROJ))
+    patch = load_patch(write_patch(tmp_path, "name-proj", NAME_PROJ), EVERYTHING)
     test = TEST.replace("vllm.models.llama", "vllm_plugin.copy")
     plan = folder_plan(plugin, [patch], tmp_path, "vllm-plugin")
     found = behaviour(tmp_path, tree, test, more=[(plan, plugin)])

@@ -10,6 +10,7 @@ from tests.fake_github import Fault
 from vpatch.github import client
 from vpatch.github.client import GitHub
 from vpatch.github.errors import GitHubError, UnreachableError
+from vpatch.github.tokens import web_host
 
 UPSTREAM = "vllm-project/vllm"
 
@@ -20,7 +21,7 @@ def connect(github, monkeypatch):
     github.add_repository(UPSTREAM)
 
     def open_github(url=github.url):
-        return closing(GitHub(url))
+        return closing(GitHub(url, [web_host(url)]))
 
     return open_github
 

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from vpatch.errors import UsageError
-from vpatch.github.tokens import find_token, web_host
+from vpatch.github.tokens import find_token, host_named, is_named, web_host
 
 PUBLIC = "https://api.github.com"
 GHES = "https://git.example.com/api/v3"
@@ -52,7 +52,7 @@ def test_nobody_has_one():
     ],
 )
 def test_of_the_environment(api, environment, source):
-    found = find_token(api, environment)
+    found = find_token(api, environment, [web_host(api)])
     assert (found.value, found.source) == (VALUE, source)
     assert VALUE not in repr(found)
 
@@ -67,7 +67,69 @@ def test_of_the_environment(api, environment, source):
     ],
 )
 def test_of_another_host(api, environment):
+    assert find_token(api, environment, [web_host(api)]) is None
+
+
+@pytest.mark.parametrize(
+    "api", [GHES, "https://api.corp.ghe.com", "https://evil.example", "http://127.0.0.1:1"]
+)
+def test_a_host_that_only_a_project_names_gets_no_token(api, nobody):
+    """Neither the variables', nor that of a helper which asks no questions."""
+    names = ("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+    (nobody / ".gitconfig").write_text(
+        f"[credential]\n\thelper = \"!printf 'username=x\\npassword={VALUE}\\n'\"\n"
+    )
+    environment = dict.fromkeys(names, VALUE) | {"GITHUB_API_URL": PUBLIC, "GH_HOST": "git.other"}
     assert find_token(api, environment) is None
+    assert find_token(api, environment, ["git.example.com.evil", "example"]) is None
+    assert not is_named(api, environment)
+    # The helper is there, and would answer.
+    assert find_token(PUBLIC, {}).value == VALUE
+
+
+@pytest.mark.parametrize(
+    ("environment", "hosts"),
+    [
+        ({"GH_HOST": "git.example.com"}, []),
+        ({"GH_HOST": "GIT.example.com"}, []),
+        ({"GITHUB_API_URL": f"{GHES}/"}, []),
+        ({}, ["git.example.com"]),
+    ],
+)
+def test_a_host_that_the_user_names_gets_one(environment, hosts):
+    tokens = {"GH_ENTERPRISE_TOKEN": VALUE, "GITHUB_TOKEN": VALUE}
+    assert is_named(GHES, environment, hosts)
+    assert find_token(GHES, tokens | environment, hosts).value == VALUE
+
+
+def test_a_login_of_gh_names_a_host(nobody, monkeypatch):
+    script(
+        nobody / "bin" / "gh",
+        f'[ "$*" = "auth token --hostname git.example.com" ] && echo "$GH_ENTERPRISE_TOKEN"{VALUE}',
+    )
+    # gh would answer with the variable for any host.
+    monkeypatch.setenv("GH_ENTERPRISE_TOKEN", "other")
+    found = find_token(GHES)
+    assert (found.value, found.source) == (VALUE, "gh")
+
+
+@pytest.mark.parametrize(
+    ("typed", "host"),
+    [
+        ("git.example.com", "git.example.com"),
+        ("https://Git.Example.com/api/v3", "git.example.com"),
+        ("https://api.corp.ghe.com", "corp.ghe.com"),
+        ("127.0.0.1:81", "127.0.0.1:81"),
+    ],
+)
+def test_a_host_as_a_user_types_it(typed, host):
+    assert host_named(typed) == host
+
+
+@pytest.mark.parametrize("typed", ["", "*", "a b", "me@git.example.com", "https://", "https://[x"])
+def test_what_is_no_host(typed):
+    with pytest.raises(UsageError, match="is no host"):
+        host_named(typed)
 
 
 def test_of_gh_for_that_host(nobody):
@@ -104,9 +166,10 @@ def test_nobody_is_asked_at_a_terminal(nobody):
 def test_never_in_the_clear():
     api = "http://git.example.com/api/v3"
     with pytest.raises(UsageError, match="unencrypted") as caught:
-        find_token(api, {"GH_ENTERPRISE_TOKEN": VALUE})
+        find_token(api, {"GH_ENTERPRISE_TOKEN": VALUE}, ["git.example.com"])
     assert VALUE not in str(caught.value)
-    assert find_token("http://127.0.0.1:1", {"GH_ENTERPRISE_TOKEN": VALUE}).value == VALUE
+    local = find_token("http://127.0.0.1:1", {"GH_ENTERPRISE_TOKEN": VALUE}, ["127.0.0.1:1"])
+    assert local.value == VALUE
 
 
 def test_the_host_that_people_know():

@@ -12,6 +12,7 @@ from vpatch.outcome import Change, Decision, State
 from vpatch.patch import load_patch
 from vpatch.smoke.evidence import read_evidence, write_evidence
 from vpatch.smoke.subject import digest_of_subject
+from vpatch.trust import EVERYTHING
 from vpatch.upstream.proof import IncomparableError, Judge, difference, unfit
 
 BEFORE = b"""LIMIT = 3
@@ -84,7 +85,7 @@ def test_hardware(needs, kind, gpus, said):
 def patch():
     from vpatch.library import installed
 
-    return load_patch(installed("patches") / "cpu-spec-decode-expand-copy-back")
+    return load_patch(installed("patches") / "cpu-spec-decode-expand-copy-back", EVERYTHING)
 
 
 def smoke(tmp_path, patch, *others, name="one"):

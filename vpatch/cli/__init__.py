@@ -42,6 +42,7 @@ _COMMANDS = (
     "upstream-status",
     "engine",
     "schema",
+    "trust",
     "cache",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +147,8 @@ def _prove(
     with ExitStack() as stack:
         found = stack.enter_context(open_engine(session, engine, version))
         ground = ground_of(session, patch, proof, version, stack)
+        # An engine runs what they insert, and the test.
+        session.require_trust(with_required([*proof.on_top_of, patch.id], session.library))
         _refuse_idle(patch, ground.all_after)
         for path in as_released(found, ground.after):
             session.progress.note(f"this build of {version} has another {path}: the release's runs")
@@ -157,7 +159,8 @@ def _prove(
             room, name = collecting.room, collecting.name
         task = session.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
         try:
-            result = prove(patch, proof, found, ground, room and room / LOGS)
+            test = replace(patch, folder=session.trust.copy_of(patch.folder))
+            result = prove(test, proof, found, ground, room and room / LOGS)
             if room is not None:
                 ran = Tested(
                     name=name,

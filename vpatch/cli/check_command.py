@@ -10,7 +10,7 @@ import click
 
 from vpatch.check import damage, drift
 from vpatch.cli import render
-from vpatch.cli.checkout import find_lock, tree_of
+from vpatch.cli.checkout import find_lock, refuse_untrusted, tree_of
 from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError
 from vpatch.outcome import none_taken
@@ -59,6 +59,7 @@ def command(
     asked = ask_again(lock, session.library)
     with tree_of(session, lock) as tree:
         made = plan(asked.patches, tree)
+        refuse_untrusted(session, made)
     drifted = [*asked.differences, *drift(lock, made)]
     checkout = target if lock_file is not None else path.parent
     damaged = list(damage(lock, checkout)) if checkout is not None else []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError, together
 from vpatch.lock import Lock, read_lock
-from vpatch.outcome import none_taken
+from vpatch.outcome import State, none_taken
 from vpatch.plan import plan
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import LOCK_FILE
@@ -65,7 +65,18 @@ def planned_again(session: Session, lock: Lock) -> Iterator[tuple[CachedTree, Pl
     """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
     patches = session.library.load([patch.id for patch in lock.patches])
     with tree_of(session, lock) as tree:
-        yield tree, plan(patches, tree)
+        made = plan(patches, tree)
+        refuse_untrusted(session, made)
+        yield tree, made
+
+
+def refuse_untrusted(session: Session, plan: Plan) -> None:
+    """Refuse a plan that cannot be compared with anything: code of a patch may not run.
+
+    Raises:
+        UntrustedError: there is such a patch; all of them are said.
+    """
+    session.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
 
 
 def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:

@@ -232,7 +232,7 @@ def _next(session: Session, decision: Decision, usual: jobs.Job, vllm: str) -> s
         case State.NEEDED:
             verb = "apply"
             named += [] if _in_recipe(decision, usual) else [("--patch", decision.patch.id)]
-        case State.BLOCKED | State.CONFLICT:
+        case State.BLOCKED | State.CONFLICT | State.UNTRUSTED:
             verb = "status"
             named.append(("--why", decision.patch.id))
         case _:
@@ -265,6 +265,8 @@ def _says(decision: Decision, pin: Pin, usual: jobs.Job, printed: Sequence[str])
             says = f"{name} cannot have it yet: it {decision.reason}"
         case State.CONFLICT:
             says = f"{name} has this code in a shape that the patch does not fit"
+        case State.UNTRUSTED:
+            says = f"only the patch's own code can tell of {name}: {decision.reason}"
     return _joined(says, _plugins(decision.patch))
 
 

@@ -75,6 +75,8 @@ def ground_of(
     root: Path,
     fork: str | None,
     stack: ExitStack,
+    *,
+    hooks_refused: tuple[str, str | None] | None,
 ) -> Ground:
     """Collect what a proposal stands on; `on` is taken for upstream's branch.
 
@@ -109,6 +111,7 @@ def ground_of(
         person=git.identity(Path.cwd()),
         now=datetime.now(UTC),
         hooks_home=session.cache.answers("pre-commit"),
+        hooks_refused=hooks_refused,
         online=None if session.offline else _online(session, patch, target, fork, stack),
     )
 

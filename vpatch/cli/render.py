@@ -23,6 +23,7 @@ _COLOURS = {
     State.ABSENT: "bright_black",
     State.BLOCKED: "red",
     State.CONFLICT: "red",
+    State.UNTRUSTED: "magenta",
 }
 _DIGITS = 12
 _SHOWN = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,25 +16,28 @@ from packaging.version import Version
 from vpatch.cli.progress import progress_for_terminal
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
-from vpatch.errors import UsageError
+from vpatch.errors import UsageError, VpatchError, together
 from vpatch.jobs import Request
-from vpatch.library import Library, find_library
+from vpatch.library import Library, find_library, installed
 from vpatch.project import Project, find_project
 from vpatch.source import index
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.resolve import open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
+from vpatch.trust import Store, Trust, UntrustedError, default_folder
 
 if TYPE_CHECKING:
     from vpatch.engine.environment import Engine
     from vpatch.github.client import GitHub
+    from vpatch.patch import Patch
     from vpatch.progress import Progress
     from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
     from vpatch.upstream.threads import Threads
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_TRUSTED = "vpatch.trusted"
 # The library's patches know the code from here on.
 _FIRST = Version("0.20")
 
@@ -61,10 +64,35 @@ class Session:
 
     @cached_property
     def library(self) -> Library:
-        library = find_library(self.project.folder, self.patches, self.recipes)
+        library = find_library(self.project.folder, self.patches, self.recipes, self.trust)
         for note in library.notes:
             self.progress.note(note)
         return library
+
+    @cached_property
+    def trust(self) -> Trust:
+        """What of a project may run: as the user recorded it, or all with --trust."""
+        context = click.get_current_context(silent=True)
+        everything = context is not None and context.meta.get(_TRUSTED, False)
+        shipped = tuple(installed(kind) for kind in ("patches", "recipes", "targets"))
+        return Trust(Store(default_folder()), shipped=shipped, everything=everything)
+
+    def require_trust(self, patches: Iterable[Patch], recipe: str | None = None) -> None:
+        """Refuse to run what patches and a recipe say, unless the user trusts all of it.
+
+        Raises:
+            UntrustedError: some of it is not trusted; all of that is said.
+        """
+        paths = [patch.folder for patch in patches]
+        paths += [self.library.recipe(recipe)] if recipe else []
+        errors: list[VpatchError] = []
+        for path in dict.fromkeys(paths):
+            try:
+                self.trust.require(path)
+            except UntrustedError as error:
+                errors.append(error)
+        if errors:
+            raise together(errors)
 
     @cached_property
     def progress(self) -> Progress:
@@ -123,10 +151,18 @@ class Session:
         """Open the API that a target names, once a run."""
         # Only few commands need it, and PyGithub takes its time.
         from vpatch.github.client import GitHub, default_api  # noqa: PLC0415
+        from vpatch.github.tokens import is_named  # noqa: PLC0415
 
         api = (target and target.api) or default_api()
         if api not in self._github:
-            self._github[api] = stack.enter_context(closing(GitHub(api)))
+            named = [record.name for record in self.trust.records() if record.kind == "host"]
+            found = stack.enter_context(closing(GitHub(api, named)))
+            if found.token is None and not is_named(api, hosts=named):
+                self.progress.note(
+                    f"a target names {found.host}, and you did not: no token goes there "
+                    f"(vpatch trust --host {found.host})"
+                )
+            self._github[api] = found
         return self._github[api]
 
     def github_of(self, repository: str, stack: ExitStack) -> GitHub:
@@ -185,10 +221,25 @@ engine_option = click.option(
 )
 
 
+def _note_trust(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    context.meta[_TRUSTED] = value
+
+
+# Only the session asks for it, so that commands need not hand it on.
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    expose_value=False,
+    callback=_note_trust,
+    help="Run code of this project without asking whether it is trusted: for CI.",
+)
+
+
 def library_options(command: _F) -> _F:
-    """Options that say where patches and recipes lie."""
+    """Options that say where patches and recipes lie, and whether their code may run."""
     folder = click.Path(path_type=Path)
     for option in (
+        trust_option,
         click.option("--recipes", multiple=True, type=folder, help="A folder of recipes."),
         click.option("--patches", multiple=True, type=folder, help="A folder of patches."),
     ):

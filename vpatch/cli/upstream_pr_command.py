@@ -25,6 +25,7 @@ from vpatch.cli.session import (
 )
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.git_fork import Person
+from vpatch.trust import UntrustedError
 from vpatch.upstream.propose import propose
 from vpatch.upstream.submit import Way, refuse_credentials, submit
 
@@ -57,6 +58,7 @@ _COLOURS = {"pass": "green", "fail": "red", "not asked": "yellow"}
 @click.option(
     "--fork-url", metavar="URL", help="By which git reaches it  [default: GitHub's https]"
 )
+@click.option("--no-hooks", is_flag=True, help="Do not run upstream's hooks, which are its code.")
 @offline_option
 @library_options
 @json_option
@@ -71,6 +73,7 @@ def command(
     recipes: tuple[Path, ...],
     *,
     sending: bool,
+    no_hooks: bool,
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
@@ -89,9 +92,11 @@ def command(
     if fork_url is not None:
         refuse_credentials(fork_url)
     patch = session.library.patch(patch_id)
-    target = session.target(name or target_of(patch, session))
+    name = name or target_of(patch, session)
+    target = session.target(name)
+    refused = _hooks_refused(session, name, no_hooks=no_hooks)
     with ExitStack() as stack:
-        ground = ground_of(session, patch, target, on, root, fork, stack)
+        ground = ground_of(session, patch, target, on, root, fork, stack, hooks_refused=refused)
         proposed = propose(ground, session.progress)
         if as_json:
             render.print_json(_as_json(proposed))
@@ -106,6 +111,17 @@ def command(
         sent = submit(proposed, github, way, session.progress)
     _print_sent(sent, way.fork.full_name, proposed.branch)
     return ExitCode.CLEAN
+
+
+def _hooks_refused(session: Session, name: str, *, no_hooks: bool) -> tuple[str, str | None] | None:
+    """Why upstream's hooks may not run, and what to do: a project's target may name any code."""
+    if no_hooks:
+        return "left out by --no-hooks", "run them: leave out --no-hooks"
+    try:
+        session.trust.require(session.library.target(name))
+    except UntrustedError as error:
+        return f"{error.where} names where they come from, and is not trusted", error.todo
+    return None
 
 
 def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.declare.yamlfile import Declared
+    from vpatch.trust import Trust
 
 
 _WITH_CODE = declared.InsertEdit | declared.ReplaceBodyEdit
@@ -55,8 +56,10 @@ class BoundEdit:
     offers: Mapping[str, str] = field(default_factory=dict)
 
 
-def bind(edit: Declared, folder: Path) -> list[BoundEdit]:
+def bind(edit: Declared, folder: Path, trust: Trust) -> list[BoundEdit]:
     """Turn one declared edit into codemods; a diff becomes one for each hunk.
+
+    `trust` decides whether code of the folder may run, once it would.
 
     Raises:
         UsageError: a pattern or snippet is not what it must be, or a file leaves the folder.
@@ -75,7 +78,7 @@ def bind(edit: Declared, folder: Path) -> list[BoundEdit]:
             target = inside_tree(edit.add_file)
             added = AddFile(target, source.read_bytes())
             return [BoundEdit(f"add {target}", added, (target,), declared.Expect(), {}, (source,))]
-    return [_bind_python(edit, folder)]
+    return [_bind_python(edit, folder, trust)]
 
 
 def _bind_hunk(name: str, hunk: TextEdit | AddFile, path: Path, count: int) -> BoundEdit:
@@ -85,7 +88,7 @@ def _bind_hunk(name: str, hunk: TextEdit | AddFile, path: Path, count: int) -> B
     )
 
 
-def _bind_python(edit: Declared, folder: Path) -> BoundEdit:
+def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     codemod: PythonEdit
     place = Place()
     uses: tuple[Path, ...] = ()
@@ -131,7 +134,7 @@ def _bind_python(edit: Declared, folder: Path) -> BoundEdit:
         case declared.CodemodEdit():
             path = beside(folder, edit.codemod)
             contains = frozenset(text.encode() for text in edit.contains)
-            codemod = Custom(path.read_bytes(), path, contains, place)
+            codemod = Custom(path.read_bytes(), path, contains, place, folder, trust)
             name, uses = edit.codemod, (path,)
         case _:
             raise TypeError(f"no codemod for {type(edit).__name__}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.pattern import Pattern
+    from vpatch.trust import Trust
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,16 @@ class Custom:
     A `SiteTransformer` reports each place with `self.add(node, todo=...)`; of a plain codemod, each
     statement that it changes is a place. The count, the second run that changes nothing and the
     post-condition are then checked as for every other edit. The file is executed when the edit runs
-    and not before: to list patches must not run their code.
+    and not before: to list patches must not run their code. It is not executed unless `trust`
+    allows it.
     """
 
     source: bytes
     path: Path
     contains: frozenset[bytes]
     place: Place
+    folder: Path
+    trust: Trust
 
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
@@ -47,12 +51,22 @@ class Custom:
         return None
 
     @property
+    def kind(self) -> type:
+        """The codemod of the file, which is executed for it.
+
+        Raises:
+            UntrustedError: the user has not trusted the patch's folder.
+        """
+        runs_as = self.trust.runnable(self.folder, self.path, self.source)
+        return load_codemod(self.source, self.path, runs_as)
+
+    @property
     def knows_done_places(self) -> bool:
         """Whether it reports places that already are as it makes them."""
-        return issubclass(load_codemod(self.source, self.path), SiteTransformer)
+        return issubclass(self.kind, SiteTransformer)
 
     def apply(self, module: cst.Module, extents: Extents) -> Outcome:
-        kind = load_codemod(self.source, self.path)
+        kind = self.kind
         if not issubclass(kind, SiteTransformer) and self.place.where:
             raise UsageError(
                 "`where` means nothing to a plain libcst codemod", where=str(self.path)
@@ -112,8 +126,10 @@ class Custom:
 
 
 @cache
-def load_codemod(source: bytes, path: Path) -> type:
+def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
     """Execute `source` and return its codemod: the class `Codemod`, or the only public one.
+
+    `path` is where its author has it, and `runs_as` where the files beside it are found.
 
     Not imported by its path: bytecode that was kept for a file of the same size and time would run
     under a digest that is not its own.
@@ -122,7 +138,7 @@ def load_codemod(source: bytes, path: Path) -> type:
         UsageError: there is no such class, or the code fails.
     """
     module = ModuleType(f"vpatch_codemod_{path.parent.name}")
-    module.__file__ = str(path)
+    module.__file__ = str(runs_as)
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except Exception as error:  # whatever its author's code may raise

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree as ET
 
+from vpatch import foreign_environment
 from vpatch.commits import overall_changes
 from vpatch.engine import INSIDE
 from vpatch.engine.overlay import as_released, make_overlay, on_top
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from vpatch.outcome import Plan
     from vpatch.patch import Patch
 
-# What its caller may have set for another run of pytest.
-_CALLERS = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS"}
 # pytest puts this before the lines of a traceback that say what was raised.
 _RAISED = re.compile(r"^E +(.*)$", re.MULTILINE)
 
@@ -126,10 +125,11 @@ def _pytest(
 ) -> Run:
     report, test = room / "report.xml", patch.folder / proof.test
     named = {name: str(folder) for name, folder in ground.references.items()}
-    ours = {name: value for name, value in os.environ.items() if name not in _CALLERS}
-    environment = ours | proof.environment | named
+    environment = foreign_environment.environment(engine=True) | proof.environment | named
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
-    options = ("-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--junitxml={report}")
+    options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--junitxml={report}"]
+    # Nothing above the patch's folder takes part: it is not what the user trusts.
+    options.append(f"--confcutdir={patch.folder}")
     ended = run(
         [engine.python, "-m", "pytest", *options, "--rootdir", patch.folder, test],
         cwd=room,

@@ -11,7 +11,7 @@ from vpatch.github.errors import GitHubError, UnreadableAnswer, asking
 from vpatch.github.tokens import Token, find_token, web_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from github import Github
     from github.PullRequest import PullRequest
@@ -96,9 +96,9 @@ class GitHub:
     Reading is tried again where GitHub had a short failure, writing never.
     """
 
-    def __init__(self, api: str | None = None) -> None:
+    def __init__(self, api: str | None = None, hosts: Collection[str] = ()) -> None:
         self.api = (api or default_api()).rstrip("/")
-        self.token: Token | None = find_token(self.api)
+        self.token: Token | None = find_token(self.api, hosts=hosts)
         self._secret = self.token.value if self.token else None
         self._github = self._open()
 

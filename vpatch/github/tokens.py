@@ -1,12 +1,15 @@
 """Where a token for GitHub comes from: the environment, gh, or git's credential helper.
 
-The variables are gh's (`gh help environment`): those for github.com are sent to it, to ghe.com and
-to the API of GITHUB_API_URL alone, those for GitHub Enterprise to the host that a target names.
+The variables are gh's (`gh help environment`): those for github.com go to it, to ghe.com and to the
+API of GITHUB_API_URL alone, those for GitHub Enterprise to other hosts. A token goes only to a host
+that the user has named, as a target is a project's, and may name any host. The user names one with
+GH_HOST or GITHUB_API_URL, by a login of gh there, or with `vpatch trust --host`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -17,12 +20,13 @@ from vpatch import git
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 _OWN = ("GH_TOKEN", "GITHUB_TOKEN")
 _ENTERPRISE = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 VARIABLES = frozenset({*_OWN, *_ENTERPRISE})
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d+)?")
 _SECONDS = 20
 
 
@@ -34,15 +38,20 @@ class Token:
     source: str
 
 
-def find_token(api: str, environment: Mapping[str, str] = os.environ) -> Token | None:
-    """Look for a token for an API's host.
+def find_token(
+    api: str, environment: Mapping[str, str] = os.environ, hosts: Collection[str] = ()
+) -> Token | None:
+    """Look for a token for an API's host; `hosts` are those that the user has named to vpatch.
 
     Raises:
         UsageError: it would be sent in the clear.
     """
     parts = urlsplit(api)
     host = web_host(api)
-    token = _from_environment(api, host, environment) or _from_gh(host) or _from_git(host)
+    if is_named(api, environment, hosts):
+        token = _from_environment(api, host, environment) or _from_gh(host) or _from_git(host)
+    else:
+        token = _from_gh(host)
     if token and parts.scheme != "https" and parts.hostname not in _LOCAL:
         raise UsageError(
             "the token would be sent unencrypted", where=api, todo="give the address with https"
@@ -50,9 +59,34 @@ def find_token(api: str, environment: Mapping[str, str] = os.environ) -> Token |
     return token
 
 
+def is_named(
+    api: str, environment: Mapping[str, str] = os.environ, hosts: Collection[str] = ()
+) -> bool:
+    """Say whether the user, and not only a project, has named an API's host."""
+    host = web_host(api)
+    if api.rstrip("/") == environment.get("GITHUB_API_URL", "").rstrip("/"):
+        return True
+    return host in {"github.com", environment.get("GH_HOST", "").lower() or None, *hosts}
+
+
+def host_named(text: str) -> str:
+    """Return the host of what a user typed: a host, or an address there.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    try:
+        host = web_host(text if "://" in text else f"https://{text}")
+    except ValueError:
+        host = ""
+    if not _HOST.fullmatch(host):
+        raise UsageError(f"{text!r} is no host", todo="write for instance github.example.com")
+    return host
+
+
 def web_host(api: str) -> str:
     """Return the host that people know of an API's."""
-    return urlsplit(api).netloc.removeprefix("api.")
+    return urlsplit(api).netloc.lower().removeprefix("api.")
 
 
 def _from_environment(api: str, host: str, environment: Mapping[str, str]) -> Token | None:
@@ -71,6 +105,8 @@ def _from_gh(host: str) -> Token | None:
     try:
         asked = subprocess.run(
             ["gh", "auth", "token", "--hostname", host],
+            # It would send the variables' tokens to any host.
+            env={k: v for k, v in os.environ.items() if k not in VARIABLES and k != "GH_HOST"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -62,6 +62,7 @@ def needed(
     todo = {
         State.ABSENT: "nothing is to be proposed: the code is not there",
         State.BLOCKED: "propose what it requires first",
+        State.UNTRUSTED: "trust its code first, with the command above",
     }.get(decision.state, f"port the patch to upstream's {branch}: a variant for its shape")
     return Gate(name, "fail", f"{decision.state} on upstream's {branch}: {decision.reason}", todo)
 

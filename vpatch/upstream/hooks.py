@@ -7,7 +7,6 @@ upstream pins: it is what such a mirror installs as well. What is left is said n
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -18,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ruamel.yaml import YAML
 
+from vpatch import foreign_environment
 from vpatch import git_checkout as git
 from vpatch.git_checkout import NewCommit
-from vpatch.github.tokens import VARIABLES
 from vpatch.upstream.rules import read_yaml
 
 if TYPE_CHECKING:
@@ -156,8 +155,17 @@ def _run(
     hook_id: str, config: Path, checkout: Path, files: Sequence[str], home: Path
 ) -> Iterator[Hook]:
     """One hook, which may stand in the configuration more than once."""
-    command = [sys.executable, "-m", "pre_commit", "run", "--color=never", "--config", str(config)]
-    environment = {name: value for name, value in os.environ.items() if name not in _CALLERS}
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pre_commit",
+        "run",
+        "--color=never",
+        "--config",
+        str(config),
+    ]
+    environment = foreign_environment.environment()
     environment |= {"PRE_COMMIT_HOME": str(home), "PRE_COMMIT_ALLOW_NO_CONFIG": "0"}
     try:
         ended = subprocess.run(
@@ -183,11 +191,6 @@ def _run(
             yield Hook(hook_id, "fail", _ID.sub("", said).strip())
         else:
             yield Hook(hook_id, "pass" if line["verdict"] == "Passed" else "idle")
-
-
-# Of a hook or an editor that runs vpatch: pre-commit would look into another repository. And what
-# is nobody's but ours: hooks are upstream's code.
-_CALLERS = VARIABLES | {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "PRE_COMMIT", "SKIP"}
 
 
 def _gist(output: str) -> str:

@@ -65,6 +65,7 @@ class Ground:
 
     `decisions` are those on upstream's tree: of what the patch requires, and last of itself.
     `decide` gives the decision for the source of a record; `hooks_home` keeps what hooks install.
+    `hooks_refused` is why hooks may not run, and what to do.
     """
 
     patch: Patch
@@ -77,6 +78,7 @@ class Ground:
     person: tuple[str, str] | None
     now: datetime
     hooks_home: Path
+    hooks_refused: tuple[str, str | None] | None
     online: Online | None
 
     @property
@@ -279,6 +281,9 @@ def _hooks(ground: Ground, files: Mapping[str, bytes], progress: Progress) -> li
     target, file = ground.target, ground.target.hooks
     if file is None:
         return []
+    if ground.hooks_refused is not None:
+        what, todo = ground.hooks_refused
+        return [Gate("upstream's hooks", "not asked", what, todo)]
 
     def ask() -> Gate:
         return gates.hooks(run_hooks(ground.tree, file, files, ground.hooks_home, progress), target)

@@ -105,6 +105,8 @@ def advise(
         found = Advice("drop", f"the tree has the effect: {reason}")
     elif state is State.ABSENT:
         found = _absent(decision, pin)
+    elif state is State.UNTRUSTED:
+        found = Advice("keep", reason, finding=True)
     elif state.stops:
         found = Advice("port", reason)
     elif state is State.APPLIED:

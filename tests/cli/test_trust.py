@@ -1,0 +1,221 @@
+"""A cloned project's code does not run unasked."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+
+from tests.projects import LLAMA, VERSION
+
+CODEMOD = """
+import pathlib
+import libcst as cst
+from vpatch.codemods import SiteTransformer
+
+pathlib.Path({ran!r}).touch()
+
+class Codemod(SiteTransformer):
+    kinds = (cst.SimpleString,)
+
+    def edit(self, original, updated):
+        if updated.value not in ('"fast"', '"slow"'):
+            return updated
+        self.add(original, todo=updated.value == '"fast"')
+        return updated.with_changes(value='"slow"')
+"""
+EDIT = "- {codemod: codemod.py, contains: [launch]}"
+
+
+@pytest.fixture
+def cloned(project):
+    """A project as somebody else made it: of its two patches, one has code."""
+    folder = project.patch("slow-mode", EDIT)
+    project.ran = project.folder / "ran"
+    (folder / "codemod.py").write_text(CODEMOD.format(ran=str(project.ran)))
+    return project
+
+
+def states(project, *args, code=1):
+    found = project.run("status", "--vllm", VERSION, "--json", *args, code=code).json
+    return {one["patch"]: one["state"] for one in found[0]["decisions"] if "-" in one["patch"]}
+
+
+def test_status_shows_the_rest_and_says_what_needs_trust(cloned):
+    run = cloned.run("status", "--vllm", VERSION, code=1)
+    assert not cloned.ran.exists()
+    assert re.search("needed +name-proj", run.out)
+    assert re.search("untrusted +slow-mode .*its code is not run: you did not trust it", run.out)
+    assert "next: read every file there, then: vpatch trust patches/slow-mode" in run.out
+    many = cloned.run("status", "--vllm", f"{VERSION},0.51", code=1)
+    assert many.out.count("vpatch trust patches/slow-mode") == 2
+    why = cloned.run("status", "--vllm", VERSION, "--why", "slow-mode", code=1)
+    assert "vpatch trust patches/slow-mode" in why.out
+    assert not cloned.ran.exists()
+
+
+COMMANDS = {
+    "apply": ("apply", "--vllm", VERSION),
+    "status": ("status", "--vllm", VERSION, "--json"),
+    "test": ("test", "slow-mode"),
+    "upstream-status": ("upstream-status", "--vllm", VERSION, "--offline"),
+    "show": ("show", "slow-mode"),
+    "list": ("list",),
+    "diagnose": ("diagnose", "--vllm", VERSION, "log.txt"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_runs_it(cloned, command):
+    example = cloned.patches / "slow-mode" / "examples" / "needed-a" / "before" / "vllm" / "a.py"
+    example.parent.mkdir(parents=True)
+    example.write_text('class Llama: launch("fast")\n')
+    (cloned.folder / "log.txt").write_text("it fails\n")
+    declared = cloned.patches / "slow-mode" / "patch.yaml"
+    thread = "{ref: vllm-project/vllm#1, is: issue}"
+    declared.write_text(f"{declared.read_text()}upstream: [{thread}]\n")
+    cloned.run("status", "--vllm", VERSION, code=1)
+    expected = {"show": 0, "list": 0}.get(command, 1)
+    run = cloned.run(*COMMANDS[command], code=expected)
+    assert not cloned.ran.exists()
+    if command in {"apply", "test", "upstream-status"}:
+        assert "vpatch trust patches/slow-mode" in run.out + run.err
+    assert not cloned.target.exists()
+
+
+def test_trust_lets_it_run_until_it_changes(cloned):
+    run = cloned.run("trust")
+    assert run.out.splitlines()[-1].startswith("2 recorded in ")
+    assert "codemod.py" in run.out
+    assert re.search("trusted +[^ ]*patches/slow-mode +sha256:", run.out)
+    assert states(cloned, code=0)["slow-mode"] == "needed"
+    assert cloned.ran.exists()
+    cloned.apply()
+    assert "slow" in (cloned.target / "vllm" / "engine.py").read_text()
+    cloned.run("check")
+    cloned.run("diff")
+    cloned.ran.unlink()
+    (cloned.patches / "slow-mode" / "notes.txt").write_text("new\n")
+    run = cloned.run("status", "--vllm", VERSION, code=1)
+    assert "it changed since you trusted it" in run.out
+    for command in ("check", "diff"):
+        run = cloned.run(command, code=1)
+        assert "vpatch trust patches/slow-mode" in run.err
+    assert not cloned.ran.exists()
+
+
+def test_what_is_only_declared_works_without_trust(project):
+    project.apply()
+    project.run("check")
+    project.run("diff")
+    assert (project.target / LLAMA).exists()
+
+
+def test_the_option_for_ci(cloned):
+    assert states(cloned, "--trust", code=0)["slow-mode"] == "needed"
+    assert cloned.ran.exists()
+    cloned.ran.unlink()
+    # It records nothing.
+    assert states(cloned)["slow-mode"] == "untrusted"
+    assert not cloned.ran.exists()
+    assert "nothing is trusted" in cloned.run("trust", "--list").out
+
+
+def test_show_records_nothing(cloned):
+    run = cloned.run("trust", "--show")
+    assert "nothing was recorded" in run.out
+    assert "not trusted" in run.out
+    assert states(cloned)["slow-mode"] == "untrusted"
+
+
+def test_one_patch_alone(cloned):
+    cloned.run("trust", "patches/slow-mode")
+    assert states(cloned, code=0)["slow-mode"] == "needed"
+    (record,) = cloned.run("trust", "--list", "--json").json
+    assert record["name"] == str(cloned.patches / "slow-mode")
+
+
+def test_revoke(cloned):
+    cloned.run("trust")
+    assert "patches/name-proj" in cloned.run("trust", "--list").out
+    run = cloned.run("trust", "--revoke")
+    assert run.out.count("not trusted any more") == 2
+    assert "nothing there was trusted" in cloned.run("trust", "--revoke").out
+    assert states(cloned)["slow-mode"] == "untrusted"
+
+
+def test_a_symlinked_project_is_the_same_place(cloned):
+    cloned.run("trust")
+    link = cloned.folder.parent / "link"
+    link.symlink_to(cloned.folder)
+    found = cloned.run("status", "--vllm", VERSION, cwd=link)
+    assert "untrusted" not in found.out
+
+
+def test_hosts(cloned):
+    cloned.run("trust", "--host", "https://git.example.com/api/v3")
+    assert "host  git.example.com" in cloned.run("trust", "--list").out
+    cloned.run("trust", "--revoke", "--host", "git.example.com")
+    assert "nothing is trusted" in cloned.run("trust", "--list").out
+    assert "is no host" in cloned.run("trust", "--host", "*", code=2).err
+
+
+def test_a_file_name_cannot_write_to_the_terminal(cloned):
+    for name in ("a\x1b[2Kb.py", "a\n  0123456789ab  other.py"):
+        (cloned.patches / "slow-mode" / name).write_text("")
+    run = cloned.run("trust", "--show")
+    assert "\x1b" not in run.out
+    assert "'a\\x1b[2Kb.py'" in run.out
+    assert "'a\\n  0123456789ab  other.py'" in run.out
+
+
+def test_a_project_without_anything(empty):
+    assert "has no patches, recipes or targets" in empty.run("trust", code=2).err
+
+
+def test_the_record_lies_in_the_users_folder(cloned, isolated):
+    before = set(cloned.folder.rglob("*"))
+    cloned.run("trust")
+    assert set(cloned.folder.rglob("*")) == before
+    files = list((isolated / "home" / ".local" / "share" / "vpatch" / "trust").iterdir())
+    assert len(files) == 2
+    assert {json.loads(file.read_text())["kind"] for file in files} == {"path"}
+
+
+def test_engines_run_nothing_that_is_not_trusted(proven):
+    """What a patch inserts runs in an engine, and so does its test."""
+    proven.trusting = False
+    run = proven.run("test", "--engine", sys.executable, "name-proj", code=1)
+    assert "vpatch trust patches/name-proj" in run.err
+
+
+def test_smoke_runs_nothing_that_is_not_trusted(smoked):
+    smoked.trusting = False
+    run = smoked.run("smoke", "--vllm", "0.50", "--engine", sys.executable, code=1)
+    assert "vpatch trust patches/strength" in run.err
+    assert "vpatch trust recipes/vllm-0.50.yaml" in run.err
+
+
+def test_code_above_a_patch_takes_no_part_in_its_test(proven):
+    """A conftest.py there is not what the user trusts."""
+    ran = proven.folder / "ran"
+    for folder in (proven.folder, proven.patches):
+        (folder / "conftest.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
+    proven.run("test", "--engine", sys.executable, "name-proj")
+    assert not ran.exists()
+
+
+def test_a_behaviour_test_gets_no_credentials(proven):
+    file = proven.patches / "name-proj" / "test_it.py"
+    file.write_text(
+        file.read_text() + "import os\n"
+        "def test_environment():\n"
+        "    names = {'AWS_SECRET_ACCESS_KEY', 'HF_TOKEN', 'GH_TOKEN', 'VLLM_API_KEY'}\n"
+        "    assert not names & set(os.environ)\n"
+        "    assert os.environ['VLLM_CPU_KVCACHE_SPACE'] == '1'\n"
+    )
+    secrets = ("AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "GH_TOKEN", "VLLM_API_KEY")
+    proven.env |= dict.fromkeys(secrets, "secret") | {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    proven.run("test", "--engine", sys.executable, "name-proj")

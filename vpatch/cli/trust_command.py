@@ -1,0 +1,181 @@
+"""vpatch trust: which code of projects may run, as the user decides."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vpatch.cli import render
+from vpatch.cli.output import style
+from vpatch.cli.session import Session, json_option
+from vpatch.errors import ExitCode, UsageError
+from vpatch.github.tokens import host_named
+from vpatch.library import find_library
+from vpatch.patch import DECLARATION
+from vpatch.trust import Content, State, Store, content_of, default_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_DIGITS = 12
+_COLOURS: dict[State, str] = {
+    "shipped": "blue",
+    "trusted": "green",
+    "changed": "red",
+    "not trusted": "yellow",
+}
+
+
+@click.command("trust")
+@click.argument(
+    "paths", nargs=-1, metavar="[FOLDER]...", type=click.Path(exists=True, path_type=Path)
+)
+@click.option("--show", is_flag=True, help="Show what would be trusted, and record nothing.")
+@click.option("--list", "listing", is_flag=True, help="List all that you trust.")
+@click.option("--revoke", is_flag=True, help="Take trust back, from all that is in FOLDER.")
+@click.option(
+    "--host", "hosts", multiple=True, metavar="HOST", help="Tokens may go to this host; repeatable."
+)
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    hosts: tuple[str, ...],
+    *,
+    show: bool,
+    listing: bool,
+    revoke: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Allow the code of a project to run: its patches, recipes and targets as they are now.
+
+    FOLDER is a project (the current folder unless given), the folder of one patch, or the file of a
+    recipe or target. Every file is shown with its digest. If one changes later, or one is added,
+    that patch's code does not run until you trust it again.
+
+    What a patch only declares needs no trust. Code does: codemod.py, behaviour tests, and whatever
+    a real vLLM runs for this project.
+    """
+    if sum((show, listing, revoke)) > 1 or (listing and (paths or hosts)):
+        raise UsageError("these options exclude each other", todo="give one of them")
+    session = Session()
+    store = Store(default_folder())
+    if listing:
+        _list(store, as_json=as_json)
+        return ExitCode.CLEAN
+    names = [host_named(host) for host in hosts]
+    if revoke:
+        roots = paths or (() if hosts else (session.project.folder,))
+        return _revoke(store, roots, names, as_json=as_json)
+    for host in names if not show else ():
+        store.add("host", host, "")
+    told: list[dict[str, Any]] = [{"host": host} for host in names]
+    for path in _chosen(session, paths, hosts):
+        content = content_of(path)
+        state = session.trust.state(path, content)
+        if state != "shipped" and not show:
+            store.add("path", str(path.resolve()), content.digest)
+            state = "trusted"
+        told.append(_as_json(path, state, content))
+        if not as_json:
+            _print(path, state, content)
+    if as_json:
+        render.print_json(told)
+    else:
+        for host in names:
+            click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
+        _print_end(len(told), show=show)
+    return ExitCode.CLEAN
+
+
+def _chosen(session: Session, paths: Sequence[Path], hosts: Sequence[str]) -> list[Path]:
+    if hosts and not paths:
+        return []
+    chosen: list[Path] = []
+    for path in paths or (session.project.folder,):
+        chosen += _items(path)
+    return list(dict.fromkeys(chosen))
+
+
+def _items(path: Path) -> Iterator[Path]:
+    """A patch's folder, a file, or all that a project has."""
+    if path.is_file() or (path / DECLARATION).is_file():
+        yield path
+        return
+    found = find_library(path.absolute()).code
+    if not found:
+        raise UsageError(
+            "has no patches, recipes or targets of its own",
+            where=str(path),
+            todo="name a project's folder, or a patch's",
+        )
+    yield from found
+
+
+def _list(store: Store, *, as_json: bool) -> None:
+    records = list(store)
+    if as_json:
+        render.print_json([asdict(record) for record in records])
+        return
+    for record in records:
+        digest = f"  {_short(record.digest)}" if record.digest else ""
+        click.echo(f"{record.kind:<4}  {_name(record.name)}{digest}  since {record.since}")
+    if not records:
+        click.echo("nothing is trusted but what came with vpatch")
+
+
+def _revoke(
+    store: Store, paths: Sequence[Path], hosts: Sequence[str], *, as_json: bool
+) -> ExitCode:
+    roots = [path.resolve() for path in paths]
+    gone = [
+        record
+        for record in store
+        if (record.kind == "host" and record.name in hosts)
+        or (record.kind == "path" and any(Path(record.name).is_relative_to(r) for r in roots))
+    ]
+    for record in gone:
+        store.remove(record.kind, record.name)
+    if as_json:
+        render.print_json([asdict(record) for record in gone])
+        return ExitCode.CLEAN
+    for record in gone:
+        click.echo(f"not trusted any more  {_name(record.name)}")
+    if not gone:
+        click.echo("nothing there was trusted")
+    return ExitCode.CLEAN
+
+
+def _as_json(path: Path, state: State, content: Content) -> dict[str, Any]:
+    return {
+        "path": str(path),
+        "state": state,
+        "digest": content.digest,
+        "files": content.digests,
+    }
+
+
+def _print(path: Path, state: State, content: Content) -> None:
+    label = style(state, fg=_COLOURS[state])
+    click.echo(f"{label}  {_name(str(path))}  {_short(content.digest)}")
+    for file, digest in content.digests.items():
+        click.echo(f"  {digest[:_DIGITS]}  {_name(file)}")
+
+
+def _print_end(count: int, *, show: bool) -> None:
+    if show:
+        click.echo("nothing was recorded; without --show it is")
+    else:
+        click.echo(f"{count} recorded in {default_folder()}")
+
+
+def _name(text: str) -> str:
+    """A name that somebody else chose: in one line, whatever it is."""
+    return text if text.isprintable() else repr(text)
+
+
+def _short(digest: str) -> str:
+    name, _, digits = digest.partition(":")
+    return f"{name}:{digits[:_DIGITS]}"
