@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from vpatch import git_checkout as git
 from vpatch.commits import commits_of, digest_of, lock_of
 from vpatch.errors import VpatchError
+from vpatch.generated import is_build_output
 from vpatch.git import BASE_BRANCH, GitError
 from vpatch.git_found import NoRepositoryError, opened_checkout
 from vpatch.lock import Lock, LockedImage, LockError, read_lock
@@ -231,7 +232,10 @@ def _users_changes(target: Path, repo: Found, lock: Lock) -> Iterator[str]:
     yield from (f"a worktree of yours: {name}" for name in git.worktrees(target))
     yield from (f"a submodule of yours: {path}" for path in git.submodules(repo))
     yield from (f"hidden from git: {path}" for path in git.hidden_files(repo))
-    yield from (f"changed or new: {path}" for path in git.changed_files(repo))
+    changed = git.changed_files(repo)
+    written = [path for path in git.tracked_and_ignored(repo) if is_build_output(target, path)]
+    own_files = {*written} - {file.path for file in lock.files}
+    yield from (f"changed or new: {path}" for path in changed if path not in own_files)
 
 
 def _stage(order: Order, progress: Progress) -> Lock:

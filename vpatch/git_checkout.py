@@ -159,6 +159,12 @@ def ignored_files(repo: Repository) -> list[str]:
     return sorted(os.fsdecode(path) for path in listed.split(b"\0")[:-1])
 
 
+def tracked_and_ignored(repo: Repository) -> list[str]:
+    """Files that git knows, although the tree's .gitignore names them."""
+    listed = run(repo, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+    return [os.fsdecode(path) for path in listed.split(b"\0")[:-1]]
+
+
 def diff(repo: Path, before: str, after: str) -> bytes:
     """The difference of two commits, in bytes that depend on the two alone."""
     return run(repo, "diff-tree", "-p", "-r", *_DIFF_OPTIONS, before, after)

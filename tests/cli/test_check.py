@@ -353,3 +353,61 @@ def test_a_checkout_of_another_user_is_refused(applied, monkeypatch, command):
     run = applied.run(command, *args, "--to", applied.target, code=2)
     assert "belongs to another user" in run.err
     assert "safe.directory" in run.err
+
+
+VERSION_FILE = "vllm/_version.py"
+BUILT = {
+    ".gitignore": b"/vllm/_version.py\n*.egg-info/\n",
+    VERSION_FILE: b"__version__ = version = '0.50.0'\n",
+    "vllm.egg-info/requires.txt": b"torch\n",
+    "vllm.egg-info/entry_points.txt": b"[console_scripts]\n",
+}
+
+
+@pytest.fixture
+def built(project):
+    """A checkout in which somebody ran a build: it writes files that a release's archive has."""
+    project.index.add(VERSION, archive(files=BUILT))
+    project.apply()
+    (project.target / VERSION_FILE).write_text("__version__ = version = '0.1.dev7+g3f71d41a4'\n")
+    (project.target / "vllm.egg-info" / "requires.txt").write_text("torch==2.11\n")
+    return project
+
+
+def test_what_a_build_writes_is_no_change(built):
+    built.run("check")
+    assert "already is exactly this" in built.apply().out
+    built.patch("slow-mode", SLOW_MODE.replace('"slow"', '"slower"'))
+    built.apply()
+    built.run("check")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (VERSION_FILE, "import os\n"),
+        ("vllm.egg-info/entry_points.txt", "[vllm.general_plugins]\n"),
+        (LLAMA, "__version__ = '1'\n"),
+        ("vllm/__init__.py", "__version__ = '1'\n"),
+    ],
+)
+def test_tampering_is_seen_after_a_build(built, path, text):
+    (built.target / path).write_text(text)
+    assert f"changed or new: {path}" in differences(built)
+    assert path in built.apply(code=1).err
+
+
+def test_a_version_file_that_git_is_to_track_is_no_build_output(project):
+    project.index.add(VERSION, archive(files={VERSION_FILE: BUILT[VERSION_FILE]}))
+    project.apply()
+    (project.target / VERSION_FILE).write_text("__version__ = '1'\n")
+    assert differences(project) == [f"changed or new: {VERSION_FILE}"]
+
+
+def test_a_version_file_that_a_patch_changes_is_compared(project):
+    project.index.add(VERSION, archive(files=BUILT))
+    edit = f"- text: {{find: 0.50.0, replace: 0.50.1}}\n  files: {VERSION_FILE}"
+    project.patch("slow-mode", edit, concerns="text: __version__")
+    project.apply()
+    (project.target / VERSION_FILE).write_text("__version__ = '1'\n")
+    assert f"changed or new: {VERSION_FILE}" in differences(project)
