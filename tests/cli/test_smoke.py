@@ -96,6 +96,20 @@ def test_evidence_that_was_changed(smoked):
     report.write_text(shown.replace("passed", "failed"))
     run = smoked.run("evidence", "verify", "one", code=1)
     assert "changed since it was written: report.md\n" in run.out
+    run = smoked.run("evidence", "show", "one", code=1)
+    assert run.out == ""
+    assert "evidence/one: was changed since it was written, and is not shown: report.md" in run.err
+    run = smoked.run("evidence", "show", "one", "--json", code=1)
+    assert run.json["errors"][0]["what"].endswith("not shown: report.md")
+    report.write_text(shown)
+    assert smoked.run("evidence", "show", "one").out == shown
+
+
+def test_evidence_without_a_statement_is_not_shown(smoked):
+    smoke(smoked)
+    (smoked.folder / "evidence" / "one" / "statement.json").unlink()
+    run = smoked.run("evidence", "show", "one", code=1)
+    assert "not shown: statement.json cannot be read" in run.err
 
 
 def test_evidence_of_a_run_that_failed_is_whole_and_no_proof(smoked):

@@ -130,8 +130,21 @@ def _no_record(evidence: Evidence, error: Exception) -> EvidenceError:
 @_root_option
 @json_option
 def show(name: str, root: Path, *, as_json: bool) -> ExitCode:
-    """Print the report of some evidence."""
+    """Print the report of some evidence, if nobody has changed it since.
+
+    Ends with 1 where somebody has. `verify` says as well whether it is for the patches as they are.
+    """
     evidence = read_evidence(root / name)
+    try:
+        changed = tampered(evidence)
+    except _DAMAGE as error:
+        raise _no_record(evidence, error) from error
+    if changed:
+        raise EvidenceError(
+            f"was changed since it was written, and is not shown: {', '.join(changed)}",
+            where=str(evidence.folder),
+            todo="bring back the files as they were, or make the evidence anew",
+        )
     if as_json:
         render.print_json(evidence.record)
     else:
