@@ -28,6 +28,9 @@ def test_vpatch_toml_wins(tmp_path):
     assert read_settings(tmp_path) == Settings()
 
 
+LISTS = "vpatch.toml has lists of folders: patches, recipes, targets"
+
+
 @pytest.mark.parametrize(
     ("file", "table"), [("vpatch.toml", ""), ("pyproject.toml", "tool.vpatch")]
 )
@@ -36,8 +39,8 @@ def test_vpatch_toml_wins(tmp_path):
     [
         ("patchs = []", "unknown key 'patchs'", "did you mean 'patches'?"),
         ("zzz = 1", "unknown key 'zzz'", "valid keys: patches, recipes, targets"),
-        ('patches = "a"', "patches: Input should be a valid", None),
-        ("patches = [1]", r"patches\.0: Input should be a valid string", None),
+        ('patches = "a"', "patches: must be a list, not the string 'a'", LISTS),
+        ("patches = [1]", r"patches\.0: must be a string, not the number 1", LISTS),
         ("patches = [", "not TOML: ", None),
         ("patches = []\npatches = []", "not TOML: ", None),
     ],
@@ -55,7 +58,7 @@ def test_a_table_that_is_none(tmp_path):
     (tmp_path / "pyproject.toml").write_text("tool = 3\n")
     assert read_settings(tmp_path) == Settings()
     (tmp_path / "pyproject.toml").write_text("[tool]\nvpatch = 3\n")
-    with pytest.raises(DeclarationError, match="valid dictionary"):
+    with pytest.raises(DeclarationError, match="must be a mapping of keys, not the number 3"):
         read_settings(tmp_path)
 
 

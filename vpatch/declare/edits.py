@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from vpatch.declare.yamlfile import Declared
+from vpatch.declare.yamlfile import TAG, Declared
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
     tuple[Text, ...],
     Field(min_length=1),
     BeforeValidator(
-        lambda value: tuple([value] if isinstance(value, str) else value),
+        lambda v: (v,) if isinstance(v, str) else tuple(v) if isinstance(v, list) else v,
         json_schema_input_type=Text | Annotated[tuple[Text, ...], Field(min_length=1)],
     ),
 ]
@@ -198,22 +198,22 @@ VERBS: dict[str, type[Declared]] = {
 
 def _verb(value: Any) -> str | None:
     if isinstance(value, Declared):
-        return next(verb for verb, kind in VERBS.items() if isinstance(value, kind))
+        return next(TAG + verb for verb, kind in VERBS.items() if isinstance(value, kind))
     verbs = [verb for verb in VERBS if isinstance(value, dict) and verb in value]
-    return verbs[0] if len(verbs) == 1 else None
+    return TAG + verbs[0] if len(verbs) == 1 else None
 
 
 Edit = Annotated[
-    Annotated[AddKeywordEdit, Tag("add-keyword")]
-    | Annotated[RewriteEdit, Tag("rewrite")]
-    | Annotated[InsertEdit, Tag("insert")]
-    | Annotated[AddImportEdit, Tag("add-import")]
-    | Annotated[ReplaceBodyEdit, Tag("replace-body")]
-    | Annotated[SetValueEdit, Tag("set-value")]
-    | Annotated[CodemodEdit, Tag("codemod")]
-    | Annotated[TextEdit, Tag("text")]
-    | Annotated[DiffEdit, Tag("diff")]
-    | Annotated[AddFileEdit, Tag("add-file")],
+    Annotated[AddKeywordEdit, Tag(TAG + "add-keyword")]
+    | Annotated[RewriteEdit, Tag(TAG + "rewrite")]
+    | Annotated[InsertEdit, Tag(TAG + "insert")]
+    | Annotated[AddImportEdit, Tag(TAG + "add-import")]
+    | Annotated[ReplaceBodyEdit, Tag(TAG + "replace-body")]
+    | Annotated[SetValueEdit, Tag(TAG + "set-value")]
+    | Annotated[CodemodEdit, Tag(TAG + "codemod")]
+    | Annotated[TextEdit, Tag(TAG + "text")]
+    | Annotated[DiffEdit, Tag(TAG + "diff")]
+    | Annotated[AddFileEdit, Tag(TAG + "add-file")],
     Discriminator(
         _verb,
         custom_error_type="verb",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
 
+from vpatch.declare.words import explained
 from vpatch.declare.yamlfile import DeclarationError, Declared
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ def _validate(content: Any, path: Path) -> Settings:
         key = ".".join(str(step) for step in details["loc"])
         known = sorted(Settings.model_fields)
         if details["type"] != "extra_forbidden":
-            raise DeclarationError(f"{key}: {details['msg']}", where=str(path)) from error
+            what = f"{key}: {explained(details)}" if key else explained(details)
+            todo = "vpatch.toml has lists of folders: patches, recipes, targets"
+            raise DeclarationError(what, where=str(path), todo=todo) from error
         near = difflib.get_close_matches(key, known, n=1)
         todo = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
         raise DeclarationError(f"unknown key {key!r}", where=str(path), todo=todo) from error

@@ -14,6 +14,7 @@ from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError, RoundTr
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
+from vpatch.declare.words import KINDS, explained, wrong_kind
 from vpatch.errors import UsageError, VpatchError, together
 from vpatch.foreign import read_file
 
@@ -51,6 +52,10 @@ class DeclarationError(UsageError):
 
 
 Model = TypeVar("Model", bound=Declared)
+# Begins the name of a member of a union, in an error's location: no key begins so.
+TAG = "kind:"
+# What vpatch schema knows.
+SCHEMAS = ("patch", "recipe", "target")
 
 
 class Positions:
@@ -130,9 +135,7 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         return model.model_validate(_plain(document)), positions
     except ValidationError as error:
         found = error.errors()
-        errors: list[VpatchError] = [
-            _explain(details, positions, model) for details in found[:_SHOWN]
-        ]
+        errors = _explained(found[:_SHOWN], positions, model)
         if len(found) > _SHOWN:
             errors.append(DeclarationError(f"and {len(found) - _SHOWN} more", where=str(path)))
         raise together(errors) from error
@@ -204,13 +207,27 @@ def _plain(node: Any) -> Any:
     return node
 
 
-def _explain(details: ErrorDetails, positions: Positions, model: type[Declared]) -> VpatchError:
-    location = details["loc"]
-    keys = positions.keys(location)
-    if location and keys[-1:] != [location[-1]]:
-        keys = [*keys, location[-1]]
-    key = ".".join(str(step) for step in keys)
+def _explained(
+    found: Sequence[ErrorDetails], positions: Positions, model: type[Declared]
+) -> list[VpatchError]:
+    """One error for each place: where several kinds may be there, none of them is."""
+    places: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for number, details in enumerate(found):
+        keys = tuple(positions.keys(details["loc"]))
+        together = details["type"] in KINDS
+        places.setdefault(keys if together else (*keys, "", number), []).append(details)
+    return [_explain(several, positions, model) for several in places.values()]
+
+
+def _explain(
+    several: Sequence[ErrorDetails], positions: Positions, model: type[Declared]
+) -> VpatchError:
+    details = several[0]
+    location, value = details["loc"], details["input"]
     where = positions.where(location)
+    # A merged key has no line of its own, and so no position.
+    keys = positions.keys(location) or list(location[:-1] if _is_of_key(details) else location[-1:])
+    beside = f"{'.'.join(str(step) for step in keys)}: " if keys else ""
     match details["type"]:
         case "extra_forbidden":
             known = valid_keys(model, location[:-1])
@@ -218,13 +235,34 @@ def _explain(details: ErrorDetails, positions: Positions, model: type[Declared])
             todo = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
             return DeclarationError(f"unknown key {location[-1]!r}", where=where, todo=todo)
         case "missing":
-            return DeclarationError(f"the key {key!r} is missing", where=where)
+            what = f"{beside}the key {location[-1]!r} is missing"
+            return DeclarationError(what, where=where, todo="add it")
         case "string_type" | "model_type" | "model_attributes_type" if isinstance(
-            details["input"], (int, float)
-        ):
-            todo = f"quote it, as YAML takes {details['input']} for a number"
-            return DeclarationError(f"{key}: must be a string", where=where, todo=todo)
-    return DeclarationError(f"{key}: {details['msg'].removeprefix('Value error, ')}", where=where)
+            value, (int, float)
+        ) and not isinstance(value, bool):
+            todo = f"quote it, as YAML takes {value} for a number"
+            return DeclarationError(f"{beside}must be a string", where=where, todo=todo)
+        case "tuple_type" | "list_type" if isinstance(value, str):
+            todo = f"write [{value}], or lines that begin with '- '"
+            return DeclarationError(f"{beside}{explained(details)}", where=where, todo=todo)
+    if len(several) > 1:
+        what = wrong_kind([KINDS[one["type"]] for one in several], value)
+    elif location and location[-1] == "[key]":
+        what = f"the key {explained(details)}"
+    else:
+        what = explained(details)
+    return DeclarationError(f"{beside}{what}", where=where, todo=_see(model))
+
+
+def _is_of_key(details: ErrorDetails) -> bool:
+    """Whether an error is of a key, and not of a value."""
+    return details["type"] in {"missing", "extra_forbidden"}
+
+
+def _see(model: type[Declared]) -> str | None:
+    """Where one reads what a key takes."""
+    name = model.__name__.removesuffix("Declaration").lower()
+    return f"vpatch schema {name} says what each key takes" if name in SCHEMAS else None
 
 
 def valid_keys(model: type[BaseModel], location: Sequence[int | str] = ()) -> list[str]:
@@ -241,6 +279,10 @@ def valid_keys(model: type[BaseModel], location: Sequence[int | str] = ()) -> li
     nodes = members(schema)
     for step in location:
         following: list[Any] = []
+        if isinstance(step, str) and step.startswith(TAG):
+            verb = step.removeprefix(TAG)
+            nodes = [node for node in nodes if verb in node.get("properties", {})]
+            continue
         for node in nodes:
             if isinstance(step, int):
                 following += members(node.get("items", {}))

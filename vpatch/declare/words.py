@@ -1,0 +1,64 @@
+"""What is wrong with a declaration, in plain words instead of pydantic's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic_core import ErrorDetails
+
+# What must be there instead, by pydantic's name for the error.
+KINDS = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping of keys",
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+}
+_LIMITS = {
+    "greater_than": "greater than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+}
+_LONGEST = 40
+
+
+def wrong_kind(wanted: Sequence[str], found: Any) -> str:
+    """Say that something is of another kind than all that may be there."""
+    return f"must be {' or '.join(dict.fromkeys(wanted))}, not {_shown(found)}"
+
+
+def explained(details: ErrorDetails) -> str:
+    """Say what is wrong with a value, without its key."""
+    kind, found = details["type"], details["input"]
+    context: Mapping[str, Any] = details.get("ctx", {})
+    if kind in KINDS:
+        return wrong_kind([KINDS[kind]], found)
+    if kind in _LIMITS:
+        return f"must be {_LIMITS[kind].format_map(context)}, not {found}"
+    words = {
+        "literal_error": f"must be {context.get('expected')}, not {_shown(found)}",
+        "string_too_short": "must not be empty",
+        "too_short": "must not be empty",
+        "string_pattern_mismatch": f"{_shown(found)} does not match {context.get('pattern')}",
+        "finite_number": "must be a finite number",
+    }
+    return words.get(kind) or details["msg"].removeprefix("Value error, ")
+
+
+def _shown(found: Any) -> str:
+    if isinstance(found, str):
+        short = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
+        return f"the string {short!r}"
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return f"the number {found}"
+    kinds = {type(None): "nothing", bool: str(found).lower(), tuple: "a list", list: "a list"}
+    return kinds.get(type(found), "a mapping of keys")
