@@ -26,7 +26,7 @@ def blocks(name):
 
 
 LOADED = blocks("patches.md")
-PROPOSAL, *TARGETS = blocks("upstream.md")
+PROPOSAL, NOT_PROPOSED, *TARGETS = blocks("upstream.md")
 EDITS = [edit for block in LOADED if isinstance(block, list) for edit in block]
 KEYS = [block for block in LOADED if isinstance(block, dict)]
 CODEMOD = "from vpatch.codemods import SiteTransformer\nclass Codemod(SiteTransformer): ...\n"
@@ -94,6 +94,13 @@ def test_the_proposal_that_is_shown_loads(tmp_path):
     edits = [{"find": "f()", "rewrite": "g()"}]
     patch = patch_of(tmp_path, edits=edits, files={"test_behaviour.py": ""}, **PROPOSAL)
     assert patch.declaration.proposal.keywords == ("expand_kernel",)
+
+
+def test_why_a_patch_is_not_for_upstream_loads(tmp_path):
+    edits = [{"find": "f()", "rewrite": "g()"}]
+    patch = patch_of(tmp_path, edits=edits, **NOT_PROPOSED)
+    assert patch.declaration.not_for_upstream.startswith("It declares operators")
+    assert patch.digest == patch_of(tmp_path, edits=edits).digest
 
 
 def test_the_benchmark_plans_that_are_shown_load():
