@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edits_of, run, tree_of
+from tests.helpers import run, tree_of
 from vpatch.declare.edits import Expect, Predicate
-from vpatch.editing import Found, count, describe, findings, nearest, probe, run_edit
+from vpatch.editing import Found, count, describe, findings, probe
 from vpatch.view import View
 
 WHERE = {"p": ["a", "b"]}
@@ -123,37 +123,6 @@ def test_probe_of_text_has_a_line():
 )
 def test_describe(predicate, words):
     assert describe(Predicate.model_validate(predicate, strict=False)) == words
-
-
-def candidates(files, concerned=()):
-    (edit,) = edits_of({"find": "self.e_proj = ReplicatedLinear(...)", "add-keyword": {"k": "1"}})
-    view = View(tree_of(files))
-    assert run_edit(edit, view).mismatch == "expected 1, found 0"
-    return [(f.what, f.where) for f in nearest(edit, view, concerned)]
-
-
-def test_nearest_names_file_and_line():
-    files = {
-        "vllm/a.py": "x = 1\nself.e_proj2 = ReplicatedLinear(1)\n",
-        "vllm/b.py": "self.other = 1\n",
-    }
-    assert candidates(files) == [("nearest: self.e_proj2 = ReplicatedLinear(1)", "vllm/a.py:2")]
-
-
-def test_nearest_looks_where_the_patch_is_concerned():
-    files = {"vllm/a.py": "that.f_proj = Replicated( 1 )\n"}
-    assert candidates(files) == []
-    assert candidates(files, ["vllm/a.py"]) == [
-        ("nearest: that.f_proj = Replicated( 1 )", "vllm/a.py:1")
-    ]
-
-
-def test_nearest_skips_what_cannot_be_parsed():
-    files = {
-        "vllm/a.py": "self.e_proj2 = ReplicatedLinear(1\n",
-        "vllm/b.py": "self.e_proj3 = ReplicatedLinear(1)\n",
-    }
-    assert [where for _, where in candidates(files)] == ["vllm/b.py:1"]
 
 
 @pytest.mark.parametrize(

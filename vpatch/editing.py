@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.base import Outcome, Place, Site, SiteTransformer
-from vpatch.codemods.match import canonical, code_of
+from vpatch.codemods.match import canonical
 from vpatch.codemods.pattern import Pattern, parse_pattern
 from vpatch.codemods.text import AddFile, TextEdit
 from vpatch.outcome import Finding
-from vpatch.view import UnparsableFile, View, lines_of
+from vpatch.view import View, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,10 +22,6 @@ if TYPE_CHECKING:
     from vpatch.codemods.bind import BoundEdit
     from vpatch.codemods.extent import Extents
     from vpatch.declare.edits import Expect, Predicate
-
-_CANDIDATES = 3
-_CANDIDATE_FILES = 8
-_CANDIDATE_RATIO = 0.5
 
 
 @dataclass(frozen=True)
@@ -213,8 +207,7 @@ def probe(predicate: Predicate, view: View) -> Probed:
     """Whether a predicate holds for a view, and the places that show it."""
     if predicate.find is not None:
         place = _place(predicate)
-        codemod = _Probe(parse_pattern(predicate.find), place)
-        matches, _ = _run_python(codemod, predicate.files, place.where, view)
+        matches = search(parse_pattern(predicate.find), place, predicate.files, view)
         return Probed(bool(matches), tuple(matches))
     if predicate.text is not None:
         needle = predicate.text.encode()
@@ -232,6 +225,14 @@ def probe(predicate: Predicate, view: View) -> Probed:
         results = [probe(inner, view) for inner in predicate.any_]
         return Probed(any(r.holds for r in results), tuple(f for r in results for f in r.found))
     return Probed(not any(probe(inner, view).holds for inner in predicate.none or ()))
+
+
+def search(
+    pattern: Pattern, place: Place, files: Sequence[str] | None, view: View
+) -> Sequence[Found]:
+    """Every match of a pattern."""
+    found, _ = _run_python(_Probe(pattern, place), files, place.where, view)
+    return found
 
 
 def describe(predicate: Predicate) -> str:
@@ -290,7 +291,7 @@ class _ProbeTransformer(SiteTransformer):
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         match = self.pattern.match(updated)
-        if match is not None and self.place.admits(self.scope, match):
+        if match is not None and self.place.admits(self.scope, match, updated):
             self.add(original, todo=False, match=match)
         return updated
 
@@ -311,38 +312,3 @@ def findings(what: str, found: Iterable[Found]) -> Iterator[Finding]:
         state = item.problem or ("to do" if item.todo else done)
         scope = f" in {item.scope}" if item.scope else ""
         yield Finding(f"{what}{scope}: {state}", item.path, line)
-
-
-def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[Finding]:
-    """The code that most resembles what an edit looked for and did not find."""
-    codemod = edit.codemod
-    if isinstance(codemod, (TextEdit, AddFile)) or codemod.sought is None:
-        return
-    sought = codemod.sought
-    shared = Counter(
-        path for needle in sought.needles for path in view.holding([frozenset([needle])], None)
-    )
-    paths = dict.fromkeys([*concerned, *(path for path, _ in shared.most_common())])
-    wanted = _flat(code_of(sought.node))
-    matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
-    best: list[tuple[float, str, int, str]] = []
-    for path in list(paths)[:_CANDIDATE_FILES]:
-        if not path.endswith(".py"):
-            continue
-        try:
-            module = view.module(path)
-        except UnparsableFile:
-            continue
-        for node, line in lines_of(module).items():
-            if type(node) is type(sought.node):
-                text = _flat(code_of(node))
-                matcher.set_seq1(text[: 2 * len(wanted) + 40])
-                best.append((matcher.ratio(), path, line, text))
-    best.sort(key=lambda item: (-item[0], item[1], item[2]))
-    for ratio, path, line, text in best[:_CANDIDATES]:
-        if ratio >= _CANDIDATE_RATIO:
-            yield Finding(f"nearest: {text[:100]}", path, line)
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 
 from vpatch.codemods.base import Repeat
-from vpatch.editing import EditResult, describe, findings, lacks, nearest, probe, run_edit
+from vpatch.editing import EditResult, describe, findings, lacks, probe, run_edit
 from vpatch.errors import UsageError
+from vpatch.nearest import nearest
 from vpatch.outcome import Change, Decision, Finding, Plan, State
 from vpatch.postcondition import broken_promise
 from vpatch.trust import UntrustedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 
+_WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{2,}")
+
+
 class UnparsableFile(VpatchError):
     """A file that libcst cannot parse, or not write back byte for byte."""
 
@@ -34,6 +38,7 @@ class _Shared:
     # Paths of the files that libcst can write as they are.
     exact: set[str] = field(default_factory=set)
     extents: Extents = field(default_factory=Extents)
+    vocabulary: frozenset[str] | None = None
     # By the identity of the module, which is kept so that no other comes to have it.
     written: dict[int, tuple[cst.Module, bytes]] = field(default_factory=dict)
 
@@ -183,6 +188,14 @@ class View:
         paths = self.matching(globs)
         found = {path for words in needles for path in self._holding_all(paths, words)}
         return sorted(found)
+
+    @property
+    def vocabulary(self) -> frozenset[str]:
+        """Every name of some length that stands in the package's pristine files."""
+        if self._shared.vocabulary is None:
+            words = {word for text in self._package.values() for word in _WORD.findall(text)}
+            self._shared.vocabulary = frozenset(word.decode() for word in words)
+        return self._shared.vocabulary
 
     def containing(self, text: bytes, globs: Sequence[str] | None) -> list[str]:
         """Paths of the files that contain a text."""

@@ -344,9 +344,20 @@ def test_within_is_the_body_alone():
     edit = rewrite("f($x)", "g($x)", within="C")
     before = "@f(1)\nclass C(f(2)):\n    x = f(3)\n"
     assert edited(edit, before) == before.replace("f(3)", "g(3)")
-    # Done places too.
-    edit = rewrite("def m(): ...", "def n(): ...", within="n")
-    assert run(edit, "def n(): pass\n").mismatch == "expected 1, found 0"
+
+
+def test_within_is_the_definition_itself_too():
+    source = "@d\ndef m(): f(1)\ndef n(): pass\nclass C:\n    def m(): pass\n"
+    edit = rewrite("def $f(): ...", "@e\ndef $f(): ...", within="m")
+    assert edited(edit, "def m(): pass\ndef n(): pass\n") == "@e\ndef m(): pass\ndef n(): pass\n"
+    edit = {"find": "def m(...): ...", "add-keyword": {"a": "1"}, "within": "C.m"}
+    assert edited(edit, source) == source.replace("    def m()", "    def m(a=1)")
+    edit = {"find": "def m(): ...", "replace-body": "x", "having": "f($_)", "within": "m"}
+    assert edited(edit, source) == source.replace("m(): f(1)", "m():\n    x")
+    edit = {"insert": "x", "at-start-of": "def m(): ...", "within": "*.m"}
+    assert run(edit, source).mismatch.endswith("its body stands on the line of its header")
+    edit = {"insert": "x", "before": "def m(): ...", "within": "C.m"}
+    assert edited(edit, source) == source.replace("    def m()", "    x\n    def m()")
 
 
 def test_nothing_is_looked_for_in_new_code():

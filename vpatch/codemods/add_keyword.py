@@ -74,7 +74,7 @@ class _Transformer(SiteTransformer):
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         match = self.spec.find.match(updated)
-        if match is None or not self.place.admits(self.scope, match):
+        if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         other = None if self.spec.any_value else self._other_value(updated, match)
         if other is not None:

@@ -76,9 +76,9 @@ class PythonEdit(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a module an edit may look: inside a qualified name, with limits on metavariables.
+    """Where in a module an edit may look: within a qualified name, with limits on metavariables.
 
-    Inside a function or a class is its body: neither its decorators nor its defaults.
+    Within a function or a class is itself and its body, and not its decorators or defaults.
     """
 
     within: str | None = None
@@ -102,9 +102,13 @@ class Place:
             return f"{self.within}.".startswith(f"{inner}.")
         return not isinstance(statement, cst.SimpleStatementLine)
 
-    def admits(self, scope: Sequence[str], match: Match | None) -> bool:
+    def admits(
+        self, scope: Sequence[str], match: Match | None, node: cst.CSTNode | None = None
+    ) -> bool:
+        """Whether a place in a scope is meant; `node` is the place, if it may be a definition."""
+        names = [*scope, node.name.value] if isinstance(node, _DEFINITIONS) else scope
         if self.within is not None and not any(
-            fnmatchcase(".".join(scope[: depth + 1]), self.within) for depth in range(len(scope))
+            fnmatchcase(".".join(names[: depth + 1]), self.within) for depth in range(len(names))
         ):
             return False
         if match is None or not self.where:
@@ -116,6 +120,7 @@ class Place:
         )
 
 
+_DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 _GLOB = re.compile(r"[*?\[]")
 # Where nothing is ever looked for; libcst makes every node anew that it visits.
 _TRIVIA = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comma)

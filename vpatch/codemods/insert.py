@@ -162,7 +162,7 @@ class _Beside(_Inserter):
         if isinstance(node, cst.SimpleStatementLine):
             node = node.body[0]
         match = self.spec.anchor.match(node.value if isinstance(node, cst.Expr) else node)
-        return match if match is not None and self.place.admits(self.scope, match) else None
+        return match if match and self.place.admits(self.scope, match, node) else None
 
     def _refuse(self, line: Sequence[cst.BaseSmallStatement]) -> None:
         """Report the anchors in a line, or in the suite behind a header, that is none's own."""
@@ -180,7 +180,7 @@ class _Inside(_Inserter):
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         match = self.spec.anchor.match(updated)
-        if match is None or not self.place.admits(self.scope, match):
+        if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         block = cast("cst.BaseCompoundStatement", updated).body
         if not isinstance(block, cst.IndentedBlock):

@@ -71,7 +71,7 @@ class _Transformer(SiteTransformer):
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         match = self.spec.find.match(updated)
-        if match is None or not self.place.admits(self.scope, match):
+        if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         body = cast("cst.FunctionDef", updated).body
         code = [fill(statement, match.bindings) for statement in self.spec.code]

@@ -76,7 +76,7 @@ class Reshape(SiteTransformer):
     def _matched(self, pattern: Pattern, statement: cst.CSTNode) -> Match | None:
         node = statement.value if isinstance(statement, cst.Expr) else statement
         match = pattern.match(node)
-        return match if match is not None and self.place.admits(self.scope, match) else None
+        return match if match and self.place.admits(self.scope, match, node) else None
 
     def _refuse(self, statements: Sequence[cst.BaseSmallStatement]) -> None:
         for statement in statements:

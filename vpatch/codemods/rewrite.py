@@ -90,7 +90,7 @@ class _Transformer(SiteTransformer):
         if not isinstance(node, self.kinds):
             return True
         match = self.spec.replace.match(node)
-        if match is None or not self.place.admits(self.scope, match):
+        if match is None or not self.place.admits(self.scope, match, node):
             return True
         if not self.always_found and self.spec.find.match(node) is not None:
             return True
@@ -103,7 +103,7 @@ class _Transformer(SiteTransformer):
         if id(original) in self.finished:
             return updated
         match = self.spec.find.match(updated)
-        if match is None or not self.place.admits(self.scope, match):
+        if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         problem: str | None = None
         new = updated
