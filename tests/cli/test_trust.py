@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.projects import LLAMA, VERSION
+from tests.projects import FILES, LLAMA, VERSION, git, write_tree
 
 CODEMOD = """
 import pathlib
@@ -182,6 +182,60 @@ def test_the_record_lies_in_the_users_folder(cloned, isolated):
     files = list((isolated / "home" / ".local" / "share" / "vpatch" / "trust").iterdir())
     assert len(files) == 2
     assert {json.loads(file.read_text())["kind"] for file in files} == {"path"}
+
+
+CONFIG = """repos:
+- repo: local
+  hooks: [{id: evil, name: Evil, entry: touch RAN, language: system, always_run: true}]
+"""
+
+
+@pytest.fixture
+def targeted(proven):
+    """A project whose target names a repository with hooks of its author's."""
+    tree = write_tree(proven.folder / "tree", FILES | {"vllm/version.py": b""})
+    proven.ran = proven.folder / "ran"
+    (tree / "hooks.yaml").write_text(CONFIG.replace("RAN", str(proven.ran)))
+    git(tree, "init", "-q", "-b", "main")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "vllm")
+    target = proven.folder / "targets" / "vllm.yaml"
+    target.parent.mkdir()
+    target.write_text(
+        f"repository: evil/vllm\ntree: vllm\nurl: {tree}\napi: https://evil.example/api/v3\n"
+        "hooks: hooks.yaml\n"
+    )
+    declared = proven.patches / "name-proj" / "patch.yaml"
+    proposal = """proposal:
+  summary: It is fixed.
+  claims: [It works.]
+  reproduction: Run it.
+  tests: [{test: test_it.py, at: tests/test_models.py}]
+  needs: {engine: cpu}
+  keywords: [proj prefix]
+  assisted-by: []
+"""
+    declared.write_text(declared.read_text() + proposal)
+    proven.trusting = False
+    return proven
+
+
+def hooks_gate(project, *args):
+    found = project.run("upstream-pr", "name-proj", "--offline", "--json", *args, code=None).json
+    return next(gate for gate in found["gates"] if gate["name"] == "upstream's hooks")
+
+
+def test_hooks_of_a_targets_repository_run_with_trust_alone(targeted):
+    gate = hooks_gate(targeted)
+    assert gate["verdict"] == "not asked"
+    assert "vllm.yaml names where they come from, and is not trusted" in gate["said"]
+    assert gate["todo"].endswith("vpatch trust targets/vllm.yaml")
+    assert not targeted.ran.exists()
+    targeted.run("trust", "targets/vllm.yaml")
+    assert "--no-hooks" in hooks_gate(targeted, "--no-hooks")["said"]
+    assert not targeted.ran.exists()
+    assert hooks_gate(targeted)["verdict"] == "pass"
+    assert targeted.ran.exists()
 
 
 def test_engines_run_nothing_that_is_not_trusted(proven):

@@ -49,7 +49,7 @@ def folder(cpu_engine, tmp_path_factory):
     home = tmp_path_factory.mktemp("bench")
     (home / "recipe.yaml").write_text(RECIPE)
     run = vpatch(
-        *("bench", "--recipe", home / "recipe.yaml", "--engine", "cpu"),
+        *("bench", "--recipe", home / "recipe.yaml", "--engine", "cpu", "--trust"),
         *("--to", home / "records", "--name", "one"),
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -64,6 +64,9 @@ smoke:
 """
 ALONE = ', VLLM_ENABLE_V1_MULTIPROCESSING: "0"'
 
+# The project's recipe and patches are what a real engine runs here.
+OPTIONS = ("--vllm", "0.23", "--engine", "cpu", "--trust")
+
 pytestmark = pytest.mark.usefixtures("cpu_engine")
 
 
@@ -136,7 +139,7 @@ def vpatch(folder, *args, **options):
 
 
 def smoke(folder, *args, code=0):
-    with vpatch(folder, "smoke", "--vllm", "0.23", "--engine", "cpu", *args, "--json") as process:
+    with vpatch(folder, "smoke", *OPTIONS, *args, "--json") as process:
         out, err = process.communicate()
     assert process.returncode == code, out + err
     return json.loads(out)
@@ -292,9 +295,7 @@ def test_a_port_that_is_in_use(project):
 
 def test_ctrl_c(project, tmp_path):
     project.write("k: [2], modes: [server]")
-    with vpatch(
-        project.folder, "smoke", "--vllm", "0.23", "--engine", "cpu", "--name", "one"
-    ) as process:
+    with vpatch(project.folder, "smoke", *OPTIONS, "--name", "one") as process:
         deadline = time.monotonic() + 120
         while (
             len(started(tmp_path / "rooms")) < 3

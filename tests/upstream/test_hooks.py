@@ -65,8 +65,10 @@ def test_hooks_of_upstreams_own_tree(tmp_path):
 
 
 def test_no_hook_sees_a_token(tmp_path, monkeypatch):
-    monkeypatch.setenv("GH_TOKEN", "ghp_test")
-    monkeypatch.setenv("GH_ENTERPRISE_TOKEN", "ghp_test")
+    names = ("GH_TOKEN", "GH_ENTERPRISE_TOKEN", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "ANYTHING")
+    for name in names:
+        monkeypatch.setenv(name, "ghp_test")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://me:ghp_test@index.example/simple")
     config = LOCAL.replace(
         'entry: "tools/words.sh", language: script', "entry: env, language: system"
     )
@@ -76,6 +78,19 @@ def test_no_hook_sees_a_token(tmp_path, monkeypatch):
     )
     assert "PRE_COMMIT_HOME=" in found["words"].said
     assert "ghp_test" not in found["words"].said
+
+
+def test_no_module_of_upstreams_tree_runs_in_place_of_pre_commits(tmp_path):
+    ran = tmp_path / "ran"
+    evil = f"open({str(ran)!r}, 'w').close()\n".encode()
+    files = {CONFIG: LOCAL.encode(), "tools/words.sh": WORDS, "vllm/__init__.py": b""}
+    files |= {"vllm/version.py": b"", "vllm/models/llama.py": b"", "yaml.py": evil}
+    files["pre_commit/__init__.py"] = evil
+    with opened(tmp_path, files) as tree:
+        changes = {"vllm/new.py": b"good = 1\n"}
+        found = run_hooks(tree, CONFIG, changes, tmp_path / "home", Silent())
+    assert not ran.exists()
+    assert {hook.verdict for hook in found if hook.id == "passes"} == {"pass"}
 
 
 def test_a_hook_of_a_mirror_that_is_not_known(tmp_path):
