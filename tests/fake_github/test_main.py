@@ -43,6 +43,9 @@ def test_it_serves_and_shows_what_was_sent(tmp_path, ending):
         repository = f"{found[1]}/repos/{UPSTREAM}"
         fork = requests.get(f"{found[1]}/repos/{FORK}", headers=headers, timeout=60).json()
         assert fork["parent"]["full_name"] == UPSTREAM
+        # A thread that a patch of the library names is there as it is declared.
+        named = requests.get(f"{repository}/pulls/46069", headers=headers, timeout=60).json()
+        assert named["merged"] is True
         assert fork["clone_url"] == (tmp_path / "fork.git").as_uri()
         pull = {"title": "A title", "head": "octocat:topic", "base": "main", "body": "A body"}
         sent = requests.post(f"{repository}/pulls", json=pull, headers=headers, timeout=60)
@@ -54,7 +57,7 @@ def test_it_serves_and_shows_what_was_sent(tmp_path, ending):
         server.send_signal(ending)
         out, err = server.communicate(timeout=60)
     assert (server.returncode, err) == (0, "")
-    assert out == f"\n#1 A title\n{FORK}:topic -> main\n\nA body"
+    assert out == f"\n#{sent.json()['number']} A title\n{FORK}:topic -> main\n\nA body"
 
 
 def test_a_folder_that_is_not_there(tmp_path):
