@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.tokenizer import Tokenizer
 
 _SHOWN = 4
+_LONGEST = 60
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ def findings_of(
     found = [
         *_files(inspection),
         *_quantisation(inspection, platform),
+        *_lists(inspection),
         *_layers(inspection),
         *_formats(inspection),
         *_tokenizer(tokenizer),
@@ -105,8 +107,18 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Find
             )
     elif platform is not None:
         without_fp8(platform, blocks=False)  # one that there is not is wrong use all the same
+
+
+def _lists(inspection: Inspection) -> Iterator[Finding]:
     for judged in inspection.judged:
-        if not judged.clean:
+        for entry in judged.entries:
+            if entry.fault is not None:
+                yield Finding(
+                    "ignore-pattern",
+                    f"{judged.ignored.where} has {_short(entry.entry)!r}, and {entry.fault}",
+                    "correct it in config.json",
+                )
+        if judged.split or any(entry.missed for entry in judged.entries):
             count = len({*judged.split, *(n for e in judged.entries for n in e.missed)})
             yield Finding(
                 "ignore-names",
@@ -114,6 +126,10 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Find
                 f"{count} modules",
                 f"vpatch checkpoint ignore-names {inspection.checkpoint.folder}",
             )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _layers(inspection: Inspection) -> Iterator[Finding]:

@@ -145,8 +145,11 @@ def _compare(entry: Entry, naming: Naming, names: _Names) -> _Compared:
     is_name = "." in entry.text and not entry.is_pattern
     text = with_prefix(naming, entry.text) if is_name else entry.text
     mapped = Entry(text, entry.matching)
-    run = dict.fromkeys(mapped.those(names.owner))
-    return _Compared(entry, mapped, entry.those(names.disk), run)
+    disk = entry.those(names.disk)
+    # One that takes too long need not do so twice.
+    run = dict.fromkeys(mapped.those(names.owner)) if entry.fault is None else {}
+    entry.fault = entry.fault or mapped.fault
+    return _Compared(entry, mapped, disk, run)
 
 
 def _better(one: _Compared, missed: list[RunTime], names: _Names) -> tuple[str, ...]:

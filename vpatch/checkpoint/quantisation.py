@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.folder import MODELOPT
+from vpatch.checkpoint.matching import PatternFaultError, check, matching
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -90,13 +90,13 @@ class Quantisation:
 
     def ignored(self) -> tuple[Ignored, ...]:
         found = []
-        for key, matching in _LISTS.get(self.method, ()):
+        for key, kind in _LISTS.get(self.method, ()):
             entries = self.config.get(key)
-            if matching is Matching.DYNAMIC and isinstance(entries, dict):
+            if kind is Matching.DYNAMIC and isinstance(entries, dict):
                 entries = [e for e in entries if e.startswith("-:")]
             if isinstance(entries, list) and entries:
                 texts = tuple(e for e in entries if isinstance(e, str))
-                found.append(Ignored((*self.way, key), texts, matching))
+                found.append(Ignored((*self.way, key), texts, kind))
         return tuple(found)
 
 
@@ -117,37 +117,40 @@ def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
 class Entry:
     """An entry of a list, made ready to be compared with many names."""
 
-    def __init__(self, text: str, matching: Matching) -> None:
+    def __init__(self, text: str, kind: Matching) -> None:
         self.text = text
-        self.matching = matching
+        self.matching = kind
         self.fault: str | None = None
-        self._regex: re.Pattern[str] | None = None
-        pattern = {Matching.REGEX: "re:", Matching.DYNAMIC: "-:"}.get(matching)
-        if pattern is not None and text.startswith(pattern):
+        self._pattern: str | None = None
+        sign = {Matching.REGEX: "re:", Matching.DYNAMIC: "-:"}.get(kind)
+        if sign is not None and text.startswith(sign):
             if len(text) > _LONGEST:
                 self.fault = f"it is too long for a pattern: {len(text)} characters"
                 return
+            self._pattern = text[len(sign) :]
             try:
-                self._regex = re.compile(text[len(pattern) :])
-            except (re.error, OverflowError, RecursionError) as error:
-                self.fault = f"it is no regular expression: {error}"
+                check(self._pattern)
+            except PatternFaultError as error:
+                self.fault = str(error)
 
     @property
     def is_pattern(self) -> bool:
-        return self._regex is not None or self.fault is not None
-
-    def matches(self, name: str) -> bool:
-        if self._regex is not None:
-            return self._regex.match(name) is not None
-        if self.matching is Matching.INSIDE:
-            return self.text in name
-        return self.fault is None and self.text == name
+        return self._pattern is not None or self.fault is not None
 
     def those(self, names: Collection[str]) -> list[str]:
-        if self._regex is None and self.matching is not Matching.INSIDE:
-            # Lists have thousands of names, and checkpoints tens of thousands of modules.
-            return [self.text] if self.fault is None and self.text in names else []
-        return [name for name in names if self.matches(name)]
+        """Return the names that it matches; none, and `fault` says why, where it takes too long."""
+        if self.fault is not None:
+            return []
+        if self._pattern is not None:
+            try:
+                return matching(self._pattern, names)
+            except PatternFaultError as error:
+                self.fault = str(error)
+                return []
+        if self.matching is Matching.INSIDE:
+            return [name for name in names if self.text in name]
+        # Lists have thousands of names, and checkpoints tens of thousands of modules.
+        return [self.text] if self.text in names else []
 
 
 def _described(weights: dict[str, Any]) -> str:

@@ -1,0 +1,93 @@
+"""Regular expressions that a checkpoint brings along, matched as vLLM does: with Python's `re`.
+
+An expression may take for ever, and there is no way to stop one from within. So each that might
+runs in a process of its own, which the system ends when it has computed for too long.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+# Of computing, and not of waiting: other processes do not count.
+_SECONDS = 10
+_WAIT = 300
+# Behind a group, in which parts may be matched in many ways.
+_REPEATED_GROUP = re.compile(r"\)\s*[*+{]")
+_REPEATS = 2
+_SHORT = 500
+_CHILD = f"""
+import json, re, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, ({_SECONDS}, {_SECONDS + 1}))
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+pattern, names = json.load(sys.stdin)
+compiled = re.compile(pattern)
+json.dump([place for place, name in enumerate(names) if compiled.match(name)], sys.stdout)
+"""
+
+
+class PatternFaultError(Exception):
+    """It is no regular expression, or one that takes too long."""
+
+
+def check(pattern: str) -> None:
+    """Raise PatternFaultError if `pattern` is no regular expression."""
+    if _is_quick(pattern):
+        _compiled(pattern)
+    else:
+        matching(pattern, ())
+
+
+def matching(pattern: str, names: Collection[str]) -> list[str]:
+    """Return the names that a regular expression matches from their beginning.
+
+    Raises:
+        PatternFaultError: it is none, or is not done in time.
+    """
+    if _is_quick(pattern) and all(len(name) <= _SHORT for name in names):
+        compiled = _compiled(pattern)
+        return [name for name in names if compiled.match(name)]
+    listed = list(names)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-I", "-c", _CHILD],
+            input=json.dumps([pattern, listed]),
+            capture_output=True,
+            text=True,
+            timeout=_WAIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PatternFaultError(_too_long()) from error
+    if ended.returncode < 0:
+        raise PatternFaultError(_too_long())
+    if ended.returncode > 0:
+        said = ended.stderr.strip().rpartition("\n")[2]
+        raise PatternFaultError(f"it is no regular expression: {said.partition(': ')[2] or said}")
+    return [listed[place] for place in json.loads(ended.stdout)]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a later Python may take for something else
+        try:
+            return re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise PatternFaultError(f"it is no regular expression: {error}") from error
+
+
+def _too_long() -> str:
+    return f"it is not matched after {_SECONDS} s of computing: vLLM would not start either"
+
+
+def _is_quick(pattern: str) -> bool:
+    """Whether no name that is short can keep it busy: what nearly all lists have."""
+    repeats = sum(pattern.count(sign) for sign in "*+{")
+    return len(pattern) <= _SHORT and repeats <= _REPEATS and not _REPEATED_GROUP.search(pattern)
