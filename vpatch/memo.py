@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.codemods.custom import Custom
+from vpatch.foreign import MEGABYTE
 from vpatch.library import installed
 from vpatch.outcome import Change, Decision, Plan, State
 from vpatch.plan import plan
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from vpatch.patch import Patch
     from vpatch.source.tree import Tree
 
+# A status has some hundred bytes, and an apply the files that it changes.
+LARGEST = 100 * MEGABYTE
 _FIELDS = ("state", "reason", "variant", "disagreement")
 
 
@@ -49,6 +52,8 @@ def remembered_plan(
     file = folder / f"{_key(patches, tree, to_write, alone)}.json"
     known = _recall(file, patches, tree)
     if known is not None:
+        with suppress(OSError):
+            os.utime(file)  # by this, what is not used any more is told
         return known
     made = plan(patches, tree, reread=to_write, alone=alone)
     # Findings are to be told, and not kept: who is told of them changes something next.
@@ -60,7 +65,27 @@ def remembered_plan(
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             text = json.dumps(rows)
             replace_file(file, f"{_digest(text.encode())}\n{text}")
+            _make_room(folder)
     return made
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the plans that were not used for longest, until the rest is small enough.
+
+    Others may do the same, or read one that goes: it is as if it had never been made.
+    """
+    found = []
+    with os.scandir(folder) as files:
+        for file in files:
+            with suppress(FileNotFoundError):
+                status = file.stat(follow_symlinks=False)
+                found.append((status.st_mtime_ns, status.st_size, file.path))
+    size = sum(size for _, size, _ in found)
+    for _, freed, path in sorted(found):
+        if size <= LARGEST:
+            break
+        Path(path).unlink(missing_ok=True)
+        size -= freed
 
 
 def _may_read_more(patch: Patch) -> bool:

@@ -1,13 +1,26 @@
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import vpatch
+from tests.cli.unprivileged import prefix
 from tests.projects import VERSION, snapshot
+from vpatch import memo
+from vpatch.source.cache import KINDS, Cache
 
 
 def test_cache_list(applied):
     run = applied.run("cache", "list")
-    first, last = run.out.splitlines()
+    first, *others, last = run.out.splitlines()
     assert first.startswith(f"vllm-{VERSION} ")
     assert "sha256:" in first
+    assert [line.split()[0] for line in others] == ["index", "plans"]
     assert last.startswith("1 tree, ")
     assert last.endswith(f" MB in {applied.cache}")
 
@@ -49,3 +62,89 @@ def test_cache_clear_of_a_tree_that_is_not_there(applied):
     assert "vllm-0.50.0" in run.err
     assert snapshot(applied.cache / "trees") == before
     assert applied.run("cache", "clear", "vllm-0.50", "--json", code=2).json["errors"]
+
+
+def fill(cache):
+    for kind in KINDS:
+        folder = cache / kind / "x"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "file").write_bytes(b"0" * 1000)
+
+
+def test_all_that_is_kept_is_listed_and_cleared(applied):
+    fill(applied.cache)
+    others = applied.run("cache", "list", "--json").json["others"]
+    assert {one["kind"] for one in others} == set(KINDS)
+    assert all(one["bytes"] >= 1000 for one in others)
+    assert applied.run("cache", "clear", "github", "--json").json["freed-bytes"] == 1000
+    assert not (applied.cache / "github").exists()
+    assert (applied.cache / "proposals").exists()
+    applied.run("cache", "clear")
+    left = [path for path in applied.cache.rglob("*") if path.is_file()]
+    assert [path for path in left if "locks" not in path.parts] == []
+
+
+def test_nothing_is_kept_that_is_not_known():
+    """Whoever keeps something new is told to name it, so that it is listed and cleared."""
+    with pytest.raises(KeyError):
+        Cache(Path("/nonexistent")).answers("news")
+    asked = set()
+    for file in Path(vpatch.__file__).parent.rglob("*.py"):
+        asked |= set(re.findall(r"\.answers\(\"([^\"]+)", file.read_text()))
+    assert asked == set(KINDS)
+
+
+def test_plans_are_limited(applied, monkeypatch):
+    plans = applied.cache / "plans"
+    old = [plans / f"{number}.json" for number in range(5)]
+    for age, path in enumerate(reversed(old)):
+        path.write_bytes(b"0" * 1000)
+        os.utime(path, (age, age))
+    monkeypatch.setattr(memo, "LARGEST", 50_000)
+    (plans / "large.json").write_bytes(b"0" * 47_500)
+    os.utime(plans / "large.json", (10, 10))
+    (applied.patches / "slow-mode" / "patch.yaml").write_text(
+        (applied.patches / "slow-mode" / "patch.yaml").read_text().replace("fails", "breaks")
+    )
+    applied.run("status", "--vllm", VERSION, "--patch", "slow-mode")
+    assert sum(path.stat().st_size for path in plans.iterdir()) <= 50_000
+    # The oldest went first.
+    kept = [path.exists() for path in reversed(old)]
+    assert kept == sorted(kept)
+    assert not kept[0]
+
+
+def read_only(folder):
+    subprocess.run(["chmod", "-R", "a-w", folder], check=True)
+
+
+@pytest.mark.parametrize(("has_base", "has_lock"), [(True, False), (False, True)])
+def test_a_read_only_cache_can_be_read(project, has_base, has_lock):
+    if has_base:
+        project.apply()
+        shutil.rmtree(project.target.parent)
+    else:
+        project.run("status", "--vllm", VERSION)
+    if not has_lock:
+        shutil.rmtree(project.cache / "locks")
+    read_only(project.cache)
+    before = snapshot(project.cache)
+    options = {"prefix": prefix(), "in_process": False}
+    project.run("status", "--vllm", VERSION, "--offline", **options)
+    project.run("apply", "--vllm", VERSION[:4], **options)
+    project.run("check", **options)
+    assert project.run("cache", "list", "--json", **options).json["trees"]
+    assert snapshot(project.cache) == before
+    run = project.run("cache", "clear", "--json", code=1, **options)
+    assert "cannot be removed" in run.json["errors"][0]["what"]
+    subprocess.run(["chmod", "-R", "u+w", project.cache], check=True)
+
+
+def test_what_a_read_only_cache_does_not_have(project):
+    project.run("status", "--vllm", VERSION)
+    read_only(project.cache)
+    options = {"prefix": prefix(), "in_process": False}
+    run = project.run("status", "--vllm", "0.51.0", code=1, **options)
+    assert "the cache cannot be used" in run.err
+    assert "set VPATCH_CACHE_DIR" in run.err
+    subprocess.run(["chmod", "-R", "u+w", project.cache], check=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import platformdirs
 import pytest
 
+from tests.index_server import Index, serve
 from tests.projects import opened
 from vpatch.progress import Silent
+from vpatch.upstream import hooks
 from vpatch.upstream.hooks import run_hooks
 from vpatch.upstream.rules import RulesError
 
@@ -44,12 +47,27 @@ if grep -n bad "$@"; then echo 'mind your words'; exit 1; fi
 PYPROJECT = b'[tool.ruff.lint]\nselect = ["E", "F", "I"]\n'
 
 
-def hooked(tmp_path, config, text, home=None):
+NETWORK = """
+repos:
+- repo: local
+  hooks:
+  - id: asks
+    name: It asks
+    language: system
+    always_run: true
+    pass_filenames: false
+    entry: >-
+      python3 -c "import socket; socket.create_connection(('127.0.0.1', PORT), 5)"
+"""
+
+
+def hooked(tmp_path, config, text, home=None, **options):
     files = {CONFIG: config.encode(), "tools/words.sh": WORDS, "pyproject.toml": PYPROJECT}
     files |= {"vllm/__init__.py": b"", "vllm/version.py": b""}
     files["vllm/models/llama.py"] = b"class Llama:\n    pass\n"
     with opened(tmp_path, files) as tree:
-        found = run_hooks(tree, CONFIG, {"vllm/new.py": text}, home or tmp_path / "home", Silent())
+        new = {"vllm/new.py": text}
+        found = run_hooks(tree, CONFIG, new, home or tmp_path / "home", Silent(), **options)
     return {hook.id: hook for hook in found}
 
 
@@ -147,3 +165,28 @@ def test_what_is_no_configuration(tmp_path, config):
 def test_no_configuration(tmp_path):
     with opened(tmp_path) as tree, pytest.raises(RulesError, match="not in upstream's tree"):
         run_hooks(tree, CONFIG, {}, tmp_path, Silent())
+
+
+def test_offline_nothing_is_fetched(tmp_path, monkeypatch):
+    """An index that counts: pre-commit would install ruff from it."""
+    with serve(Index()) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        monkeypatch.setenv("PIP_RETRIES", "0")
+        offline = hooked(tmp_path / "a", RUFF, b"x = 1\n", tmp_path / "home", offline=True)
+        assert index.asked == []
+        assert {hook.verdict for hook in offline.values()} == {"not run"}
+        assert offline["ruff-check"].said == "offline, and it is not installed yet"
+
+
+def test_offline_hooks_of_upstreams_tree_have_no_network(tmp_path):
+    if not hooks._without_network():
+        pytest.skip("this system gives no process a network of its own")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5)
+        config = NETWORK.replace("PORT", str(server.getsockname()[1]))
+        assert hooked(tmp_path / "a", config, b"")["asks"].verdict == "pass"
+        server.accept()[0].close()
+        assert hooked(tmp_path / "b", config, b"", offline=True)["asks"].verdict == "fail"
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()

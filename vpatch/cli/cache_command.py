@@ -8,7 +8,7 @@ from vpatch.cli import render
 from vpatch.cli.session import Session, json_option
 from vpatch.engine.environment import managed_folders, remove_engine
 from vpatch.errors import ExitCode
-from vpatch.source.cache import disk_size
+from vpatch.source.cache import KINDS, disk_size
 
 
 @click.group("cache")
@@ -19,20 +19,26 @@ def command() -> None:
 @command.command("list")
 @json_option
 def list_entries(*, as_json: bool) -> ExitCode:
-    """List the cached trees and engines."""
+    """List the cached trees and engines, and what else is kept."""
     cache = Session().cache
     entries = cache.list()
     engines = {path.name: disk_size(path) for path in managed_folders(cache.folder)}
+    kinds = cache.kinds()
     if as_json:
         found = [{"tree": e.label, "digest": e.digest, "bytes": e.size} for e in entries]
         made = [{"engine": name, "bytes": size} for name, size in engines.items()]
-        render.print_json({"folder": str(cache.folder), "trees": found, "engines": made})
+        others = [{"kind": kind, "bytes": size} for kind, size in kinds.items()]
+        render.print_json(
+            {"folder": str(cache.folder), "trees": found, "engines": made, "others": others}
+        )
         return ExitCode.CLEAN
     for entry in entries:
         click.echo(f"{entry.label:<28} {entry.size / 1e6:8.1f} MB  {entry.digest}")
     for name, size in engines.items():
         click.echo(f"{name:<28} {size / 1e6:8.1f} MB")
-    total = (sum(entry.size for entry in entries) + sum(engines.values())) / 1e6
+    for kind, size in kinds.items():
+        click.echo(f"{kind:<28} {size / 1e6:8.1f} MB  {KINDS[kind]}")
+    total = (sum(e.size for e in entries) + sum(engines.values()) + sum(kinds.values())) / 1e6
     counts = [render.counted(len(entries), "tree")]
     if engines:
         counts.append(render.counted(len(engines), "engine"))
@@ -44,16 +50,17 @@ def list_entries(*, as_json: bool) -> ExitCode:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
 def clear(names: tuple[str, ...], *, as_json: bool) -> ExitCode:
-    """Remove trees and engines by their names in `vpatch cache list`, or without a name everything.
+    """Remove what `vpatch cache list` names, or without a name everything.
 
     Checkouts are not touched.
     """
     session = Session()
     folders = {path.name: path for path in managed_folders(session.cache.folder)}
-    trees = [name for name in names if name not in folders]
+    trees = [name for name in names if name not in folders and name not in KINDS]
     freed = 0
     if trees or not names:
         freed = session.cache.clear(trees or None, session.progress)
+    freed += sum(session.cache.clear_kind(name) for name in names if name in KINDS)
     for name in names or folders:
         if name in folders:
             freed += remove_engine(folders[name], session.progress)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch import git
 from vpatch.errors import VpatchError
-from vpatch.source.locks import wait_for_lock
+from vpatch.source.locks import READ_ONLY, wait_for_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
+    from contextlib import ExitStack
 
     from vpatch.progress import Progress
     from vpatch.source.manifest import SourceFile
@@ -23,14 +25,28 @@ _FACTS = "vpatch.json"
 
 
 def base_repository(
-    entry: Path, files: Iterable[SourceFile], message: str, progress: Progress
+    entry: Path,
+    files: Callable[[], Iterable[SourceFile]],
+    message: str,
+    progress: Progress,
+    undo: ExitStack,
 ) -> tuple[Path, str]:
+    """Return the repository and its commit; `undo` removes it where the entry cannot keep it."""
     repository = entry / _REPOSITORY
     commit = _intact(repository)
     if commit is None:
-        # Not the entry's own lock: readers of the entry, we among them, share that one.
-        with wait_for_lock(entry / "repo.lock", exclusive=True, on_wait=lambda: None):
-            commit = _intact(repository) or _make(entry, files, message, progress)
+        try:
+            # Not the entry's own lock: readers of the entry, we among them, share that one.
+            lock = wait_for_lock(entry / "repo.lock", exclusive=True, on_wait=lambda: None)
+        except OSError as error:
+            if error.errno not in READ_ONLY:
+                raise
+            room = undo.enter_context(tempfile.TemporaryDirectory(prefix="vpatch-"))
+            own = Path(room, entry.name)
+            own.mkdir()
+            return own / _REPOSITORY, _make(own, files(), message, progress)
+        with lock:
+            commit = _intact(repository) or _make(entry, files(), message, progress)
     return repository, commit
 
 

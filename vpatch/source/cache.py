@@ -3,8 +3,7 @@
 trees/NAME/    an entry, complete: it gets there by one rename
 staging/NAME/  an entry in the making, by the holder of its exclusive lock
 locks/NAME     shared by readers, exclusive to make or remove the entry
-index/ refs/   what indexes and git remotes answered, for --offline
-plans/         what patches were found to mean for a tree, and to make of it
+KINDS          folders of what can be had again; see there
 checkpoints/   digests of large files of checkpoints
 """
 
@@ -40,6 +39,17 @@ _ATTEMPTS = 3
 
 class CacheError(VpatchError):
     """The cache cannot be written, or does not have what --offline asks of it."""
+
+
+KINDS = {
+    "index": "what package indexes answered, for --offline",
+    "refs": "what git remotes answered, for --offline",
+    "github": "what GitHub answered, for --offline",
+    "plans": "what patches were found to mean for a tree, and to make of it",
+    "checkpoints": "digests of checkpoints' large files",
+    "pre-commit": "what upstream's hooks run in",
+    "proposals": "clones of the repositories that patches are proposed to",
+}
 
 
 @dataclass(frozen=True)
@@ -119,11 +129,22 @@ class Cache:
             names = _named(set(labels), entries, self.folder)
         freed = sum(self._remove(name, progress) for name in names)
         if labels is None:
-            for kind in ("index", "refs", "plans", "checkpoints"):
-                freed += _remove_tree(self.answers(kind))
+            freed += sum(self.clear_kind(kind) for kind in KINDS)
         return freed
 
+    def kinds(self) -> dict[str, int]:
+        """Return what else is kept, by its kind, and the bytes that it takes."""
+        there = [kind for kind in KINDS if self.answers(kind).exists()]
+        return {kind: disk_size(self.answers(kind)) for kind in there}
+
+    def clear_kind(self, kind: str) -> int:
+        """Remove all of a kind; return the bytes freed."""
+        return _remove_tree(self.answers(kind))
+
     def answers(self, kind: str) -> Path:
+        """The folder of a kind, which must be known: or nobody would ever list and clear it."""
+        if kind not in KINDS:
+            raise KeyError(kind)
         return self.folder / kind
 
     @property
@@ -188,7 +209,10 @@ class Cache:
                 lock.release()
 
     def _remove(self, name: str, progress: Progress) -> int:
-        lock = try_lock(self._lock_file(name), exclusive=True)
+        try:
+            lock = try_lock(self._lock_file(name), exclusive=True)
+        except OSError as error:
+            raise _not_removed(self._trees / name, error) from error
         if lock is None:
             progress.note(f"{name} is in use by another vpatch process and stays")
             return 0
@@ -244,9 +268,13 @@ def _remove_tree(folder: Path) -> int:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        raise CacheError(
-            f"it cannot be removed: {error}",
-            where=str(folder),
-            todo="wait for other vpatch processes, and run the command again",
-        ) from error
+        raise _not_removed(folder, error) from error
     return size
+
+
+def _not_removed(folder: Path, error: OSError) -> CacheError:
+    return CacheError(
+        f"it cannot be removed: {error}",
+        where=str(folder),
+        todo="correct its permissions, or wait for other vpatch processes and run it again",
+    )

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import stat
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -57,6 +57,7 @@ class CachedTree:
     package_files: Mapping[str, bytes]
     carried: frozenset[str]
     lock: Lock
+    undo: ExitStack = field(default_factory=ExitStack)
 
     @property
     def files(self) -> Path:
@@ -82,10 +83,11 @@ class CachedTree:
     def base_repository(self, progress: Progress) -> tuple[Path, str]:
         """Return a bare repository with this tree as its one commit, and that commit's id."""
         return base.base_repository(
-            self.folder, self._all_files(), _base_message(self.pin), progress
+            self.folder, self._all_files, _base_message(self.pin), progress, self.undo
         )
 
     def close(self) -> None:
+        self.undo.close()
         self.lock.release()
 
     def __enter__(self) -> Self:

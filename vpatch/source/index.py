@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.errors import UsageError, VpatchError
+from vpatch.source.locks import READ_ONLY
 from vpatch.source.manifest import replace_file
 from vpatch.source.urls import redact
 
@@ -161,6 +162,8 @@ def _write(path: Path, found: Sequence[Release]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(content))
     except OSError as error:
+        if error.errno in READ_ONLY:
+            return  # the next run asks again
         raise IndexAccessError(
             f"the index's answer cannot be kept: {error}",
             where=str(path),

@@ -6,6 +6,7 @@ sqlite3 and costs each run 60 ms.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
+# What the system answers where nothing may be written.
+READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _POLL_SECONDS = 0.05
 
 
 class Lock:
     """A lock that is held; the kernel drops it when the process ends, however it ends."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
 
     def release(self) -> None:
         if self._descriptor is not None:
@@ -79,9 +82,19 @@ def wait_to_make(
 
 
 def _lock(path: Path, operation: int) -> Lock | None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The lock file is never removed: two processes could then hold "the same" lock on two files.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # It is never removed: two processes could then hold "the same" lock on two files.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if operation & fcntl.LOCK_EX or error.errno not in READ_ONLY:
+            raise
+        # Somebody else's cache, or a read-only one. To share a lock, to read its file is enough;
+        # where there is none, nobody here makes or removes what it stands for.
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return Lock(None)
     try:
         fcntl.flock(descriptor, operation)
     except BlockingIOError:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -167,8 +168,10 @@ def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> git_source.Re
     answer = cache.answers("refs") / f"{key}.json"
     if not offline:
         resolved = git_source.resolve_ref(spec.remote, spec.ref)
-        answer.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(answer, json.dumps(asdict(resolved)))
+        # A cache that cannot be written to may have the commit all the same.
+        with suppress(OSError):
+            answer.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(answer, json.dumps(asdict(resolved)))
         return resolved
     try:
         return git_source.ResolvedRef(**json.loads(answer.read_bytes()))

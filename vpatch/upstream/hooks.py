@@ -68,11 +68,18 @@ class Hook:
 
 
 def run_hooks(
-    tree: CachedTree, file: str, changes: Mapping[str, bytes], home: Path, progress: Progress
+    tree: CachedTree,
+    file: str,
+    changes: Mapping[str, bytes],
+    home: Path,
+    progress: Progress,
+    *,
+    offline: bool = False,
 ) -> list[Hook]:
     """Run the hooks of `file` in a checkout of upstream's tree with some files changed.
 
-    `home` keeps what pre-commit installs. Hooks that change files fail, as they do upstream.
+    `home` keeps what pre-commit installs. Hooks that change files fail, as they do upstream. With
+    `offline`, hooks have no network: what is not installed yet is not run.
 
     Raises:
         RulesError: the file is not there, or no configuration.
@@ -91,7 +98,7 @@ def run_hooks(
         ids = [hook["id"] for repo in derived["repos"] for hook in repo["hooks"]]
         for hook_id in dict.fromkeys(ids):
             task = progress.start(f"Upstream's hook {hook_id}")
-            found = list(_run(hook_id, config, checkout, sorted(changes), home))
+            found = list(_run(hook_id, config, checkout, sorted(changes), home, offline=offline))
             mended = git.uncommitted(checkout).decode(errors="replace")
             if mended:
                 # The next hook gets what is proposed, and not what this one made of it.
@@ -152,7 +159,13 @@ def _as_package(
 
 
 def _run(
-    hook_id: str, config: Path, checkout: Path, files: Sequence[str], home: Path
+    hook_id: str,
+    config: Path,
+    checkout: Path,
+    files: Sequence[str],
+    home: Path,
+    *,
+    offline: bool,
 ) -> Iterator[Hook]:
     """One hook, which may stand in the configuration more than once."""
     command = [
@@ -167,6 +180,9 @@ def _run(
     ]
     environment = foreign_environment.environment()
     environment |= {"PRE_COMMIT_HOME": str(home), "PRE_COMMIT_ALLOW_NO_CONFIG": "0"}
+    if offline:
+        environment |= _NO_NETWORK
+        command = [*_without_network(), *command]
     try:
         ended = subprocess.run(
             [*command, hook_id, "--files", *files],
@@ -182,7 +198,9 @@ def _run(
         yield Hook(hook_id, "not run", f"it did not end within {_SECONDS} s")
         return
     found = list(_LINE.finditer(ended.stdout))
-    if not found:
+    if not found and offline:
+        yield Hook(hook_id, "not run", "offline, and it is not installed yet")
+    elif not found:
         yield Hook(hook_id, "not run", _gist(ended.stdout + ended.stderr))
     for number, line in enumerate(found):
         end = found[number + 1].start() if number + 1 < len(found) else len(ended.stdout)
@@ -191,6 +209,32 @@ def _run(
             yield Hook(hook_id, "fail", _ID.sub("", said).strip())
         else:
             yield Hook(hook_id, "pass" if line["verdict"] == "Passed" else "idle")
+
+
+# For what installs hooks and for what they run: at once an error, and no waiting for a time-out.
+_NO_NETWORK = {
+    "PIP_NO_INDEX": "1",
+    "CARGO_NET_OFFLINE": "true",
+    "GOPROXY": "off",
+    "npm_config_offline": "true",
+    **{
+        spelt: "http://127.0.0.1:9"
+        for name in ("http_proxy", "https_proxy", "all_proxy")
+        for spelt in (name, name.upper())
+    },
+    "no_proxy": "",
+    "NO_PROXY": "",
+}
+
+
+def _without_network() -> list[str]:
+    """What to put before a command so that it has no network, where the system can do that."""
+    prefix = ["unshare", "--user", "--map-current-user", "--net"]
+    try:
+        can = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return []
+    return prefix if can else []
 
 
 def _gist(output: str) -> str:

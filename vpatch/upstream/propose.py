@@ -286,7 +286,10 @@ def _hooks(ground: Ground, files: Mapping[str, bytes], progress: Progress) -> li
         return [Gate("upstream's hooks", "not asked", what, todo)]
 
     def ask() -> Gate:
-        return gates.hooks(run_hooks(ground.tree, file, files, ground.hooks_home, progress), target)
+        found = run_hooks(
+            *(ground.tree, file, files, ground.hooks_home, progress), offline=ground.online is None
+        )
+        return gates.hooks(found, target)
 
     return [_asked("upstream's hooks", ask)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -121,8 +122,10 @@ class Threads:
         self._write(file, document)
 
     def _write(self, file: Path, document: Mapping[str, Any]) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, json.dumps(document))
+        # Where nothing can be kept, the next run asks again.
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, json.dumps(document))
 
     def _recalled(self, ref: str, file: Path) -> Answer:
         known = _read(file)
