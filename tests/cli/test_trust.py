@@ -248,8 +248,20 @@ def test_engines_run_nothing_that_is_not_trusted(proven):
 def test_smoke_runs_nothing_that_is_not_trusted(smoked):
     smoked.trusting = False
     run = smoked.run("smoke", "--vllm", "0.50", "--engine", sys.executable, code=1)
-    assert "vpatch trust patches/strength" in run.err
     assert "vpatch trust recipes/vllm-0.50.yaml" in run.err
+    smoked.run("trust", "recipes/vllm-0.50.yaml")
+    run = smoked.run("smoke", "--vllm", "0.50", "--engine", sys.executable, code=1)
+    assert "vpatch trust patches/strength" in run.err
+
+
+@pytest.mark.parametrize("command", ["smoke", "bench"])
+def test_a_plan_that_is_not_trusted_is_not_run(smoked, command):
+    smoked.trusting = False
+    smoked.run("trust")
+    (smoked.folder / "recipes" / "other.yaml").write_bytes(smoked.recipe.read_bytes())
+    options = ("--vllm", "0.50", "--engine", sys.executable, "--plan", "other")
+    run = smoked.run(command, *options, code=1)
+    assert "vpatch trust recipes/other.yaml" in run.err
 
 
 def test_code_above_a_patch_takes_no_part_in_its_test(proven):

@@ -136,7 +136,9 @@ class Opening:
 
     def _trees(self, sides: Sequence[Sequence[str]]) -> Ready:
         found = [self._jobs(vllm) for (vllm,) in sides]
-        bench = self.said.plan(self.session, self.recipe or found[0][0].recipe)
+        recipe = self.recipe or found[0][0].recipe
+        self.session.require_trust((), recipe)
+        bench = self.said.plan(self.session, recipe)
         engine = self._engine()
         kind = engine if engine in KINDS else self.session.own_engine(engine).kind
         refuse_missing(bench.needs, bench.models.values(), self.machine, kind)

@@ -197,6 +197,7 @@ def _on_engine(
     plan = asked.plan or request.recipe or found[0].recipe
     if plan is None:
         session.progress.note(_STANDARD)
+    session.require_trust((), plan)
     smoke = smoke_plan_of(session, plan)
     machine = this_machine()
     engine = engine or ("cuda" if machine.gpus else "cpu")
