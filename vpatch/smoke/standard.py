@@ -19,7 +19,7 @@ _PLAN: dict[str, Any] = {
         },
         # Without dynamo a start on a CPU takes half the time: it compiles a sampler otherwise.
         "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"},
-        "timeouts": {"start": 300, "token": 60, "cell": 600, "stop": 60},
+        "timeouts": {"start": 900, "token": 120, "cell": 1800, "stop": 60},
     },
     "cells": (
         {

@@ -6,7 +6,7 @@ It runs in the Python in which torch was installed without its requirements. PyP
 links 2.7 GB of NVIDIA's libraries and requires triton (0.6 GB). On a CPU nothing calls them, but
 the loader wants to find each function when torch is imported. So one small library takes their
 place. Each of its functions returns 1: to NVIDIA's libraries that is an error, as "not
-initialised". Only the CUDA runtime (3 MB) stays, because torch asks it how many GPUs there are.
+initialised". Only the CUDA runtime (8 MB) stays, because torch asks it how many GPUs there are.
 
 The metadata of the installed packages changes with it: pip then neither installs nor misses what
 is left out. A torch that was built for the CPU stays as it is.
