@@ -29,6 +29,10 @@ _NO_SYNTHETIC_MODE = (
     "vLLM 0.20 cannot speculate on a CPU: its CPU kernels for rejection sampling do not know the "
     "argument SYNTHETIC_MODE that the sampler passes"
 )
+_NO_KERNEL_PARAMETERS = (
+    "vLLM 0.30 cannot draft several tokens on a CPU without triton-cpu: it cannot read the "
+    "parameters of the function that takes a kernel's place"
+)
 
 EXPLANATIONS = (
     Explanation("Device string must not be empty", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
@@ -37,6 +41,11 @@ EXPLANATIONS = (
         "unexpected keyword argument 'SYNTHETIC_MODE'",
         _NO_SYNTHETIC_MODE,
         "use vLLM 0.21.0 or later",
+    ),
+    Explanation(
+        "Cannot inspect kernel parameters for function",
+        _NO_KERNEL_PARAMETERS,
+        "use vLLM 0.31.0 or later",
     ),
     Explanation("cannot open shared object file", _LEFT_OUT, _REPLACE),
     Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec"),

@@ -51,6 +51,25 @@ def test_a_vllm_without_a_device_says_so_in_its_first_line(tmp_path):
     assert found.endswith(": Device string must not be empty")
 
 
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [
+        (
+            "TypeError: f() got an unexpected keyword argument 'SYNTHETIC_MODE'",
+            "vLLM 0.20 cannot speculate on a CPU",
+        ),
+        (
+            "TypeError: Cannot inspect kernel parameters for function",
+            "vLLM 0.30 cannot draft several tokens on a CPU without triton-cpu",
+        ),
+    ],
+)
+def test_a_defect_of_a_release_is_named(tmp_path, line, meaning):
+    found = cause_of(tmp_path, line, "EngineDeadError: gone")
+    assert found.startswith(meaning)
+    assert line in found
+
+
 def test_a_library_that_is_missing(tmp_path):
     line = "OSError: libnvrtc.so.13: cannot open shared object file: No such file or directory"
     assert cause_of(tmp_path, line).startswith("a library is missing")
