@@ -58,6 +58,20 @@ class Engine:
     def id(self, name):
         return self.api.inspect_image(name)["Id"]
 
+    def layers(self, name):
+        return self.api.inspect_image(name)["RootFS"]["Layers"]
+
+    def images(self):
+        """All images that stand on this session's base, those without a name as well."""
+        first = self.layers(self.base)[-1]
+        found = {one["Id"] for one in self.api.images(all=True)}
+        return {one for one in found if first in self.layers(one)}
+
+    def commands(self):
+        """What runs in containers of images that stand on this session's base."""
+        found = self.api.containers(filters={"ancestor": self.base})
+        return [one["Command"] for one in found]
+
     def has(self, name):
         try:
             self.api.inspect_image(name)

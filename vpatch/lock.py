@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from vpatch.errors import VpatchError
 from vpatch.foreign import MEGABYTE, plain_path, read_file
@@ -84,17 +92,42 @@ class SkippedPatch(_Locked):
     state: str
 
 
+class LockedPackage(_Locked):
+    """A package that a build installed. `sha256` is that of its wheel, where pip tells it.
+
+    A build hands these to apt and pip, which must not take them for options.
+    """
+
+    name: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+:-]*\z")]
+    version: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+:~!-]*\z")]
+    sha256: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")] | None = None
+
+
 class LockedImage(_Locked):
     """What an image is built on. `base` is as it was named, `pinned` what that meant then.
 
-    `pinned` is NAME@sha256:HEX of a registry, or the id sha256:HEX of an image of this machine.
-    `compiler` is the like of what vLLM is compiled in, where it is.
+    `pinned` is NAME@sha256:HEX of a registry. Without a registry, it is the id sha256:HEX of an
+    image of one machine, and `local` is true. `compiler` pins the image in which vLLM is compiled.
+    `apt` and `pip` are what the cpu build installed on the base. `package` is the folder of vllm
+    in the image, and `contents` the digest of the list of its files, without the patches.
     """
 
     mode: ImageMode
     base: str
     pinned: str
     compiler: str | None = None
+    local: bool = False
+    package: str | None = None
+    contents: str | None = None
+    apt: tuple[LockedPackage, ...] = ()
+    pip: tuple[LockedPackage, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _known(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what is not known: locks from before these keys keep their digests."""
+        found: dict[str, Any] = serialize(self)
+        later = ("local", "package", "contents", "apt", "pip")
+        return {key: value for key, value in found.items() if value or key not in later}
 
 
 class Lock(_Locked):

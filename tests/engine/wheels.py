@@ -38,12 +38,13 @@ REQUIRES = (
 )
 
 
-def wheel(folder, name, version, files=None, requires=()):
+def wheel(folder, name, version, files=None, requires=(), extras=()):
     """Write a wheel; `{version}` in its files is filled in."""
     module = name.replace("-", "_")
     info = f"{module}-{version}.dist-info"
     lines = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"]
     lines += [f"Requires-Dist: {text}\n" for text in requires]
+    lines += [f"Provides-Extra: {extra}\n" for extra in extras]
     content = {path: text.replace("{version}", version) for path, text in (files or {}).items()}
     content |= {
         f"{info}/METADATA": "".join(lines),

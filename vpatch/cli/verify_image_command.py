@@ -32,12 +32,15 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(image: str, lock_file: Path | None, *, as_json: bool) -> ExitCode:
-    """Verify an image from inside, with what its build ended with, and say what differs.
+    """Compare an image with its lock, and say what differs.
 
-    IMAGE is a tag, an id or NAME@sha256:DIGEST, pulled where it is not here. A lock of yours says
-    what its files must be, whatever the image says of itself; which names are asked for, and which
-    modules its base could not import, is what its build wrote there. Ends with 1 where anything
-    differs.
+    IMAGE is a tag, an id or NAME@sha256:DIGEST. It is pulled if it is not here. Docker reads the
+    files of the package vllm from the image's layers, and nothing of the image runs for that: the
+    patched files, and all others, which must be those of the base. Then the image's own Python
+    imports the patched modules. Who changed that Python can make it say anything.
+
+    Without --lock, the lock is the one in the image. Who can change the image can change that
+    lock too, so give yours where you have it. Ends with 1 if anything differs.
     """
     lock = read_lock(lock_file) if lock_file else None
     with closing(Docker()) as docker:
@@ -59,12 +62,17 @@ def _print(image: str, found: Verified) -> None:
         count = render.counted(len(found.problems), "difference")
         click.echo(f"{image} is not what the lock says: {count}")
         return
-    laid_over = [file for file in found.lock.files if is_laid_over(file.path)]
-    files = render.counted(len(laid_over), "file")
-    patches = render.counted(len(found.lock.patches), "patch")
+    lock = found.lock
+    patches = render.counted(len(lock.patches), "patch")
+    laid_over = sum(is_laid_over(file.path) for file in lock.files)
+    files = render.counted(laid_over, "file")
+    others = render.counted(max(0, found.files - laid_over), "other file")
     names = render.counted(sum(found.effects.values()), "name")
-    click.echo(f"{image} is vLLM {version_of(found.lock)}, with {patches} and {files} as locked")
-    click.echo(f"  {found.package}; {names} found to be the patched code")
+    click.echo(f"{image} is vLLM {version_of(lock)}, with {patches} and {files} as locked")
+    click.echo(f"  from outside: {files} of patches and {others} as locked, in {found.package}")
+    click.echo(f"  its own Python says: {names} found to be the patched code")
+    if found.own_lock:
+        click.echo("  the lock is the image's own; to compare with yours, give --lock FILE")
 
 
 def _as_json(image: str, found: Verified) -> dict[str, object]:
@@ -73,7 +81,9 @@ def _as_json(image: str, found: Verified) -> dict[str, object]:
         "id": found.image,
         "lock": digest_of_lock(found.lock),
         "version": version_of(found.lock),
+        "own-lock": found.own_lock,
         "package": found.package,
+        "files": found.files,
         "differences": [asdict(problem) for problem in found.problems],
         "effects": dict(found.effects),
         "unknown": list(found.unknown),

@@ -59,6 +59,7 @@ def buildkit_command(build: Build, result: Path) -> list[str]:
         ("platform", build.platform),
     ):
         words += [f"--{name}", value] if value else []
+    words += ["--no-cache"] if build.no_cache else []
     for secret in build.secrets:
         words += ["--secret", secret]
     for kind, values in (("build-arg", build.arguments), ("label", build.labels)):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import requests
 from docker.errors import APIError, NotFound
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _ALL_GPUS = DeviceRequest(count=-1, capabilities=[["gpu"]])
 _LARGEST = 2**24
+_AT_ONCE = 2**20
 _CREATION_SECONDS = 10.0
 # For those who find a container: docker ps --filter label=vpatch
 _LABEL = "vpatch"
@@ -71,6 +73,8 @@ class Container:
                 working_dir=room.folder,
                 user=room.user,
                 labels={_LABEL: __version__},
+                # The image's own health check is for its own command, and takes time of a CPU.
+                healthcheck={"test": ["NONE"]},
                 host_config=settings,
             )
 
@@ -113,6 +117,20 @@ class Container:
                 entry = archive.getmembers()[0]
                 content = archive.extractfile(entry) if entry.isfile() else None
                 return content.read() if content else None
+
+    def digests(self, folder: str) -> dict[str, str] | None:
+        """Return what lies below a folder, by paths in it; None where there is no such folder.
+
+        A file is given by its sha256:HEX, a link by where it leads. The engine reads the layers:
+        no program of the image runs.
+        """
+        with asking(folder):
+            try:
+                chunks, _ = self.api.get_archive(self.id, folder)
+            except NotFound:
+                return None
+            with tarfile.open(fileobj=_Stream(chunks), mode="r|", bufsize=_AT_ONCE) as archive:
+                return _digests(archive)
 
     def start(self) -> None:
         with asking(self.id):
@@ -167,3 +185,42 @@ class Container:
         """Kill it if it runs, and remove it with its volumes."""
         with asking(self.id), suppress(NotFound):
             self.api.remove_container(self.id, v=True, force=True)
+
+
+class _Stream(io.RawIOBase):
+    """A file of chunks as they come: a package with its libraries may have gigabytes."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self.chunks = iter(chunks)
+        self.rest = memoryview(b"")
+
+    def read(self, size: int = -1) -> bytes:
+        pieces, wanted = [], size
+        while wanted > 0 and (piece := self.rest or memoryview(next(self.chunks, b""))):
+            pieces.append(piece[:wanted])
+            self.rest = piece[wanted:]
+            wanted -= len(pieces[-1])
+        return b"".join(pieces)
+
+
+def _digests(archive: tarfile.TarFile) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for entry in archive:
+        # The first part is the folder itself.
+        path = entry.name.partition("/")[2]
+        if entry.isfile() and (content := archive.extractfile(entry)) is not None:
+            found[path] = _digest(content)
+        elif entry.islnk():
+            found[path] = found[entry.linkname.partition("/")[2]]
+        elif entry.issym():
+            found[path] = f"link:{entry.linkname}"
+        elif not entry.isdir():
+            found[path] = "neither a file nor a link"
+    return found
+
+
+def _digest(content: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while piece := content.read(_AT_ONCE):
+        digest.update(piece)
+    return f"sha256:{digest.hexdigest()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,20 +14,25 @@ from docker import APIClient
 from docker.errors import APIError, ImageNotFound
 from docker.utils import kwargs_from_env, parse_repository_tag
 
+from vpatch.docker import leftovers
 from vpatch.docker.buildkit import started
 from vpatch.docker.container import Container, Room
 from vpatch.docker.errors import ERRORS, NO_SPACE, DockerError, asking, gist_of, no_image
 from vpatch.docker.names import platform_of, repository_of
+from vpatch.docker.transfer import counted
 from vpatch.vllm_log import without_colours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from vpatch.progress import Task
 
 _ANSWER_SECONDS = 60
 _ID = "sha256:"
 _LOCAL = "vpatch-base"
 _SHOWN = 15
 # What the engine says around what a step says.
+_MADE = re.compile(r"---> ([0-9a-f]+)")
 _FRAME = ("Step ", " --->", "Removing intermediate container", "The command ")
 
 
@@ -56,6 +62,7 @@ class Build:
     platform: str | None = None
     secrets: Sequence[str] = ()
     target: str | None = None
+    no_cache: bool = False
 
 
 class Docker:
@@ -66,6 +73,7 @@ class Docker:
     """
 
     def __init__(self) -> None:
+        self._made: list[str] = []
         self.where = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         try:
             settings = kwargs_from_env()
@@ -103,8 +111,8 @@ class Docker:
             settings.get("Labels") or {},
         )
 
-    def pull(self, name: str, platform: str | None) -> None:
-        """Fetch an image from its registry.
+    def pull(self, name: str, platform: str | None, task: Task) -> None:
+        """Fetch an image from its registry; `task` counts its bytes.
 
         Raises:
             NoSuchImageError: it is not there, or the registry cannot be asked.
@@ -118,7 +126,7 @@ class Docker:
                 )
             except APIError as error:
                 raise no_image(name, gist_of(error)) from error
-            for event in events:
+            for event in counted(events, task):
                 if "error" in event:
                     raise no_image(name, event["error"])
 
@@ -151,6 +159,7 @@ class Docker:
                 labels=dict(build.labels),
                 network_mode=build.network,
                 platform=build.platform,
+                nocache=build.no_cache,
                 rm=True,
                 forcerm=True,
                 decode=True,
@@ -162,6 +171,8 @@ class Docker:
                     raise self.failed(event["error"], log)
                 if line.startswith("Step "):
                     tell(line.strip())
+                if made := _MADE.fullmatch(line.strip()):
+                    self._made.append(made[1])
                 found = event.get("aux", {}).get("ID") or found
         if found is None:
             raise self.failed("the engine named no image at the end", log)
@@ -179,7 +190,25 @@ class Docker:
             raise self.failed(f"docker build ended with {process.returncode}", log)
         found = result.read_text(encoding="ascii").strip()
         result.unlink()
+        self._made.append(found)
         return found
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """If the block is interrupted, remove the images without a name that its builds made.
+
+        What was there before stays. A build that fails leaves its images as well: they are the
+        cache of the next one.
+        """
+        self._made.clear()
+        # An engine that ends a step, or removes gigabytes, does not answer for minutes.
+        with closing(self._dialogue()) as api:
+            before = leftovers.images(api)
+            try:
+                yield
+            except KeyboardInterrupt:
+                leftovers.remove(api, self._made, before)
+                raise
 
     @contextmanager
     def _named(self, build: Build) -> Iterator[Build]:
@@ -230,8 +259,8 @@ class Docker:
         with asking(name):
             self.api.tag(image, repository, tag or "latest")
 
-    def push(self, name: str) -> str:
-        """Push a tag, and return NAME@sha256:HEX as the registry has it.
+    def push(self, name: str, task: Task) -> str:
+        """Push a tag, and return NAME@sha256:HEX as the registry has it; `task` counts its bytes.
 
         Raises:
             DockerError: the registry refuses it, or cannot be asked.
@@ -239,7 +268,8 @@ class Docker:
         repository, tag = parse_repository_tag(name)
         digest = None
         with closing(self._dialogue()) as api, asking(name):
-            for event in api.push(repository, tag or "latest", stream=True, decode=True):
+            events = api.push(repository, tag or "latest", stream=True, decode=True)
+            for event in counted(events, task):
                 if "error" in event:
                     raise DockerError(
                         f"it cannot be pushed: {event['error']}",

@@ -116,7 +116,8 @@ def pin(docker: Docker, choice: Choice, platform: str | None, progress: Progress
         return known
     names = [name for name in image.digests if repository_of(name) == repository_of(base)]
     pinned = base if "@" in base else next(iter(names), image.id)
-    return LockedImage(mode=choice.mode, base=base, pinned=pinned)
+    local = pinned == image.id
+    return LockedImage(mode=choice.mode, base=base, pinned=pinned, local=local)
 
 
 def _there(docker: Docker, name: str, platform: str | None, progress: Progress) -> Image:
@@ -148,7 +149,7 @@ def pull(docker: Docker, name: str, platform: str | None, progress: Progress) ->
         NoSuchImageError: it is not there.
     """
     task = progress.start(f"Pulling {name}")
-    docker.pull(name, platform)
+    docker.pull(name, platform, task)
     task.done()
     image = docker.image(name)
     if image is None:

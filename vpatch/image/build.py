@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,18 +11,13 @@ from typing import TYPE_CHECKING, BinaryIO
 from vpatch import git_checkout as git
 from vpatch.docker.buildkit import sent_files
 from vpatch.docker.engine import Build
-from vpatch.engine import INSIDE
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git_found import opened_checkout
-from vpatch.image.context import (
-    labels_of,
-    release_of,
-    version_of,
-    write_context,
-)
+from vpatch.image.context import EPOCH, labels_of, version_of, write_context
+from vpatch.image.cpu import cpu_build
+from vpatch.image.record import recorded
 from vpatch.image.source import needed, source_build
 from vpatch.library import installed
-from vpatch.source.urls import split_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,13 +27,10 @@ if TYPE_CHECKING:
     from vpatch.lock import ImageMode
     from vpatch.source.pip_settings import PipSettings
 
-_MOUNT = "--mount=type=secret"
 _VERSION_FILE = "vllm/_version.py"
-_OVERLAY, _CPU = "overlay.Dockerfile", "cpu.Dockerfile"
+_OVERLAY = "overlay.Dockerfile"
 # What the lock says, and no argument may say otherwise.
 _FIXED = {"BASE", "VLLM"}
-# What the base of the last build is called as long as it is not built.
-_EARLIER = "what the build before made"
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,8 @@ class Settings:
     """How to build. `certificates` are PEM files that pip is to trust in a cpu build.
 
     `network` is as `docker build --network` takes it; the overlay itself needs none. `arguments`
-    are for vLLM's own Dockerfile, or for the one with its CPU build.
+    are for vLLM's own Dockerfile, or for the one with its CPU build. `epoch` is the time of all
+    files that a build writes.
     """
 
     pip: PipSettings
@@ -56,6 +48,16 @@ class Settings:
     secrets: Sequence[str] = ()
     certificates: Sequence[Path] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
+    no_cache: bool = False
+    epoch: int = EPOCH
+
+
+@dataclass(frozen=True)
+class Built:
+    """An image by its id, and what it has: the lock knows by now what lies below the patches."""
+
+    identity: str
+    payload: Payload
 
 
 def build_image(
@@ -65,19 +67,18 @@ def build_image(
     checkout: Path | None,
     log: BinaryIO,
     tell: Callable[[str], None],
-) -> str:
+) -> Built:
     """Build what a lock says on the base that it names, verified from inside.
 
     `checkout` is that of the lock, which only the mode source needs. `log` gets all that the
-    builds say, `tell` each step. Returns the image's id.
+    builds say, `tell` each step.
 
     Raises:
         DockerError: a build failed, or what came of it is not what the lock says.
     """
-    with prepared(payload, settings, checkout) as builds:
-        *earlier, last = builds
-        below = last.arguments["BASE"]
-        for build in earlier:
+    with contexts(payload, settings) as room, docker.interruptible():
+        below = payload.image.pinned
+        for build in builds_below(payload, settings, checkout, room):
             below = docker.build(build, log, tell)
         base = docker.image(below)
         if base is None:
@@ -86,49 +87,66 @@ def build_image(
                 where=below,
                 todo="see that nothing removes images meanwhile",
             )
-        # Whoever the base runs as, the image shall.
-        arguments = {"BASE": below, "BASE_USER": base.user or "0"}
-        return docker.build(replace(last, arguments=arguments), log, tell)
+        tell("Reading the package vllm")
+        image, files = recorded(docker, base.id, payload.image)
+        payload = payload.on(image, files)
+        last = overlay_build(payload, settings, below, room)
+        # The image runs as the same user as its base.
+        arguments = {**last.arguments, "BASE_USER": base.user or "0"}
+        return Built(docker.build(replace(last, arguments=arguments), log, tell), payload)
 
 
 @contextmanager
-def prepared(payload: Payload, settings: Settings, checkout: Path | None) -> Iterator[list[Build]]:
-    """Write the context of each build, and remove them afterwards.
+def contexts(payload: Payload, settings: Settings) -> Iterator[Path]:
+    """Make a folder for the context of each build, and remove it afterwards.
 
     Raises:
         UsageError: a setting has no use in this mode.
     """
     _refuse_idle(payload.image.mode, settings)
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-        try:
-            builds = _builds(payload, settings, checkout, Path(name))
-        except OSError as error:
-            raise VpatchError(
-                f"the build could not be prepared: {error}",
-                todo="free space in the folder for temporary files, or name another with TMPDIR",
-            ) from error
-        yield builds
+        yield Path(name)
 
 
-def _builds(payload: Payload, settings: Settings, checkout: Path | None, room: Path) -> list[Build]:
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise VpatchError(
+            f"the build could not be prepared: {error}",
+            todo="free space in the folder for temporary files, or name another with TMPDIR",
+        ) from error
+
+
+def builds_below(
+    payload: Payload, settings: Settings, checkout: Path | None, room: Path
+) -> list[Build]:
+    """Return the builds that make what the patches are laid over; none for the mode overlay."""
     image = payload.image
-    builds = []
-    if image.mode == "cpu":
-        builds.append(_cpu_build(payload, settings, _folder(room, "cpu")))
-    if image.mode == "source":
-        context = _clone(payload, checkout, room / "source")
-        builds.append(source_build(context, image, settings))
-    context = _folder(room, "overlay")
-    write_context(payload, installed("docker") / _OVERLAY, context)
-    last = Build(
+    with _writing():
+        if image.mode == "cpu":
+            return [cpu_build(payload, settings, _folder(room, "cpu"))]
+        if image.mode == "source":
+            context = _clone(payload, checkout, room / "source")
+            return [source_build(context, image, settings)]
+    return []
+
+
+def overlay_build(payload: Payload, settings: Settings, below: str, room: Path) -> Build:
+    """Return the build that lays the patched files over an image."""
+    with _writing():
+        context = _folder(room, "overlay")
+        write_context(payload, installed("docker") / _OVERLAY, context, settings.epoch)
+    return Build(
         context,
         context / _OVERLAY,
-        {"BASE": _EARLIER if builds else image.pinned},
+        {"BASE": below},
         labels_of(payload.lock, payload.manifest),
         network="none",
         platform=settings.platform,
+        no_cache=settings.no_cache,
     )
-    return [*builds, last]
 
 
 def _refuse_idle(mode: ImageMode, settings: Settings) -> None:
@@ -160,28 +178,6 @@ def _refuse_idle(mode: ImageMode, settings: Settings) -> None:
         )
 
 
-def _cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
-    """The build of vLLM's CPU wheel on a Python base."""
-    text = (installed("docker") / _CPU).read_text(encoding="utf-8")
-    (context / _CPU).write_text(text if settings.secrets else _without_mounts(text), "utf-8")
-    room = _folder(context, "build")
-    shutil.copyfile(INSIDE / "requirements.py", room / "requirements.py")
-    bundle = b"\n".join(file.read_bytes() for file in settings.certificates)
-    (room / "certificates.pem").write_bytes(bundle)
-    arguments = {"BASE": payload.image.pinned, "VLLM": release_of(payload.lock)}
-    # A pip.conf of its own says which indexes there are.
-    has_settings = any("id=pip.conf" in secret.split(",") for secret in settings.secrets)
-    arguments |= {} if has_settings else indexes(settings.pip)
-    return Build(
-        context,
-        context / _CPU,
-        arguments | dict(settings.arguments),
-        network=settings.network,
-        platform=settings.platform,
-        secrets=settings.secrets,
-    )
-
-
 def _clone(payload: Payload, checkout: Path | None, context: Path) -> Path:
     """The patched checkout with its .git, which vLLM's Dockerfile asks for the version: a tag.
 
@@ -193,39 +189,6 @@ def _clone(payload: Payload, checkout: Path | None, context: Path) -> Path:
     tracked = git.tracked_files(context)
     git.overlook(context, (tracked & {_VERSION_FILE}) | (tracked - sent_files(context)))
     return context
-
-
-def indexes(pip: PipSettings) -> dict[str, str]:
-    """Return pip's indexes as build arguments, which an image's history shows.
-
-    Those of this machine's files are left out: a build does not see them.
-
-    Raises:
-        UsageError: one has a password.
-    """
-    found = {}
-    for name, urls in (
-        ("PIP_INDEX_URL", (pip.index_url,)),
-        ("PIP_EXTRA_INDEX_URL", pip.extra_index_urls),
-    ):
-        known = [url for url in urls if url and url.startswith(("http://", "https://"))]
-        if any(split_credentials(url)[1] for url in known):
-            raise UsageError(
-                f"pip's setting {name} has a password, which the image's history would show",
-                todo="hand pip's settings over as a secret: --secret id=pip.conf,src=FILE",
-            )
-        if known:
-            found[name] = " ".join(known)
-    return found
-
-
-def _without_mounts(text: str) -> str:
-    """A Dockerfile for the engine's own builder, which knows no secrets."""
-    kept = []
-    for line in text.splitlines(keepends=True):
-        before, mount, _ = line.partition(_MOUNT)
-        kept.append(f"{before}\\\n" if mount else line)
-    return "".join(kept)
 
 
 def _folder(room: Path, name: str) -> Path:

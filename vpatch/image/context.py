@@ -1,15 +1,17 @@
 """A lock as the build context of an image: what is laid over its vLLM, and what says so.
 
-In a folder `vpatch`, which becomes /opt/vpatch: `lock`; `NOTICE`, which files were modified
-(Apache-2.0, section 4b); `manifest.json`, what the image is verified against. `files`, the patched
-ones, and the scripts that install and verify them are gone after the build.
+In a folder that becomes /opt/vpatch: `lock`; `NOTICE`, which files were modified
+(Apache-2.0, section 4b); `manifest.json`, what the image is verified against; `package.json`, the
+files of vllm below the patches; `build`, the patched files and the scripts that install and verify
+them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,10 @@ FOLDER = "/opt/vpatch"
 LOCK = f"{FOLDER}/lock"
 MANIFEST = f"{FOLDER}/manifest.json"
 INSTALLED = f"{FOLDER}/installed.json"
+PACKAGE_LIST = f"{FOLDER}/package.json"
+# The time of all files that a build writes, unless SOURCE_DATE_EPOCH says another: 1980-01-01, the
+# first that a zip file can have.
+EPOCH = 315532800
 SCRIPTS = ("install.py", "verify.py")
 _LABEL = "vpatch"
 _OCI = "org.opencontainers.image"
@@ -44,11 +50,20 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class Payload:
-    """What an image is to have. `lock` is with `image`, `plan` of its own patches and source."""
+    """What an image is to have. `lock` is with `image`, `plan` of its own patches and source.
+
+    `below` is the list of the files of vllm without the patches; see `LockedImage.contents`.
+    """
 
     lock: Lock
     image: LockedImage
     plan: Plan
+    below: str = "{}\n"
+
+    def on(self, image: LockedImage, below: str) -> Payload:
+        """Return the same on what a build found below the patches."""
+        lock = self.lock.model_copy(update={"image": image})
+        return replace(self, lock=lock, image=image, below=below)
 
     @cached_property
     def manifest(self) -> str:
@@ -77,6 +92,10 @@ def release_of(lock: Lock) -> str:
 
 def version_of(lock: Lock) -> str:
     """Return the release with a local part that names the lock (PEP 440): 0.23.0+vpatch.1a2b3c."""
+    if lock.image is not None and lock.image.mode == "source":
+        # A build from source writes this version into the package, before its files are listed.
+        image = lock.image.model_copy(update={"package": None, "contents": None})
+        lock = lock.model_copy(update={"image": image})
     return f"{release_of(lock)}+vpatch.{digest_of_lock(lock).partition(':')[2][:_DIGITS]}"
 
 
@@ -117,9 +136,11 @@ def labels_of(lock: Lock, manifest: str) -> dict[str, str]:
     if image is not None:
         labels |= {
             f"{_OCI}.base.name": image.base,
-            f"{_OCI}.base.digest": image.pinned.rpartition("@")[2],
             f"{_LABEL}.mode": image.mode,
         }
+        # The digest of a manifest, as a registry has it; an id of one machine is none.
+        key = f"{_LABEL}.base.id" if image.local else f"{_OCI}.base.digest"
+        labels[key] = image.pinned.rpartition("@")[2]
     return labels
 
 
@@ -140,21 +161,37 @@ def notice_of(payload: Payload) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_context(payload: Payload, dockerfile: Path, folder: Path) -> None:
+def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) -> None:
     """Write the context into an empty folder; the same payload makes the same bytes."""
-    room = folder / "vpatch"
-    room.mkdir()
+    # With all folders above it: one that the engine makes has the time of the build.
+    room = folder / "image" / FOLDER.lstrip("/")
+    room.mkdir(parents=True)
     shutil.copyfile(dockerfile, folder / dockerfile.name)
     (room / "lock").write_text(payload.lock.dump(), encoding="utf-8")
     (room / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
     (room / "manifest.json").write_text(payload.manifest, encoding="utf-8")
+    (room / "package.json").write_text(payload.below, encoding="utf-8")
+    build = room / "build"
+    build.mkdir()
     for script in SCRIPTS:
-        shutil.copyfile(INSIDE / script, room / script)
-    (room / "files").mkdir()
+        shutil.copyfile(INSIDE / script, build / script)
     for path, change in laid_over(payload).items():
-        target = room / "files" / path
+        target = build / "files" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(change)
+    give_time(folder, build, epoch)
+
+
+def give_time(folder: Path, room: Path, epoch: int) -> None:
+    """Give all that lies in a folder one time and the usual modes: layers keep both.
+
+    `room` in it gets a file with the time, for what runs in the build. The engine's own builder
+    also takes a layer that it knows whatever its times are, unless a file has another content.
+    """
+    (room / "epoch").write_text(f"{epoch}\n", encoding="ascii")
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        os.utime(path, (epoch, epoch))
 
 
 def laid_over(payload: Payload) -> Mapping[str, bytes]:

@@ -1,4 +1,9 @@
-"""Whether an image is what a lock says, asked of the image itself, whoever made it."""
+"""Whether an image is what a lock says, whoever made it.
+
+Files are read from outside: the engine takes them from the layers, and nothing of the image runs.
+What its Python imports, only its Python can tell. Whoever changed that Python can make it say
+anything, and so its answers count as such.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +21,14 @@ from vpatch.image.context import (
     INSTALLED,
     LOCK,
     MANIFEST,
+    PACKAGE_LIST,
     digest_of_lock,
     labels_of,
     manifest_of,
 )
 from vpatch.image.mode import is_laid_over
+from vpatch.image.package import Problem, parse_list, problems_of
+from vpatch.image.record import of_mode
 from vpatch.lock import parse_lock
 
 if TYPE_CHECKING:
@@ -38,31 +46,27 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Something in an image that is not as the lock says; `patches` are those that it concerns."""
-
-    where: str
-    what: str
-    patches: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Verified:
-    """`effects` has, for each patch, how many names were found to be the patched code.
+    """What was found. `package` is the folder of vllm, and `files` the number of its files.
 
-    `unknown` is what could not be asked, and why: that is neither good nor bad.
+    `files` counts those that were read from outside and are as locked. `effects` has, for each
+    patch, how many names the image's own Python found to be the patched code. `unknown` is what
+    could not be asked, and why: that is neither good nor bad. `own_lock` says that the lock is the
+    one in the image, and no other.
     """
 
     image: str
     lock: Lock
-    package: str | None
+    package: str
+    files: int
     problems: tuple[Problem, ...]
     effects: Mapping[str, int]
     unknown: tuple[str, ...]
+    own_lock: bool
 
 
 def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progress) -> Verified:
-    """Repeat in an image what its build ended with, with this vpatch's own script.
+    """Read an image's files from outside, and repeat inside what its build ended with.
 
     `lock` is what it must have; without one, the lock that lies in the image. An image that is not
     here is pulled.
@@ -78,6 +82,7 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
         Room(user="0"),
     ) as container:
         carried = container.read(LOCK)
+        own, unknown = lock is None, list[str]()
         if lock is None:
             if carried is None and "vpatch.lock" in image.labels:
                 raise VpatchError(
@@ -96,10 +101,11 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
         found = list(_of_lock(lock, carried, image.labels, text))
         # Which names to ask for a build knows; all else follows from the lock.
         wanted = manifest_of(lock, {}) | {"probes": _probes(lock, text, found)}
-        old = _not_importable(container.read(INSTALLED), found)
+        left = _installed(container.read(INSTALLED), found)
+        package, files = _outside(container, lock, left.package, found, unknown)
         answer = _ask(container, wanted, progress, name)
-    found += _of_files(lock, answer, old)
-    unknown = [f"{module} is not importable here, nor was it in the base" for module in old]
+    found += _inside(lock, answer, left, package, {problem.where for problem in found})
+    unknown += [f"{module} is not importable here, nor was it in the base" for module in left.old]
     for effect in answer["probes"].values():
         unknown += effect["unknown"]
     unknown += [
@@ -107,7 +113,40 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
     ]
     unknown += [f"{f.path} is not in the package" for f in lock.files if not is_laid_over(f.path)]
     held = {patch: effect["held"] for patch, effect in answer["probes"].items()}
-    return Verified(image.id, lock, answer["package"], tuple(found), held, tuple(unknown))
+    return Verified(
+        image.id, lock, package, files, tuple(found), held, tuple(unknown), own_lock=own
+    )
+
+
+def _outside(
+    container: Container, lock: Lock, place: str | None, found: list[Problem], unknown: list[str]
+) -> tuple[str, int]:
+    """Compare the files of the package, before anything of the image runs.
+
+    Returns its folder and how many files are as locked. `place` is where the image says it is.
+    """
+    image = lock.image
+    package = (image.package if image else None) or place
+    if package is None:
+        raise VpatchError(
+            "nothing says where its package vllm lies",
+            where=INSTALLED,
+            todo="build it again with vpatch build-image, and give that lock: --lock FILE",
+        )
+    whole = container.digests(package)
+    digests = None if whole is None else of_mode(image, whole)
+    known = None
+    if image is None or image.contents is None:
+        unknown.append(
+            "files that no patch touches: the lock is of an early vpatch and has no list of them"
+        )
+    else:
+        known = parse_list(container.read(PACKAGE_LIST), image.contents)
+        if known is None:
+            found.append(Problem(PACKAGE_LIST, "it is not the list of files that was locked"))
+    problems = list(problems_of(lock, package, digests, known))
+    found += problems
+    return package, len(digests or ()) - len(problems) if known is not None else 0
 
 
 def _probes(lock: Lock, text: bytes | None, found: list[Problem]) -> dict[str, Any]:
@@ -127,14 +166,22 @@ def _probes(lock: Lock, text: bytes | None, found: list[Problem]) -> dict[str, A
     return probes
 
 
-def _not_importable(text: bytes | None, found: list[Problem]) -> dict[str, str]:
-    """What the build found that the base could not import either."""
+@dataclass(frozen=True)
+class _Installed:
+    """What a build left: the folder of vllm, and what the base could not import either."""
+
+    package: str | None
+    old: Mapping[str, str]
+
+
+def _installed(text: bytes | None, found: list[Problem]) -> _Installed:
     try:
-        modules = parse_json(text or b"")["not-importable"]
-        return {str(module): str(why) for module, why in modules.items()}
+        left = parse_json(text or b"")
+        old = {str(module): str(why) for module, why in left["not-importable"].items()}
+        return _Installed(str(left["package"]), old)
     except (ValueError, LookupError, TypeError, AttributeError):
         found.append(Problem(INSTALLED, "it is missing, or is not what a build leaves"))
-        return {}
+        return _Installed(None, {})
 
 
 def _ask(
@@ -186,16 +233,22 @@ def _of_lock(
             yield Problem(f"label {label}", f"it is {labels.get(label)!r}, not {wanted[label]!r}")
 
 
-def _of_files(lock: Lock, answer: Mapping[str, Any], old: Mapping[str, str]) -> Iterator[Problem]:
+def _inside(
+    lock: Lock, answer: Mapping[str, Any], left: _Installed, package: str, known: set[str]
+) -> Iterator[Problem]:
+    """What the image's own Python says; `known` are the places that were found from outside."""
+    if answer["package"] not in (None, package):
+        yield Problem(package, f"its python3 imports vllm from {answer['package']}")
     for one in answer["problems"]:
-        patches = [
-            patch.id
-            for patch in lock.patches
-            if any(one["path"].endswith(f"/{file.path}") for file in patch.files)
-        ]
-        yield Problem(one["path"], one["what"], tuple(patches))
+        if one["path"] not in known:
+            patches = [
+                patch.id
+                for patch in lock.patches
+                if any(one["path"].endswith(f"/{file.path}") for file in patch.files)
+            ]
+            yield Problem(one["path"], one["what"], tuple(patches))
     for module, why in answer["imports"].items():
-        if old.get(module) != why:
+        if left.old.get(module) != why:
             yield Problem(module, f"it cannot be imported: {why}")
     for patch, effect in answer["probes"].items():
         for text in effect["problems"]:

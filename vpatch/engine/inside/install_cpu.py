@@ -1,10 +1,10 @@
 """Install vLLM's CPU build into the Python that runs this, without libraries for GPUs.
 
-    PYTHON install_cpu.py VERSION
+    PYTHON install_cpu.py VERSION [REPORTS]
 
 It runs in a fresh virtual environment with pip, where vpatch is not. pip reads the user's settings
-by itself. A line that begins with `vpatch: ` says what comes next. It ends with pip's exit status
-where pip fails.
+by itself, and writes its reports to the folder REPORTS: 1.json and so on. A line that begins with
+`vpatch: ` says what comes next. It ends with pip's exit status where pip fails.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _HERE = Path(__file__).parent
 # They require libraries for GPUs. They are installed first and without their requirements, so that
 # cuda_free.py can change those before pip reads them.
 _ALONE = ("torch", "xgrammar")
+_REPORTS = 2
 _NAME = re.compile(r"[\w.-]+")
 
 
@@ -42,7 +43,8 @@ def main() -> None:
         listed.write_text("".join(f"{line}\n" for line in plain), encoding="utf-8")
         pip("install", "--requirement", str(listed))
         tell(f"pip install {wanted}")
-        pip("install", "--no-deps", str(wheel))
+        # By its name: pip would keep the path of the file for ever.
+        pip("install", "--no-deps", "--no-index", "--find-links", room, wanted)
 
 
 def install_alone(line: str) -> None:
@@ -72,6 +74,9 @@ def pip(verb: str, *words: str) -> None:
     command = [sys.executable, "-m", "pip", verb, "--no-input", "--progress-bar", "off", *words]
     # Most modules are never imported. What the first token needs, Python compiles by itself.
     command += ["--no-compile"] if verb == "install" else []
+    if verb == "install" and len(sys.argv) > _REPORTS:
+        folder = Path(sys.argv[_REPORTS])
+        command += ["--report", str(folder / f"{len(list(folder.glob('*.json'))) + 1}.json")]
     subprocess.run(command, check=True)
 
 

@@ -2,17 +2,16 @@
 
     python3 install.py FOLDER
 
-It runs in an image, where vpatch is not, as the last step of its build. FOLDER has manifest.json
-and the patched files below files/, which go; installed.json is left there: the package's folder,
-and the modules that the base cannot import either. It ends with 1, and says what is wrong, where
-the image is not what the manifest was made for.
+It runs in an image, where vpatch is not, as the last step of its build. FOLDER has manifest.json;
+build/epoch, the time that all files get; and the patched files below build/files/. installed.json
+is left there: the package's folder, and the modules that the base cannot import either. It ends
+with 1, and says what is wrong, where the image is not what the manifest was made for.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import py_compile
 import shutil
 import sys
 import tempfile
@@ -27,14 +26,14 @@ def main(folder: Path) -> None:
     package = verify.locate()
     if package is None:
         sys.exit(f"{sys.executable} of this image has no package vllm: name another base")
-    # Compiled already: what is in the base is what its source says.
+    # The files lie there already, as vLLM was built from the patched tree.
     built = manifest["mode"] == "source"
     refuse(manifest, package, "after" if built else "before")
     kept = Path(tempfile.mkdtemp())
     for entry in manifest["files"]:
         if not built:
-            replace(folder / "files", package.parent, entry["path"], kept)
-        compile_anew(package.parent / entry["path"])
+            replace(folder / "build" / "files", package.parent, entry["path"], kept)
+        forget_bytecode(package.parent / entry["path"])
     found = verify.verify(manifest)
     old = {} if built else not_importable_before(manifest, package.parent, kept, found["imports"])
     problems = [f"{one['path']}: {one['what']}" for one in found["problems"]]
@@ -49,8 +48,20 @@ def main(folder: Path) -> None:
     installed = {"package": str(package), "not-importable": old}
     (folder / "installed.json").write_text(json.dumps(installed, indent=1) + "\n", encoding="utf-8")
     report(manifest, found, old)
-    shutil.rmtree(folder / "files", ignore_errors=built)
     shutil.rmtree(kept)
+    give_time(folder, package, [package.parent / entry["path"] for entry in manifest["files"]])
+
+
+def give_time(folder: Path, package: Path, files: list[Path]) -> None:
+    """Give all that was written one time, so that two builds make the same layer."""
+    epoch = int((folder / "build" / "epoch").read_text(encoding="ascii"))
+    written = {folder, *folder.iterdir(), Path(tempfile.gettempdir())}
+    for file in files:
+        above = [one for one in file.parents if one == package or package in one.parents]
+        written |= {file, file.parent / "__pycache__", *verify.bytecode_of(file), *above}
+    for path in written:
+        if path.exists():
+            os.utime(path, (epoch, epoch))
 
 
 def refuse(manifest: dict[str, Any], package: Path, state: str) -> None:
@@ -80,12 +91,14 @@ def replace(source: Path, packages: Path, path: str, kept: Path) -> None:
     os.replace(fresh, target)  # noqa: PTH105
 
 
-def compile_anew(file: Path) -> None:
-    for stale in verify.bytecode_of(file):
-        stale.unlink()
-    # By its source's hash, and so no clock decides whether it is taken.
-    mode = py_compile.PycInvalidationMode.CHECKED_HASH
-    py_compile.compile(str(file), doraise=True, invalidation_mode=mode)
+def forget_bytecode(file: Path) -> None:
+    """Empty what was compiled of a file, and Python takes the source.
+
+    From outside, nobody can tell what bytecode does. To remove a file of the base would leave a
+    mark in the layer, with the time of the build.
+    """
+    for compiled in verify.bytecode_of(file):
+        compiled.write_bytes(b"")
 
 
 def not_importable_before(
@@ -104,7 +117,6 @@ def not_importable_before(
     before = verify.ask_live({"modules": list(imports), "probes": {}})["imports"]
     for path, content in patched.items():
         (packages / path).write_bytes(content)
-        compile_anew(packages / path)
     # The same reason, and not merely a reason.
     return {module: why for module, why in imports.items() if before.get(module) == why}
 

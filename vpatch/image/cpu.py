@@ -1,0 +1,123 @@
+"""The build of vLLM's CPU wheel on a Python base, pinned by what an earlier build installed."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from vpatch.docker.engine import Build
+from vpatch.engine import INSIDE as ENGINE
+from vpatch.errors import UsageError
+from vpatch.image import INSIDE
+from vpatch.image.context import give_time, release_of
+from vpatch.library import installed
+from vpatch.source.urls import split_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.image.build import Settings
+    from vpatch.image.context import Payload
+    from vpatch.lock import LockedImage, LockedPackage
+    from vpatch.source.pip_settings import PipSettings
+
+_MOUNT = "--mount=type=secret"
+_CPU = "cpu.Dockerfile"
+_INSIDE = ("bytecode.py", "health.py", "installed.py", "metadata.py")
+# What makes an engine that works without libraries for GPUs.
+_ENGINE = ("cuda_free.py", "elf.py", "install_cpu.py", "requirements.py")
+# Where the scripts lie in the image. To remove them would leave a mark with the time of the build.
+_ROOM = "opt/vpatch-build"
+
+
+def cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
+    """Write the context of a build, and return the build."""
+    source = installed("docker")
+    text = (source / _CPU).read_text(encoding="utf-8")
+    (context / _CPU).write_text(text if settings.secrets else _without_mounts(text), "utf-8")
+    scripts, settle = source / "cpu", INSIDE / "settle.py"
+    system = [scripts / "system.sh", settle]
+    python = [scripts / "python.sh", scripts / "start.sh", settle]
+    python += [
+        INSIDE / name for name in ("bytecode.py", "health.py", "installed.py", "metadata.py")
+    ]
+    python += [ENGINE / name for name in _ENGINE]
+    room = context / "system" / _ROOM / "system"
+    _write(room, system, apt_pins(payload.image))
+    give_time(context, room, settings.epoch)
+    room = context / "python" / _ROOM / "python"
+    _write(room, python, pip_pins(payload.image))
+    bundle = b"\n".join(file.read_bytes() for file in settings.certificates)
+    (room / "certificates.pem").write_bytes(bundle)
+    give_time(context, room, settings.epoch)
+    arguments = {"BASE": payload.image.pinned, "VLLM": release_of(payload.lock)}
+    # A pip.conf of its own says which indexes there are.
+    has_settings = any("id=pip.conf" in secret.split(",") for secret in settings.secrets)
+    arguments |= {} if has_settings else indexes(settings.pip)
+    return Build(
+        context,
+        context / _CPU,
+        arguments | dict(settings.arguments),
+        network=settings.network,
+        platform=settings.platform,
+        secrets=settings.secrets,
+        no_cache=settings.no_cache,
+    )
+
+
+def _write(room: Path, files: Sequence[Path], pins: Sequence[str]) -> None:
+    room.mkdir(parents=True)
+    for file in files:
+        shutil.copyfile(file, room / file.name)
+    (room / "pins").write_text("".join(f"{line}\n" for line in pins), encoding="utf-8")
+
+
+def apt_pins(image: LockedImage) -> list[str]:
+    """Return what apt is to install: NAME=VERSION; nothing where nothing was locked yet."""
+    return [f"{package.name}={package.version}" for package in image.apt]
+
+
+def pip_pins(image: LockedImage) -> list[str]:
+    """Return what pip is to install, as lines of a requirements file."""
+    # Where one line has a hash, pip wants one in each.
+    hashed = all(package.sha256 for package in image.pip)
+    return [_pip_pin(package, hashed=hashed) for package in image.pip]
+
+
+def _pip_pin(package: LockedPackage, *, hashed: bool) -> str:
+    pin = f"{package.name}=={package.version}"
+    return f"{pin} --hash=sha256:{package.sha256}" if hashed else pin
+
+
+def indexes(pip: PipSettings) -> dict[str, str]:
+    """Return pip's indexes as build arguments, which an image's history shows.
+
+    Those of this machine's files are left out: a build does not see them.
+
+    Raises:
+        UsageError: one has a password.
+    """
+    found = {}
+    for name, urls in (
+        ("PIP_INDEX_URL", (pip.index_url,)),
+        ("PIP_EXTRA_INDEX_URL", pip.extra_index_urls),
+    ):
+        known = [url for url in urls if url and url.startswith(("http://", "https://"))]
+        if any(split_credentials(url)[1] for url in known):
+            raise UsageError(
+                f"pip's setting {name} has a password, which the image's history would show",
+                todo="hand pip's settings over as a secret: --secret id=pip.conf,src=FILE",
+            )
+        if known:
+            found[name] = " ".join(known)
+    return found
+
+
+def _without_mounts(text: str) -> str:
+    """A Dockerfile for the engine's own builder, which knows no secrets."""
+    kept = []
+    for line in text.splitlines(keepends=True):
+        before, mount, _ = line.partition(_MOUNT)
+        kept.append(f"{before}\\\n" if mount else line)
+    return "".join(kept)

@@ -1,0 +1,68 @@
+"""Compile vLLM, and of other packages what vLLM imports to serve a model.
+
+    python3 bytecode.py
+
+It runs in the environment of an image, where vpatch is not. All other modules Python compiles when
+they are imported. Each source's time must be what it stays: the compiled file names it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import py_compile
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+_SERVING = (
+    "vllm.entrypoints.cli.main",
+    "vllm.entrypoints.openai.api_server",
+    "vllm.v1.engine.core",
+    "vllm.v1.worker.cpu_worker",
+    "vllm.model_executor.model_loader",
+    "vllm.model_executor.models.llama",
+    "torch._inductor.compile_fx",
+)
+
+
+def imported() -> list[str]:
+    """Import, and return the files of all modules that are there then."""
+    for module in _SERVING:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # noqa: BLE001 - another release has other modules
+            sys.stderr.write(f"{module} is not imported: {error}\n")
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return [file for file in files if file and file.endswith(".py")]
+
+
+def main() -> None:
+    package = importlib.util.find_spec("vllm")
+    place = (package.submodule_search_locations or ["/nowhere"])[0] if package else "/nowhere"
+    # In a process of its own: what a process has imported changes the bytes that it compiles to.
+    with tempfile.TemporaryDirectory() as room:
+        list_file = Path(room, "files")
+        environment = os.environ | {"HOME": room, "TMPDIR": room, "XDG_CACHE_HOME": room}
+        command = [sys.executable, "-B", __file__, str(list_file)]
+        subprocess.run(command, env=environment, check=True)
+        files = set(json.loads(list_file.read_text(encoding="utf-8")))
+    site = sysconfig.get_path("purelib")
+    wanted = {file for file in files if file.startswith(f"{site}/")}
+    wanted |= {str(file) for file in Path(place).rglob("*.py")}
+    for file in sorted(wanted):
+        # A template, or a file for another Python, does not compile: nobody imports it.
+        py_compile.compile(
+            file, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP
+        )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(json.dumps(imported()), encoding="utf-8")
+    else:
+        main()

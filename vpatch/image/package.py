@@ -1,0 +1,110 @@
+"""The package vllm of an image, read from outside: no program of the image has a say in it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from vpatch.commits import digest_of
+from vpatch.foreign import parse_json
+from vpatch.image.mode import is_laid_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vpatch.lock import Lock, LockedFile
+
+_CACHE = "__pycache__"
+_EMPTY = digest_of(b"")
+_SHOWN = len("sha256:") + 16
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in an image that is not as the lock says; `patches` are those that it concerns."""
+
+    where: str
+    what: str
+    patches: tuple[str, ...] = ()
+
+
+def list_text(digests: Mapping[str, str]) -> str:
+    """Return the list of a package's files as an image carries it, and as a lock digests it."""
+    return json.dumps(digests, indent=0, sort_keys=True) + "\n"
+
+
+def parse_list(text: bytes | None, contents: str) -> dict[str, str] | None:
+    """Return the list that an image carries; None where it is not the list that was locked."""
+    if text is None or digest_of(text) != contents:
+        return None
+    found: dict[str, str] = parse_json(text)
+    return found
+
+
+def problems_of(
+    lock: Lock, package: str, found: Mapping[str, str] | None, known: Mapping[str, str] | None
+) -> Iterator[Problem]:
+    """Compare the files of a package with the lock.
+
+    `found` are the digests of all its files; `known` are those without the patches, if the image
+    still has that list. A file that no patch touches must be as in `known`.
+    """
+    if found is None:
+        yield Problem(package, "the package is missing")
+        return
+    patched = {inside(file.path): file for file in lock.files if is_laid_over(file.path)}
+    for path, file in sorted(patched.items()):
+        what = _patched(file, found.get(path)) or _bytecode(path, found)
+        if what:
+            yield Problem(f"{package}/{path}", what, _patches_of(lock, file.path))
+    if known is None:
+        return
+    of_patches = {compiled for path in patched for compiled in bytecode_of(path, {*found, *known})}
+    for path in sorted((found.keys() | known.keys()) - patched.keys() - of_patches):
+        if found.get(path) != known.get(path):
+            what = _unpatched(found.get(path), known.get(path))
+            yield Problem(f"{package}/{path}", what)
+
+
+def inside(path: str) -> str:
+    """Return the path in the package of a file of the tree: config/model.py."""
+    return str(PurePosixPath(*PurePosixPath(path).parts[1:]))
+
+
+def bytecode_of(path: str, files: set[str]) -> list[str]:
+    """Return the compiled files that an import of a module might take, of any Python."""
+    pure = PurePosixPath(path)
+    beside = str(pure.with_suffix(".pyc"))
+    start = str(pure.parent / _CACHE / pure.stem) + "."
+    return sorted(name for name in files if name == beside or name.startswith(start))
+
+
+def _patched(file: LockedFile, found: str | None) -> str | None:
+    if found == file.after:
+        return None
+    if found is None:
+        return "it is missing"
+    if found == file.before:
+        return "it is as before the patch: vLLM was installed over it"
+    return f"it was changed: it is {found[:_SHOWN]}, and the lock has {file.after[:_SHOWN]}"
+
+
+def _bytecode(path: str, found: Mapping[str, str]) -> str | None:
+    # A build empties it: only the image's own Python could tell whether it is of this source.
+    left = [name for name in bytecode_of(path, set(found)) if found[name] != _EMPTY]
+    names = [PurePosixPath(name).name for name in left]
+    return f"stale bytecode lies beside it: {', '.join(names)}" if names else None
+
+
+def _unpatched(found: str | None, known: str | None) -> str:
+    if found is None:
+        return "it is missing, and no patch removes it"
+    if known is None:
+        return "it is neither of the base nor of a patch"
+    return f"it was changed, and no patch touches it: it is {found[:_SHOWN]}, not {known[:_SHOWN]}"
+
+
+def _patches_of(lock: Lock, path: str) -> tuple[str, ...]:
+    return tuple(p.id for p in lock.patches if any(file.path == path for file in p.files))
