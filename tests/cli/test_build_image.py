@@ -786,7 +786,7 @@ def test_a_cpu_image_with_a_secret(project, docker, tag, monkeypatch, tmp_path):
         run = build(project, docker.base, tag, *words)
     assert "mode      cpu\n" in run.out
     assert project.run("verify-image", tag).out.splitlines()[1] == (
-        "  from outside: 2 files of patches and 4 other files as locked, "
+        "  from outside: 2 files of patches and 6 other files as locked, "
         "in /opt/vllm/lib/python3.11/site-packages/vllm"
     )
     listed = docker.run(tag, "/opt/vllm/bin/pip", "list", "--format=freeze").split()
