@@ -31,10 +31,11 @@ def compound(block):
     """Statements with blocks, of blocks."""
     orelse = st.one_of(st.just(""), block.map(lambda body: f"else:\n{indented(body)}"))
     final = st.one_of(st.just(""), block.map(lambda body: f"finally:\n{indented(body)}"))
-    test = st.sampled_from(["x", "x", "True", "False", "1"])
+    test = st.sampled_from(["x", "True", "False"])
     return st.one_of(
         st.builds(lambda t, a, b: f"if {t}:\n{indented(a)}{b}", test, block, orelse),
         st.builds(lambda t, a, b: f"while {t}:\n{indented(a)}{b}", test, block, orelse),
+        st.builds(lambda a: f"while True:\n{indented(a)}", block),
         st.builds(lambda a, b: f"for i in x:\n{indented(a)}{b}", block, orelse),
         st.builds(
             lambda a, b, c, d: f"try:\n{indented(a)}except E:\n{indented(b)}{c}{d}",
@@ -48,7 +49,7 @@ def compound(block):
     )
 
 
-SIMPLE = st.sampled_from(["a()\n", "a()\n", "return x\n", "raise E\n", "break\n", "continue\n"])
+SIMPLE = st.sampled_from(["a()\n", "return x\n", "break\n", "if x:\n    break\n", "continue\n"])
 BLOCK = st.recursive(
     SIMPLE,
     lambda block: st.lists(st.one_of(SIMPLE, compound(block)), min_size=1, max_size=2).map("".join),

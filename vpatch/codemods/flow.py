@@ -10,7 +10,7 @@ from libcst.helpers import get_full_name_for_node
 from vpatch.codemods.match import statements_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 _NEVER_RETURN = {"exit", "os._exit", "os.abort", "quit", "sys.exit"}
 # Context managers that swallow an exception, and so let the program go on behind the block.
@@ -45,9 +45,10 @@ def _call_ends(node: cst.Expr) -> bool:
 
 
 def _loop_ends(node: cst.For | cst.While) -> bool:
-    if _breaks(node.body):
+    known = _constant(node.test) if isinstance(node, cst.While) else None
+    if known is not False and _breaks(node.body):
         return False
-    if isinstance(node, cst.While) and _constant(node.test) is True:
+    if known is True:
         return True
     return node.orelse is not None and _block_ends(node.orelse.body)
 
@@ -106,19 +107,62 @@ def _constant(test: cst.BaseExpression) -> bool | None:
 
 
 def _breaks(body: cst.BaseSuite) -> bool:
-    """Whether a block of a loop has a `break` of that loop."""
-    return any(map(_has_break, statements_of(body)))
+    """Whether a block of a loop has a `break` of that loop, which the program may come to."""
+    return _any_breaks(statements_of(body))
+
+
+def _any_breaks(statements: Iterable[cst.CSTNode]) -> bool:
+    for statement in statements:
+        if _has_break(statement):
+            return True
+        if _ends(statement):
+            return False
+    return False
 
 
 def _has_break(node: cst.CSTNode) -> bool:
     match node:
         case cst.Break():
             return True
-        case cst.FunctionDef() | cst.ClassDef() | cst.BaseExpression():
-            return False
-        case cst.For() | cst.While():
-            return node.orelse is not None and _breaks(node.orelse.body)
-    return any(map(_has_break, node.children))
+        case cst.SimpleStatementLine(body=body):
+            return _any_breaks(body)
+        case cst.BaseCompoundStatement():
+            return any(map(_breaks, _blocks_of(node)))
+    return False
+
+
+def _blocks_of(node: cst.CSTNode) -> Iterator[cst.BaseSuite]:
+    """The blocks of a statement in which a `break` is one of the loop around it."""
+    match node:
+        case cst.If():
+            yield from _blocks_of_if(node)
+        case cst.Try() | cst.TryStar():
+            yield from _blocks_of_try(node)
+        case cst.For(orelse=cst.Else(body=body)) | cst.With(body=body) | cst.Else(body=body):
+            yield body
+        case cst.While(test=test, orelse=cst.Else(body=body)) if _constant(test) is not True:
+            yield body
+        case cst.Match(cases=cases):
+            yield from (case.body for case in cases)
+
+
+def _blocks_of_if(node: cst.If) -> Iterator[cst.BaseSuite]:
+    known = _constant(node.test)
+    if known is not False:
+        yield node.body
+    if node.orelse is not None and known is not True:
+        yield from _blocks_of(node.orelse)
+
+
+def _blocks_of_try(node: cst.Try | cst.TryStar) -> Iterator[cst.BaseSuite]:
+    final = node.finalbody
+    if final is None or not _block_ends(final.body):
+        yield node.body
+        yield from (handler.body for handler in node.handlers)
+        if node.orelse is not None and not _block_ends(node.body):
+            yield node.orelse.body
+    if final is not None:
+        yield final.body
 
 
 _RULES: tuple[tuple[Any, Callable[[Any], bool]], ...] = (
