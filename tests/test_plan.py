@@ -691,3 +691,24 @@ def test_a_tree_that_has_half_of_it_gets_nothing_twice(tmp_path, edits, source, 
         # An effect tells that the work is to be done.
         patch = patch_of(tmp_path, "told", edits=edits, effect={"find": "f(1, a)", "files": "x"})
         assert "after the patch, the tree still" in decide(patch, tree).reason
+
+
+def test_lines_are_those_of_the_pristine_file(tmp_path):
+    """Not of what earlier patches and earlier edits of the same patch make of it."""
+    inserting = {"insert": "A = 1\nB = 2\nC = 3", "before": "f(...)"}
+    one = patch_of(tmp_path, "one", edits=[inserting])
+    text = {"text": {"find": "# two", "replace": "# two\n# three"}, "files": MODULE}
+    inserted = {"insert": "D = 1\nE = 2", "before": "f(1)"}
+    edits = [inserted, text, DTYPE, {"find": "k(x)", "rewrite": "h(x)"}]
+    two = patch_of(tmp_path, "two", edits=edits, requires=["one"])
+    made = plan([one, two], tree_of({MODULE: "f(1)\ny\nx = L()\n# two\nk(x)\nq\n"}), located=True)
+    assert [d.state for d in made.decisions] == [State.NEEDED] * 2
+    assert [f.line for f in made.decisions[1].findings] == [1, 1, 4, 3, 5]
+
+
+def test_code_that_an_earlier_patch_added_has_the_line_where_it_was_added(tmp_path):
+    one = patch_of(tmp_path, "one", edits=[{"insert": "z(f)", "after": "f(1)"}])
+    edit = {"find": "z($a)", "rewrite": "z($a, b)"}
+    two = patch_of(tmp_path, "two", edits=[edit], requires=["one"])
+    made = plan([one, two], tree_of({MODULE: "x\nf(1)\ny\n"}), located=True)
+    assert where(made.decisions[1], "rewrite") == ["vllm/m.py:3"]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """A site in a file. `module` is what its node is a part of; None in files of text."""
+    """A site in a file. `module` is what its node is a part of; files of text have `text`."""
 
     path: str
     todo: bool
@@ -38,6 +38,7 @@ class Found:
     node: cst.CSTNode | None = None
     module: cst.Module | None = None
     text_line: int | None = None
+    text: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,14 @@ def _run_text(codemod: TextEdit | AddFile, view: View) -> tuple[list[Found], Vie
         if after != before:
             files[path] = after
         found += [
-            Found(path, s.todo, problem=s.problem, recognised=s.recognised, text_line=s.line)
+            Found(
+                path,
+                s.todo,
+                problem=s.problem,
+                recognised=s.recognised,
+                text_line=s.line,
+                text=before,
+            )
             for s in sites
         ]
     return found, view.over({}, files)
@@ -268,7 +276,8 @@ def _place(predicate: Predicate) -> Place:
 
 def _first_line(view: View, path: str, needle: bytes) -> Found:
     text = view.read(path) or b""
-    return Found(path, todo=False, text_line=text.count(b"\n", 0, text.index(needle)) + 1)
+    line = text.count(b"\n", 0, text.index(needle)) + 1
+    return Found(path, todo=False, text_line=line, text=text)
 
 
 class _Probe:
@@ -299,15 +308,17 @@ class _ProbeTransformer(SiteTransformer):
 # --- telling ----------------------------------------------------------------------------------
 
 
-def findings(what: str, found: Iterable[Found]) -> Iterator[Finding]:
-    """Say where things were found, with lines."""
+def findings(what: str, found: Iterable[Found], view: View | None = None) -> Iterator[Finding]:
+    """Say where things were found, with lines: those of the pristine files, if a view is given."""
     lines: dict[int, Mapping[cst.CSTNode, int]] = {}
     for item in found:
-        line = item.text_line
+        line, text = item.text_line, item.text
         if item.module is not None and item.node is not None:
             if id(item.module) not in lines:
                 lines[id(item.module)] = lines_of(item.module)
-            line = lines[id(item.module)].get(item.node)
+            line, text = lines[id(item.module)].get(item.node), item.module.bytes
+        if view is not None and line is not None and text is not None:
+            line = view.pristine_line(item.path, line, text)
         done = "there" if item.recognised else "the new code, with no sign of the old"
         state = item.problem or ("to do" if item.todo else done)
         scope = f" in {item.scope}" if item.scope else ""

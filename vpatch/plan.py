@@ -62,11 +62,12 @@ def plan(
 ) -> Plan:
     """Decide on each patch, in order, each on the tree as its predecessors leave it.
 
-    With `located`, findings have line numbers and decisions say all that was looked for; without,
-    only those that stop an apply do, as lines cost time. With `reread`, the second run of each
-    patch is on what libcst reads of the bytes that were made, without on the syntax trees that were
-    edited: nearly the same, at half the time, where nothing is written. Patches that are named in
-    `alone` are decided as if there were only they and what they require.
+    With `located`, findings have line numbers, and decisions say all that was looked for; without,
+    only those that stop an apply do, as lines cost time. The lines are those of the pristine files,
+    whatever was inserted above them. With `reread`, the second run of each patch is on what libcst
+    reads of the bytes that were made, without on the syntax trees that were edited. That is nearly
+    the same, at half the time. Patches that are named in `alone` are decided as if
+    there were only they and what they require.
     """
     pristine = view = View(tree)
     decisions: dict[str, Decision] = {}
@@ -205,12 +206,12 @@ class _Decider:
         if not concerned.holds:
             reason = f"the tree does not have {describe(declaration.concerns)}"
             return Decision(self.patch, State.ABSENT, reason), self.view
-        notes = list(findings("concerned", concerned.found)) if self.located else []
+        notes = list(findings("concerned", concerned.found, self.view)) if self.located else []
         if declaration.effect is not None:
             effect = probe(declaration.effect, self.view)
             if effect.holds:
                 if self.located:
-                    notes += findings("effect", effect.found)
+                    notes += findings("effect", effect.found, self.view)
                 return self._present(f"the tree has {describe(declaration.effect)}", notes)
         attempts = [
             self._attempt(variant)
@@ -245,7 +246,7 @@ class _Decider:
         name = attempt.variant.name
         if self.located:
             for result in attempt.results:
-                notes += findings(result.edit.name, result.recognised)
+                notes += findings(result.edit.name, result.recognised, self.view)
         effect = self.patch.declaration.effect
         if not any(result.todo for result in attempt.results):
             if effect is not None:
@@ -279,6 +280,14 @@ class _Decider:
         reason = f"{_number(places, 'place')} to edit in {_number(len(changes), 'file')}"
         return Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes), attempt.view
 
+    def _in_pristine(self, finding: Finding) -> Finding:
+        """The same finding in the view with its line in the pristine file."""
+        if finding.path is None or finding.line is None:
+            return finding
+        text = self.view.read(finding.path) or b""
+        line = self.view.pristine_line(finding.path, finding.line, text)
+        return replace(finding, line=line)
+
     def _conflict(
         self, attempts: Sequence[_Attempt], concerned: Sequence[str], notes: list[Finding]
     ) -> tuple[Decision, View]:
@@ -293,13 +302,13 @@ class _Decider:
                 if result.mismatch is None:
                     continue
                 reasons.append(f"{prefix}{result.edit.name}: {result.mismatch}")
-                notes += findings(result.edit.name, result.recognised)
+                notes += findings(result.edit.name, result.recognised, self.view)
                 if not result.recognised:
                     others = [found for found in result.found if not found.recognised]
                     if others and self.patch.declaration.effect is None:
                         reasons[-1] += "; if this tree has the cure, declare an `effect`"
-                    notes += findings(result.edit.name, others[:_UNRECOGNISED])
-                    notes += nearest(result.edit, self.view, concerned)
+                    notes += findings(result.edit.name, others[:_UNRECOGNISED], self.view)
+                    notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))
         reason = "\n".join(dict.fromkeys(reasons))
         return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
 

@@ -13,6 +13,7 @@ import libcst as cst
 from vpatch.codemods.extent import Extents, has_word
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import VpatchError
+from vpatch.lines import pristine_lines
 
 if TYPE_CHECKING:
     import ast
@@ -39,6 +40,7 @@ class _Shared:
     exact: set[str] = field(default_factory=set)
     extents: Extents = field(default_factory=Extents)
     vocabulary: frozenset[str] | None = None
+    lines: dict[tuple[str, int], Sequence[int]] = field(default_factory=dict)
     # By the identity of the module, which is kept so that no other comes to have it.
     written: dict[int, tuple[cst.Module, bytes]] = field(default_factory=dict)
 
@@ -97,6 +99,20 @@ class View:
         if path in self._package:
             return self._package[path]
         return self.tree.read(path) if path in self._paths else None
+
+    def pristine_line(self, path: str, line: int, text: bytes) -> int:
+        """The line of the pristine file for a line of what edits made of it.
+
+        For code that was added, it is the line in front of which it was added.
+        """
+        pristine = self.pristine(path)
+        if pristine is None or pristine == text:
+            return line
+        known = self._shared.lines
+        key = (path, hash(text))
+        if key not in known:
+            known[key] = pristine_lines(pristine, text)
+        return known[key][line - 1]
 
     def _written(self, path: str) -> bytes:
         module = self.edited[path]
