@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import NAME_PROJ, write_patch
+from tests.projects import NAME_PROJ, SLOW_MODE, write_patch
+from vpatch.declare.yamlfile import DeclarationError
 from vpatch.errors import ManyErrors, UsageError
 from vpatch.library import find_library
 
@@ -152,3 +153,16 @@ def test_everything_that_is_wrong_is_reported(project):
     assert f"{project}/patches/two/patch.yaml:3: unknown key 'whi'" in text
     assert "there is no patch 'four'" in text
     assert "patches/three" not in text
+
+
+def test_a_patch_that_requires_what_is_not_there(project):
+    folder = write_patch(project / "patches", "name-proj", NAME_PROJ, more="requires: [slow-mod]\n")
+    write_patch(project / "patches", "slow-mode", SLOW_MODE)
+    with pytest.raises(DeclarationError, match="requires 'slow-mod', and there is no") as error:
+        find_library(project).patch("name-proj")
+    lines = (folder / "patch.yaml").read_text().splitlines()
+    line = lines.index("requires: [slow-mod]") + 1
+    assert error.value.where == f"{folder / 'patch.yaml'}:{line}"
+    assert error.value.todo == "did you mean 'slow-mode'?"
+    write_patch(project / "patches", "name-proj", NAME_PROJ, more="requires: [slow-mode]\n")
+    assert find_library(project).patch("name-proj").id == "name-proj"

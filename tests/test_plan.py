@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.helpers import decide, patch_of, patched, tree_of
@@ -188,8 +190,12 @@ def test_requires(tmp_path, source, one, state, reason):
 def test_requires_in_a_circle(tmp_path):
     one = patch_of(tmp_path, "one", requires=["two"], edits=[REWRITE])
     two = patch_of(tmp_path, "two", requires=["one"], edits=[REWRITE])
-    with pytest.raises(UsageError, match=r": one -> two -> one$"):
+    with pytest.raises(UsageError, match=": one -> two -> one") as error:
         order([one, two])
+    file, _, line = error.value.where.rpartition(":")
+    assert file == str(two.folder / "patch.yaml")
+    assert '"one"' in Path(file).read_text().splitlines()[int(line) - 1]
+    assert error.value.todo
 
 
 def test_order_is_kept_but_for_requirements(tmp_path):

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.declare.settings import read_settings
+from vpatch.declare.yamlfile import DeclarationError
 from vpatch.errors import ManyErrors, UsageError, VpatchError, together
-from vpatch.patch import DECLARATION, Patch, load_patch
+from vpatch.patch import DECLARATION, Patch, load_patch, where_required
 from vpatch.trust import NOTHING, Trust
 
 if TYPE_CHECKING:
@@ -37,11 +38,24 @@ class Library:
         """Load one patch.
 
         Raises:
-            UsageError: there is none of that id, or its declaration is wrong.
+            UsageError: there is none of that id, its declaration is wrong, or it requires a patch
+                that is not there.
         """
         if patch_id not in self.patches:
             raise _unknown("patch", patch_id, self.patches)
-        return load_patch(self.patches[patch_id], self.trust)
+        patch = load_patch(self.patches[patch_id], self.trust)
+        errors: list[VpatchError] = [
+            DeclarationError(
+                f"it requires {required!r}, and there is no such patch",
+                where=where_required(patch, required),
+                todo=_unknown("patch", required, self.patches).todo,
+            )
+            for required in patch.declaration.requires
+            if required not in self.patches
+        ]
+        if errors:
+            raise together(errors)
+        return patch
 
     def load(self, ids: Iterable[str]) -> list[Patch]:
         """Load several patches, and report everything that is wrong with any of them."""

@@ -53,6 +53,12 @@ class Patch:
         return self.declaration.id
 
 
+def where_required(patch: Patch, required: str) -> str:
+    """The line of a declaration that names a required patch; for an error, so it is read anew."""
+    _, positions = read_yaml(patch.folder / DECLARATION, PatchDeclaration)
+    return positions.where(["requires", patch.declaration.requires.index(required)])
+
+
 def load_patch(folder: Path, trust: Trust) -> Patch:
     """Read and check one patch; none of its code runs.
 

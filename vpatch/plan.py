@@ -12,6 +12,7 @@ from vpatch.editing import EditResult, describe, findings, lacks, probe, run_edi
 from vpatch.errors import UsageError
 from vpatch.nearest import nearest
 from vpatch.outcome import Change, Decision, Finding, Plan, State
+from vpatch.patch import where_required
 from vpatch.postcondition import broken_promise
 from vpatch.trust import UntrustedError
 from vpatch.view import UnparsableFile, View
@@ -40,7 +41,11 @@ def order(patches: Sequence[Patch]) -> list[Patch]:
 
     def place(patch: Patch, above: tuple[str, ...]) -> None:
         if patch.id in above:
-            raise UsageError(f"patches require each other: {' -> '.join((*above, patch.id))}")
+            raise UsageError(
+                f"patches require each other: {' -> '.join((*above, patch.id))}",
+                where=where_required(by_id[above[-1]], patch.id),
+                todo="remove one of these from `requires`",
+            )
         for required in patch.declaration.requires:
             if required in by_id and required not in placed:
                 place(by_id[required], (*above, patch.id))
