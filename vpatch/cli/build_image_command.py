@@ -183,6 +183,11 @@ def command(
             repin=repin,
             has_gpu=bool(this_machine().gpus),
         )
+        if choice.mode == "overlay" and base and asked is None and not this_machine().gpus:
+            session.progress.note(
+                f"the image is an overlay, so {base} must have vLLM {release_of(locked.lock)}; "
+                "--mode cpu installs the CPU build on a plain base instead"
+            )
         if choice.mode == "cpu":
             settings = replace(settings, certificates=_trusted(session, certificates))
         if dry_run:
