@@ -374,3 +374,13 @@ def test_within_stops_at_the_scope():
 def test_tabs_crlf_and_no_final_newline():
     before = "if a:\r\n\tx = f( 1 )\t# b\r\n\ty"
     assert edited(rewrite("f($x)", "g($x)"), before) == before.replace("f(", "g(")
+
+
+def test_new_code_counts_in_the_definition_that_still_has_the_names_of_the_old():
+    edit = rewrite("(w, w.scale_inv)", "(w, scale)", within="f")
+    done = "def f(w):\n    scale = w.scale if a else w.scale_inv\n    g((w, scale))\n"
+    assert edited(edit, done) == done
+    assert "shows" in run(edit, done.replace("scale_inv", "x")).mismatch
+    assert "shows" in run({**edit, "within": "*f"}, done).mismatch
+    lost = rewrite("g($x, $y)", "g($x)", within="f")
+    assert "shows" in run(lost, "def f():\n    g(1)\n").mismatch

@@ -12,7 +12,7 @@ from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
 from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
 from vpatch.codemods.rewriting import CannotRewrite, gaps_correspond, rewrite
-from vpatch.codemods.successor import shows
+from vpatch.codemods.successor import seen_in_scope, shows
 
 if TYPE_CHECKING:
     from vpatch.codemods.extent import Extents
@@ -63,7 +63,11 @@ class Rewrite:
     def apply(self, module: cst.Module, extents: Extents) -> Outcome:
         if changes_shape(self.find, self.replace):
             return Reshape(self.find, self.replace, self.place).run(module, extents)
-        return _Transformer(self).run(module, extents)
+        outcome = _Transformer(self).run(module, extents)
+        if all(site.recognised for site in outcome.sites):
+            return outcome
+        sites = seen_in_scope(outcome.sites, module, self.find, self.replace, self.place.within)
+        return Outcome(outcome.module, sites)
 
 
 class _Transformer(SiteTransformer):

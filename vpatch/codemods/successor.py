@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ from vpatch.codemods.match import GAP_PARAMETER, IN_TEXT, same_code, statements_
 from vpatch.codemods.pattern import Pattern, find_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.codemods.base import Site
 
 # Kinds of nodes that say something, besides the words, texts and numbers in them.
 _KINDS = (
@@ -40,6 +43,39 @@ def shows(find: Pattern, replace: Pattern) -> bool:
         or _said(find.node) <= _said(replace.node)
         or _share_a_statement(find.node, replace.node)
     )
+
+
+def seen_in_scope(
+    sites: Sequence[Site], module: cst.Module, find: Pattern, replace: Pattern, within: str | None
+) -> tuple[Site, ...]:
+    """The same sites, where new code also counts by the definition that it is in.
+
+    It does if `within` names that definition, and everything that `find` names is still in there.
+    """
+    node = _definition(module, within.split(".")) if within else None
+    if node is None or not find.variables <= replace.variables:
+        return tuple(sites)
+    seen = words_of(find.node) - find.variables <= words_of(node)
+    return tuple(
+        dataclasses.replace(site, recognised=True) if seen and site.scope == within else site
+        for site in sites
+    )
+
+
+def _definition(root: cst.CSTNode, names: Sequence[str]) -> cst.CSTNode | None:
+    """The one definition with a qualified name, if the blocks of others do not hide it."""
+    for name in names:
+        body = root if isinstance(root, cst.Module) else getattr(root, "body", None)
+        found = [
+            statement
+            for statement in getattr(body, "body", ())
+            if isinstance(statement, (cst.FunctionDef, cst.ClassDef))
+            and statement.name.value == name
+        ]
+        if len(found) != 1:
+            return None
+        root = found[0]
+    return root
 
 
 def words_of(*nodes: cst.CSTNode) -> set[str]:
