@@ -13,8 +13,10 @@ from tests.fake_github.fixtures import fixture_github, fixture_published_github 
 # what counts as defined; tests of undefined names use other names.
 os.environ["PYFLAKES_BUILTINS"] = ",".join([*string.ascii_letters, "new"])
 
-# A shell's job in the background ignores Ctrl-C, and so would everything that is started here.
+# A shell's job in the background ignores Ctrl-C, and one of nohup ignores SIGHUP. What tests start
+# must not inherit that: vpatch leaves an ignored signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from vpatch.source.cache import default_cache_folder
 PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
-    "mtp-proj-prefix": "13939c9a963d564b2f1747ee4ff095c77dd8bdbb",
-    "cpu-spec-decode-fp64-gumbel": "2528e82ac9cc057bdc3ed5c7049b530e6cf4408b",
+    "mtp-proj-prefix": "36ff97799e97b11e42d09cfd7cd4f78bc995d664",
+    "cpu-spec-decode-fp64-gumbel": "43b1102ab249d4f6566e02347f9140f47c0f187f",
 }
 TWO = ("apply", "--vllm", "0.23.0", *(word for patch in COMMITS for word in ("--patch", patch)))
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']

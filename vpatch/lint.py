@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["undefined", "unused", "redefined"]
 
-# The kind of a message, and the code by which a `# noqa` comment names it.
+# The kind of a message, and its code in a comment that accepts it.
 _KINDS: dict[type[messages.Message], tuple[Kind, str]] = {
     messages.UndefinedName: ("undefined", "F821"),
     messages.UndefinedExport: ("undefined", "F822"),

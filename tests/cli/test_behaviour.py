@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -94,7 +96,7 @@ def test_engine_that_is_made_listed_and_cleared(project):
     assert document["vllm"] == VERSION
     listed = project.run("cache", "list").out.splitlines()
     assert listed[1].startswith(f"{name} ")
-    assert listed[2].startswith("1 tree, 1 engine, ")
+    assert listed[-1].startswith("1 tree, 1 engine, ")
     assert project.run("cache", "list", "--json").json["engines"][0]["engine"] == name
     assert project.run("cache", "clear", name, "--json").json["freed-bytes"] > 1e6
     assert project.run("cache", "list").out.startswith("vllm-0.50.0 ")
@@ -143,19 +145,27 @@ def test_nohup_outlives_the_terminal(proven):
     assert "holds" in out
 
 
-def test_what_is_tested_does_not_get_our_own_settings(proven):
-    test = proven.patches / "name-proj" / "test_it.py"
-    test.write_text(
-        f"{TEST}\nimport os\n"
-        "def test_plugins():\n    assert os.environ.get('PYDANTIC_DISABLE_PLUGINS') == SET\n"
-    )
-    args = ("test", "name-proj", "--engine", sys.executable)
-    text = test.read_text()
-    for value in (None, "logfire"):
-        test.write_text(text.replace("SET", repr(value)))
-        if value is not None:
-            proven.env["PYDANTIC_DISABLE_PLUGINS"] = value  # the user's own: passed on
-        assert "holds" in proven.run(*args, in_process=False).out
+OWN = """
+import os, subprocess, sys
+from pathlib import Path
+from vpatch.engine.process import run
+from vpatch.own_environment import set_own
+
+set_own()
+code = "import os; print(os.environ.get('PYDANTIC_DISABLE_PLUGINS'))"
+log = Path(sys.argv[1])
+run([sys.executable, "-c", code], cwd=log.parent, log=log, timeout=120)
+print(os.environ["PYDANTIC_DISABLE_PLUGINS"], log.read_text().strip())
+"""
+
+
+@pytest.mark.parametrize(("users", "seen"), [(None, "__all__ None"), ("x", "x x")])
+def test_what_is_started_does_not_get_our_own_settings(tmp_path, users, seen):
+    env = {k: v for k, v in os.environ.items() if k != "PYDANTIC_DISABLE_PLUGINS"}
+    env |= {"PYDANTIC_DISABLE_PLUGINS": users} if users else {}
+    command = [sys.executable, "-c", OWN, str(tmp_path / "log")]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == seen
 
 
 def test_a_proof_for_another_release_is_not_run_in_ones_own_engine(proven):

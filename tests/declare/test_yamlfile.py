@@ -191,8 +191,8 @@ def test_every_error_is_reported(tmp_path):
         ),
         (
             ("proof", 0),
-            ["engine", "environment", "fails-before", "on-top-of", "references"]  # noqa: RUF005
-            + ["test", "timeout", "trees", "vllm"],
+            ["engine", "environment", "fails-before", "on-top-of", "packages"]  # noqa: RUF005
+            + ["references", "test", "timeout", "trees", "vllm"],
         ),
     ],
 )

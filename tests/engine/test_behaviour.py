@@ -27,8 +27,14 @@ class Llama:
 """
 FILES = {
     "vllm/__init__.py": b"",
+    "vllm/version.py": b"",
     "vllm/models/__init__.py": b"",
     "vllm/models/llama.py": LLAMA.encode(),
+}
+PLUGIN = {
+    "vllm_plugin/__init__.py": b"",
+    "vllm_plugin/version.py": b"",
+    "vllm_plugin/copy.py": LLAMA.encode(),
 }
 TEST = """
 import pytest
@@ -48,7 +54,9 @@ def tree(tmp_path):
     return write_tree(tmp_path / "tree", FILES)
 
 
-def behaviour(tmp_path, tree, test=TEST, declared=DECLARED, more=None, installed=None, **keys):
+def behaviour(
+    tmp_path, tree, test=TEST, declared=DECLARED, more=None, installed=None, packages=None, **keys
+):
     folder = write_patch(tmp_path, "name-proj", NAME_PROJ)
     (folder / "test_it.py").write_text(test)
     proof = Proof.model_validate(
@@ -57,7 +65,8 @@ def behaviour(tmp_path, tree, test=TEST, declared=DECLARED, more=None, installed
     patch = load_patch(folder, EVERYTHING)
     engine = Engine(sys.executable, (installed or tree) / "vllm", "cpu", "0.50.0")
     before, after = folder_plan(tree, [], tmp_path), folder_plan(tree, [patch], tmp_path)
-    ground = Ground(before, after, more or (), {"UPSTREAM": tmp_path / "reference"})
+    references = {"UPSTREAM": tmp_path / "reference"}
+    ground = Ground(before, after, more or (), references, packages)
     return prove(patch, proof, engine, ground)
 
 
@@ -71,6 +80,21 @@ def test_a_proof_that_holds(tmp_path, tree):
     assert outcomes(found.pristine) == {"test_prefix": "failed", "test_head": "passed"}
     assert outcomes(found.patched) == {"test_prefix": "passed", "test_head": "passed"}
     assert found.pristine.tests[0].message.startswith(DECLARED["test_prefix"])
+
+
+def test_packages_beside_the_engine(tmp_path, tree):
+    packages = write_tree(tmp_path / "beside", {"further.py": b"", "vllm.py": b"1 / 0"})
+    found = behaviour(tmp_path, tree, f"import further\n{TEST}", packages=packages)
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize("name", ["triton", "triton>=3", "triton==3.*", "triton==3.6,!=3.5", "=="])
+def test_packages_are_pinned(name):
+    with pytest.raises(ValueError, match=r"exact version|not a requirement"):
+        Proof.model_validate(
+            {"test": "t.py", "engine": "cpu", "vllm": "1", "fails-before": DECLARED}
+            | {"packages": (name,)}
+        )
 
 
 def test_the_installed_package_is_left_alone(tmp_path, tree):
@@ -169,7 +193,7 @@ def test_options_of_the_callers_pytest_do_not_count(tmp_path, tree, monkeypatch)
 
 
 def test_a_new_folder_in_a_plugin(tmp_path, tree):
-    plugin = write_tree(tmp_path / "plugin", {"vllm_plugin/copy.py": LLAMA.encode()})
+    plugin = write_tree(tmp_path / "plugin", PLUGIN)
     new = NAME_PROJ + "- add-file: vllm_plugin/more/new.py\n  from: new.py\n"
     folder = write_patch(tmp_path / "other", "name-proj", new)
     (folder / "new.py").write_text("x = 1\n")
@@ -179,7 +203,7 @@ def test_a_new_folder_in_a_plugin(tmp_path, tree):
 
 
 def test_a_plugin_that_is_patched_as_well(tmp_path, tree):
-    plugin = write_tree(tmp_path / "plugin", {"vllm_plugin/copy.py": LLAMA.encode()})
+    plugin = write_tree(tmp_path / "plugin", PLUGIN)
     patch = load_patch(write_patch(tmp_path, "name-proj", NAME_PROJ), EVERYTHING)
     test = TEST.replace("vllm.models.llama", "vllm_plugin.copy")
     plan = folder_plan(plugin, [patch], tmp_path, "vllm-plugin")

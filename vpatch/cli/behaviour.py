@@ -15,7 +15,7 @@ from vpatch.cli import render
 from vpatch.cli.output import style
 from vpatch.cli.session import Session, open_engine
 from vpatch.engine.behaviour import Behaviour, Ground, Outcome, Run, prove
-from vpatch.engine.environment import KINDS, Engine
+from vpatch.engine.environment import KINDS, Engine, packages_beside
 from vpatch.engine.overlay import as_released
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.jobs import with_required
@@ -150,6 +150,8 @@ def _prove(
         # An engine runs what they insert, and the test.
         session.require_trust(with_required([*proof.on_top_of, patch.id], session.library))
         _refuse_idle(patch, ground.all_after)
+        beside = packages_beside(found, proof.packages, session.progress, offline=session.offline)
+        ground = replace(ground, packages=beside)
         for path in as_released(found, ground.after):
             session.progress.note(f"this build of {version} has another {path}: the release's runs")
         name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"

@@ -6,6 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, Field, model_validator
@@ -79,6 +80,16 @@ def _regex(value: str) -> str:
     return value
 
 
+def _pinned(value: str) -> str:
+    try:
+        pins = [(one.operator, one.version) for one in Requirement(value).specifier]
+    except InvalidRequirement as error:
+        raise ValueError(f"not a requirement, as 'triton==3.6.0': {value!r}") from error
+    if len(pins) != 1 or pins[0][0] != "==" or "*" in pins[0][1]:
+        raise ValueError(f"name the exact version, as 'triton==3.6.0': {value!r}")
+    return value
+
+
 class Proof(Declared):
     """A behaviour test, run inside a real vLLM: on the pristine tree, and on the patched one.
 
@@ -107,7 +118,17 @@ class Proof(Declared):
     environment: dict[Text, str] = Field(
         default_factory=dict, description="further environment variables of the test"
     )
+    packages: tuple[Annotated[str, AfterValidator(_pinned)], ...] = Field(
+        (),
+        description="packages that the test needs and vpatch's CPU engine lacks, as NAME==VERSION",
+    )
     timeout: float = Field(600, gt=0, description="of each of the two runs, in seconds")
+
+    @model_validator(mode="after")
+    def _packages_of_a_cpu_engine(self) -> Proof:
+        if self.packages and self.engine != "cpu":
+            raise ValueError("packages are installed for a cpu engine only")
+        return self
 
 
 # Of these words alone no tool can be known, and upstream asks which one it was.

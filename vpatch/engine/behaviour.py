@@ -65,13 +65,15 @@ class Ground:
     """What a proof stands on.
 
     `before` and `after` are the plans for vLLM without the patch and with it; `plugins` are those
-    with it of the trees that a proof brings along, with their folders.
+    with it of the trees that a proof brings along, with their folders. `packages` is a folder with
+    further packages for both runs.
     """
 
     before: Plan
     after: Plan
     plugins: Sequence[tuple[Plan, Path]]
     references: Mapping[str, Path]
+    packages: Path | None = None
 
     @property
     def all_after(self) -> list[Plan]:
@@ -112,6 +114,8 @@ def _path(engine: Engine, ground: Ground, room: Path, *, patched: bool) -> Itera
             (copy / path).write_bytes(change.after)
         yield copy
     yield INSIDE
+    if ground.packages is not None:
+        yield ground.packages
 
 
 def _pytest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.version import Version
 
-from vpatch.engine.making import EngineError, fill
+from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.process import run
 from vpatch.errors import UsageError
 from vpatch.source.cache import CacheError, disk_size
 from vpatch.source.locks import try_lock, wait_for_lock, wait_to_make
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from vpatch.progress import Progress
 
@@ -130,6 +131,33 @@ def existing_engine(typed: str) -> Engine:
         raise UsageError("it has no vLLM", where=str(python), todo="install vLLM there")
     package = Path(found["package"])
     return Engine(python, package, found["kind"], _version_of(package), found["pytest"])
+
+
+def packages_beside(
+    engine: Engine, packages: Sequence[str], progress: Progress, *, offline: bool = False
+) -> Path | None:
+    """Return a folder for PYTHONPATH with packages that an engine of vpatch's lacks.
+
+    The folder lies in the engine and goes with it. An environment of the user's gets None: its user
+    decides what is in it.
+
+    Raises:
+        EngineError: they are not there, and cannot be installed.
+    """
+    if not packages or not engine.made:
+        return None
+    environment = engine.python.parent.parent
+    named = hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:16]
+    target = environment / "beside" / named
+    if not target.is_dir():
+        if offline:
+            raise EngineError(
+                f"the engine lacks {' and '.join(packages)}",
+                where=str(environment),
+                todo="run this once without --offline",
+            )
+        install_aside(environment, packages, target, progress)
+    return target
 
 
 def probed(text: str) -> dict[str, Any] | None:

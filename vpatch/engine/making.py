@@ -11,6 +11,7 @@ import re
 import tempfile
 import time
 import venv
+from contextlib import suppress
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,27 @@ def fill(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
         ) from error
 
 
-def _pip(folder: Path, packages: list[str], progress: Progress) -> None:
+def install_aside(
+    environment: Path, packages: Sequence[str], target: Path, progress: Progress
+) -> None:
+    """Install packages, without what they require, into a folder that does not exist yet.
+
+    Raises:
+        EngineError: pip cannot install them.
+    """
+    target.parent.mkdir(exist_ok=True)
+    # Several processes may install the same: the first one to finish gives the folder its name.
+    with tempfile.TemporaryDirectory(dir=target.parent) as name:
+        unfinished = Path(name, "packages")
+        options = ["--no-deps", "--target", str(unfinished)]
+        _pip(environment, list(packages), progress, options)
+        with suppress(FileExistsError):
+            unfinished.rename(target)
+
+
+def _pip(
+    folder: Path, packages: list[str], progress: Progress, options: Sequence[str] = ()
+) -> None:
     """Run the environment's own pip, which reads the user's settings by itself."""
     task = progress.start(f"Making {folder.name}: pip install {' and '.join(packages)}")
     pip: list[str | Path] = [
@@ -91,7 +112,7 @@ def _pip(folder: Path, packages: list[str], progress: Progress) -> None:
         "--no-input",
         "--no-compile",
     ]
-    _run(folder, [*pip, *packages], progress)
+    _run(folder, [*pip, *options, *packages], progress)
     task.done()
 
 
