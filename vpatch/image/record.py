@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FOLDER = "vpatch-find"
 _SECONDS = 300.0
 _SHOWN = 20
+_WITH_VLLM = "name a --base with vLLM, or use --mode cpu to install its CPU build on this one"
 # Where the cpu build leaves what it installed.
 _INSTALLED = "/opt/vllm/installed"
 
@@ -48,7 +49,7 @@ def recorded(docker: Docker, below: str, image: LockedImage) -> tuple[LockedImag
             raise VpatchError(
                 "python3 of this image has no package vllm",
                 where=image.base,
-                todo="name another --base",
+                todo=_WITH_VLLM if image.mode == "overlay" else "name another --base",
             )
         digests = container.digests(folder)
         if digests is None:
