@@ -6,8 +6,11 @@ import pytest
 
 from tests.projects import VERSION
 from vpatch.cli import build_image_command
+from vpatch.docker.engine import Image
+from vpatch.errors import VpatchError
 from vpatch.smoke.machine import this_machine
 
+OFFLINE = ("build-image", "--vllm", VERSION, "--offline")
 DRY = ("build-image", "--vllm", VERSION, "--dry-run")
 NOTE = "note: the image is an overlay, so python:3.12 must have vLLM 0.50.0; --mode cpu installs"
 
@@ -38,3 +41,63 @@ def test_a_mode_that_was_asked_for_needs_no_word(project, gpus, options):
 def test_a_base_on_a_machine_with_a_gpu(project, gpus):
     gpus("NVIDIA H200")
     assert "note: the image" not in project.run(*DRY, "--base", "python:3.12").err
+
+
+@pytest.mark.parametrize("mode", [("--mode", "cpu"), (), ("--dry-run",)])
+def test_offline_refuses_a_build_that_fetches(applied, gpus, mode):
+    gpus()
+    run = applied.run(*OFFLINE, *mode, code=2)
+    assert run.err.endswith(
+        "error: --offline, and a build in the mode cpu fetches packages\n"
+        "  next: leave out --offline, or use --mode overlay with a --base on this machine\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--push", "--tag", "a:1"), "--offline, and --push needs a registry"),
+        (("--base", "a:1", "--repin"), "a:1: --offline, and --repin asks a registry"),
+    ],
+)
+def test_offline_asks_no_registry(applied, options, said):
+    run = applied.run(*OFFLINE, *options, code=2)
+    assert f"error: {said}\n  next: leave out one of the two\n" in run.err
+
+
+class Engine:
+    """An engine with one image, which asks no registry."""
+
+    platform = "linux/amd64"
+
+    def image(self, name):
+        return Image("sha256:1", (), self.platform, "", {}) if name == "here:1" else None
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("base", "platform"), [("away:1", "linux/amd64"), ("here:1", "linux/arm64")]
+)
+def test_offline_pulls_no_base(applied, monkeypatch, base, platform):
+    monkeypatch.setattr(build_image_command, "Docker", Engine)
+    run = applied.run(*OFFLINE, "--base", base, "--platform", platform, code=2)
+    assert run.err.endswith(
+        f"error: {base}: --offline, and this machine has no such image for {platform}\n"
+        "  next: name a --base that `docker images` lists, or leave out --offline to pull it\n"
+    )
+
+
+def test_offline_builds_an_overlay_on_a_base_that_is_here(applied, monkeypatch):
+    built = []
+
+    def build_image(*given):
+        built.append(given[1].image)
+        raise VpatchError("enough")
+
+    monkeypatch.setattr(build_image_command, "Docker", Engine)
+    monkeypatch.setattr(build_image_command, "build_image", build_image)
+    run = applied.run(*OFFLINE, "--base", "here:1", "--platform", "linux/amd64", code=1)
+    assert run.err.endswith("error: enough\n")
+    assert [(image.mode, image.pinned) for image in built] == [("overlay", "sha256:1")]

@@ -5,7 +5,7 @@ import pytest
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
 from vpatch.errors import UsageError
-from vpatch.image.base import Choice, choose
+from vpatch.image.base import Choice, choose, refuse_network
 from vpatch.image.mode import ModeError
 from vpatch.lock import LockedImage
 
@@ -91,3 +91,16 @@ def test_a_source_without_a_checkout():
 def test_a_mode_that_was_asked_for_is_not_changed():
     with pytest.raises(ModeError):
         chosen([KERNEL], mode="overlay")
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (Choice("source", "a:1", known=BUILT), "a build in the mode source fetches packages"),
+        (Choice("cpu", "a:1"), "a build in the mode cpu fetches packages"),
+        (Choice("overlay", "a:1", repin=True), "--repin asks a registry"),
+    ],
+)
+def test_what_needs_a_network_is_refused_without_one(choice, said):
+    with pytest.raises(UsageError, match=f"--offline, and {said}"):
+        refuse_network(choice)

@@ -26,7 +26,7 @@ from vpatch.declare.yamlfile import read_yaml
 from vpatch.docker.engine import Docker
 from vpatch.docker.names import is_tag
 from vpatch.errors import ExitCode, UsageError, VpatchError
-from vpatch.image.base import Choice, choose, pin
+from vpatch.image.base import Choice, choose, pin, refuse_network
 from vpatch.image.build import Settings, build_image, builds_below, contexts, overlay_build
 from vpatch.image.context import EPOCH, labels_of, release_of, version_of
 from vpatch.image.mode import to_build
@@ -149,7 +149,7 @@ def command(
     of those that they replace, bytecode, imports, and the effect of each patch.
     """  # noqa: D301 - click reads the character itself
     session = Session(patches, recipes, offline)
-    _refuse_names(tags, iidfile, push=push)
+    _refuse_names(tags, iidfile, push=push, offline=offline)
     with ExitStack() as stack:
         if lock_file is not None:
             if vllm or recipe or trees or only or base or mode or repin:
@@ -183,18 +183,18 @@ def command(
             repin=repin,
             has_gpu=bool(this_machine().gpus),
         )
-        if choice.mode == "overlay" and base and asked is None and not this_machine().gpus:
-            session.progress.note(
-                f"the image is an overlay, so {base} must have vLLM {release_of(locked.lock)}; "
-                "--mode cpu installs the CPU build on a plain base instead"
-            )
+        if offline:
+            refuse_network(choice)
+        if base and asked is None:
+            _tell_overlay(session.progress, choice, locked.lock)
         if choice.mode == "cpu":
             settings = replace(settings, certificates=_trusted(session, certificates))
         if dry_run:
             _show(_dry(locked, choice, settings), as_json=as_json)
             return ExitCode.CLEAN
         docker = stack.enter_context(closing(Docker()))
-        payload = locked.payload(pin(docker, choice, platform, session.progress))
+        image = pin(docker, choice, platform, session.progress, offline=offline)
+        payload = locked.payload(image)
         log_path = _log_path(session, payload.lock, choice.mode)
         steps = _Steps(session.progress)
         with _log(log_path) as log:
@@ -256,13 +256,24 @@ def _base_of(session: Session, recipe: str | None) -> str | None:
     return declared.image.base if declared.image else None
 
 
+def _tell_overlay(progress: Progress, choice: Choice, lock: Lock) -> None:
+    """Say that a base means an overlay, where the user may expect a cpu image."""
+    if choice.mode == "overlay" and not this_machine().gpus:
+        progress.note(
+            f"the image is an overlay, so {choice.base} must have vLLM {release_of(lock)}; "
+            "--mode cpu installs the CPU build on a plain base instead"
+        )
+
+
 def _trusted(session: Session, asked: tuple[Path, ...]) -> tuple[Path, ...]:
     """What pip trusts here, a build has to trust as well."""
     cert = session.pip_settings.cert
     return asked or ((Path(cert),) if cert else ())
 
 
-def _refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool) -> None:
+def _refuse_names(
+    tags: tuple[str, ...], iidfile: Path | None, *, push: bool, offline: bool
+) -> None:
     """Say what is wrong with the names of what is to come, before it takes an hour to come."""
     for tag in tags:
         if not is_tag(tag):
@@ -274,6 +285,8 @@ def _refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool) ->
         raise UsageError("there is no such folder to write to", where=str(iidfile.parent))
     if push and not tags:
         raise UsageError("--push needs a name to push", todo="give --tag REGISTRY/NAME:TAG")
+    if push and offline:
+        raise UsageError("--offline, and --push needs a registry", todo="leave out one of the two")
 
 
 def _split(arguments: tuple[str, ...]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.docker.errors import NoSuchImageError
 from vpatch.docker.names import repository_of
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import release_of
 from vpatch.image.mode import choose_mode, to_build
 from vpatch.image.source import COMPILER, FINAL, bases, needed
@@ -84,22 +84,52 @@ def choose(
     return Choice(mode, found[FINAL], found, known, repin)
 
 
+def refuse_network(choice: Choice) -> None:
+    """Refuse what an image cannot be built for without a network.
+
+    Raises:
+        UsageError: the mode fetches packages or bases, or a registry is to be asked.
+    """
+    if choice.mode != "overlay":
+        raise UsageError(
+            f"--offline, and a build in the mode {choice.mode} fetches packages",
+            todo="leave out --offline, or use --mode overlay with a --base on this machine",
+        )
+    if choice.repin:
+        raise UsageError(
+            "--offline, and --repin asks a registry",
+            where=choice.base,
+            todo="leave out one of the two",
+        )
+
+
 def default_base(mode: ImageMode, version: str) -> str:
     """Return what an image is laid over where nobody says: `version` is vLLM's."""
     return _PYTHON if mode == "cpu" else f"vllm/vllm-openai:v{version}"
 
 
-def pin(docker: Docker, choice: Choice, platform: str | None, progress: Progress) -> LockedImage:
+def pin(
+    docker: Docker,
+    choice: Choice,
+    platform: str | None,
+    progress: Progress,
+    *,
+    offline: bool = False,
+) -> LockedImage:
     """Find a base, pulled where it is not here, and the digest that its name means now.
 
     What is known of it is not asked again: a tag may have moved since. Of vLLM's own Dockerfile,
-    registries are asked for the digests, and the build pulls.
+    registries are asked for the digests, and the build pulls. `offline` allows an overlay alone,
+    on a base that is here.
 
     Raises:
+        UsageError: `offline`, and the base is not here.
         NoSuchImageError: it is not there.
         BaseError: it is for another platform.
     """
     known, base = choice.known, choice.base
+    if offline:
+        refuse_network(choice)
     if choice.mode == "source":
         if known is not None:
             return known
@@ -111,7 +141,8 @@ def pin(docker: Docker, choice: Choice, platform: str | None, progress: Progress
     here = docker.image(base) if choice.repin else None
     if here is not None and here.digests:
         pull(docker, base, platform, progress)
-    image = _there(docker, known.pinned if known else base, platform, progress)
+    name = known.pinned if known else base
+    image = _there(docker, name, platform, progress, offline=offline)
     if known is not None:
         return known
     names = [name for name in image.digests if repository_of(name) == repository_of(base)]
@@ -120,7 +151,9 @@ def pin(docker: Docker, choice: Choice, platform: str | None, progress: Progress
     return LockedImage(mode=choice.mode, base=base, pinned=pinned, local=local)
 
 
-def _there(docker: Docker, name: str, platform: str | None, progress: Progress) -> Image:
+def _there(
+    docker: Docker, name: str, platform: str | None, progress: Progress, *, offline: bool
+) -> Image:
     image = docker.image(name)
     wanted = _two_parts(platform or docker.platform)
     if image is not None and image.platform != wanted and not name.startswith("sha256:"):
@@ -131,6 +164,12 @@ def _there(docker: Docker, name: str, platform: str | None, progress: Progress) 
                 "the base that was locked is not on this machine, and no registry has it",
                 where=name,
                 todo="make or load it again, or name another --base",
+            )
+        if offline:
+            raise UsageError(
+                f"--offline, and this machine has no such image for {wanted}",
+                where=name,
+                todo="name a --base that `docker images` lists, or leave out --offline to pull it",
             )
         image = pull(docker, name, platform, progress)
     if image.platform != wanted:
