@@ -57,12 +57,12 @@ Result = Literal["right", "wrong", "failed"]
 
 
 @dataclass(frozen=True)
-class Upstreamed:
-    """A tree with changes that no lock names, as if upstream had made them."""
+class Patched:
+    """A tree with the changes of patches that its lock names."""
 
     tree: Tree
     changed: Files
-    carried: frozenset[str] = frozenset()
+    carried: frozenset[str]
 
     @property
     def pin(self) -> Pin:
@@ -115,10 +115,11 @@ def edit_of(patches: list[Patch], tree: Tree) -> Edit | None:
     before = {path: c.before for path, c in first.items() if c.before is not None}
     after = {path: change.after for path, change in changes}
     taken = [decision.patch for decision in decisions if decision.state is State.NEEDED]
-    return Edit(before, after, fault_of(taken, Upstreamed(tree, after)))
+    made = Patched(tree, after, frozenset(patch.id for patch in taken))
+    return Edit(before, after, fault_of(taken, made))
 
 
-def fault_of(taken: list[Patch], made: Upstreamed) -> str:
+def fault_of(taken: list[Patch], made: Patched) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of vLLM's own code
         for path in (path for path in made.changed if path.endswith(".py")):
@@ -126,7 +127,7 @@ def fault_of(taken: list[Patch], made: Upstreamed) -> str:
                 compile(made.read(path), path, "exec", dont_inherit=True)
             except SyntaxError as error:
                 return f"{path} does not compile: {error}"
-    again = [d for d in plan(taken, made).decisions if d.state is not State.UPSTREAMED]
+    again = [d for d in plan(taken, made).decisions if d.state is not State.APPLIED]
     return "; ".join(f"a second plan says {d.patch.id} is {d.state}: {d.reason}" for d in again)
 
 

@@ -100,7 +100,8 @@ def test_a_new_file_is_made(tried):
 @pytest.fixture
 def patch(tmp_path):
     edit = {"find": "f($x)", "rewrite": "g($x)"}
-    return patch_of(tmp_path, edits=[edit], concerns={"text": "x = "})
+    effect = {"find": "g($x)"}
+    return patch_of(tmp_path, edits=[edit], concerns={"text": "x = "}, effect=effect)
 
 
 def test_vpatch_is_checked_by_a_second_plan(survival, patch):
@@ -112,13 +113,13 @@ def test_vpatch_is_checked_by_a_second_plan(survival, patch):
 @pytest.mark.parametrize(
     ("made", "fault"),
     [
-        ("x = f(1)\n", "a second plan says fix is needed"),
+        ("x = f(1)\n", "a second plan says fix is conflict"),
         ("x = h(1)\n", "a second plan says fix is conflict"),
         ("x = g(1\n", "vllm/m.py does not compile"),
     ],
 )
 def test_what_vpatch_makes_wrong_is_a_fault(survival, patch, made, fault):
-    tree = survival.Upstreamed(tree_of({PATH: "x = f(1)\n"}), files(made))
+    tree = survival.Patched(tree_of({PATH: "x = f(1)\n"}), files(made), frozenset(["fix"]))
     assert survival.fault_of([patch], tree).startswith(fault)
 
 
@@ -136,7 +137,7 @@ class Session:
     def __init__(self, root, texts):
         self.texts = texts
         edit = {"find": "f($x)", "rewrite": "g($x)"}
-        keys = {"edits": [edit], "concerns": {"text": "x = "}}
+        keys = {"edits": [edit], "concerns": {"text": "x = "}, "effect": {"find": "g($x)"}}
         fix = write_patch(root, "fix", **keys)
         other = write_patch(root, "other", needed_in={"vllm-ascend": ">=0.20"}, **keys)
         self.library = Library({"fix": fix, "other": other}, {}, {}, frozenset(), ())

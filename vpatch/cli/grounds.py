@@ -48,9 +48,10 @@ def engine_ground(
 
     With `asked_for`, somebody named the patches: one that finds nothing to do stops the run.
     """
-    # An engine runs what the patches insert, and what the recipe tells it.
+    # An engine runs what the patches insert. Callers ask for the recipe whose plan they take: here
+    # it has a name only, and a file of the library may have the same.
     for job in found:
-        session.require_trust(job.patches, job.recipe)
+        session.require_trust(job.patches)
     trees = [stack.enter_context(session.tree(j.spec, j.expected_digest)) for j in found]
     plans = [
         remembered_plan(session.plans, job.patches, tree, to_write=True)
