@@ -294,7 +294,7 @@ def changed(docker, tag, command):
         (
             (
                 f"mkdir {PACKAGES}/vllm/__pycache__ && "
-                f"touch {PACKAGES}/vllm/__pycache__/engine.cpython-39.pyc"
+                f"echo stale > {PACKAGES}/vllm/__pycache__/engine.cpython-39.pyc"
             ),
             [f"{PACKAGES}/{ENGINE}: stale bytecode lies beside it: engine.cpython-39.pyc"],
         ),
