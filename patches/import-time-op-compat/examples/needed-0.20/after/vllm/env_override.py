@@ -1,8 +1,8 @@
 import os
 
 import torch
-from vllm.compat_accelerator import provide_accelerator_helpers
 
+from vllm.compat_accelerator import provide_accelerator_helpers
 from vllm.logger import init_logger
 from vllm.utils.torch_utils import is_torch_equal, is_torch_equal_or_newer
 

@@ -94,6 +94,7 @@ class DeepseekV4MultiHeadLatentAttentionWrapper(PluggableLayer):
             self.layer_name,
         )
         o = o_padded[:, : self.n_local_heads, :]
+
         # Only an FP8 wo_a has the scale that the einsum below needs.
         weight = getattr(self.wo_a, "weight", None)
         if weight is None or weight.dtype != torch.float8_e4m3fn:

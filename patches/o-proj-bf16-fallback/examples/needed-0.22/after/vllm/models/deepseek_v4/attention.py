@@ -104,6 +104,7 @@ class DeepseekV4MultiHeadLatentAttentionWrapper(PluggableLayer):
                 self.wo_a,
             )
             return self.wo_b(z.flatten(1))
+
         # Only an FP8 wo_a has the scale that the einsum below needs.
         weight = getattr(self.wo_a, "weight", None)
         if weight is None or weight.dtype != torch.float8_e4m3fn:

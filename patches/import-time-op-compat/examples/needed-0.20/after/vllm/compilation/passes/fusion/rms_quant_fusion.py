@@ -5,6 +5,8 @@ from vllm.platforms import current_platform
 
 from .matcher_utils import MatcherQuantFP8
 
+FP8_DTYPE = current_platform.fp8_dtype()
+
 RMS_ADD_OP = torch.ops._C.fused_add_rms_norm.default
 
 QUANT_OPS: dict[QuantKey, OpOverload] = {
