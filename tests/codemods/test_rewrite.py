@@ -228,12 +228,69 @@ def test_a_comment_is_never_dropped_where_its_twin_stays():
         ("def f(...): ...", "class f: ..."),
         ("f(..., a)", "f(a, ...)"),
         ("f(a, ...)", "f(a, ..., b)"),
-        ("f(...) + a", "f(...) - a"),
+        ("f(..., *a)", "f(..., *a, b)"),
+        ("f(..., a)", "f(..., b, c)"),
+        ("f(...)", "g(f(...), f(...))"),
+        ("f(...)", "g(f(...), ...)"),
+        ("x = f(...)", "y[f(...)] = 1"),
+        ("f(...) + a", "g(...) - h(...)"),
+        ("f(...) + a", "-f(...)"),
     ],
 )
 def test_a_gap_on_one_side_is_refused(find, new):
     with pytest.raises(PatternError, match="stands for would be lost"):
         edits_of(rewrite(find, new))
+
+
+@pytest.mark.parametrize(
+    ("find", "new", "before", "after"),
+    [
+        # Another argument behind one that is named.
+        ("f(..., a)", "f(..., a, b)", "f(1, a, k=2)\n", "f(1, a, b, k=2)\n"),
+        (
+            "f(..., a)",
+            "f(..., a, b, c)",
+            "f(\n    a,  # 1\n)\n",
+            "f(\n    a,  # 1\n    b,\n    c,\n)\n",
+        ),
+        ("f(..., a, ...)", "f(..., a, *b, ...)", "f(1, a, 2)\n", "f(1, a, *b, 2)\n"),
+        ("f(..., a)", "f(..., a, **b)", "f(1, a, k=2)\n", "f(1, a, **b, k=2)\n"),
+        # Another operator.
+        ("f(...) + 1", "f(...) - 1", "x = f(2,  3) + 1\n", "x = f(2,  3) - 1\n"),
+        ("f(...) + 1", "f(...) * 2", "x = y + (f(3)  +  1)\n", "x = y + (f(3) * 2)\n"),
+        ("f(...) * $x", "f(...) + $x", "x = f(3) * a.b * c\n", "x = (f(3) + a.b) * c\n"),
+        ("$x * f(...)", "$x ** f(...)", "x = a * b * f(3)\n", "x = (a * b) ** f(3)\n"),
+        ("f(...) and a", "f(...) or a", "x = f(3) and a\n", "x = f(3) or a\n"),
+        ("not f(...)", "-f(..., k=1)", "x = not f(3)\n", "x = -f(3, k=1)\n"),
+        ("f(...) < 1", "f(...) > 1", "x = f(3) < 1\n", "x = f(3) > 1\n"),
+        # Another call around it.
+        ("f(...)", "g(f(...))", "x = f(  # 1\n  1,\n)\n", "x = g(f(  # 1\n  1,\n))\n"),
+        ("f(...)", "f(f(...), 1)", "x = f(2)\n", "x = f(f(2), 1)\n"),
+        ("f(..., k=$x)", "g(f(..., k=1), $x)", "(f(2, k=3))\n", "(g(f(2, k=1), 3))\n"),
+        ("f(...) + 1", "g(f(...) - 1).h", "x = f(2) + 1\n", "x = g(f(2) - 1).h\n"),
+        ("f(...)", "f(...) + 1", "x = 2 * f(3)\n", "x = 2 * (f(3) + 1)\n"),
+        ("f(...) + 1", "(f(...) + 1).x", "x = f(3) + 1\n", "x = (f(3) + 1).x\n"),
+        ("x = f(...)", "x = g(f(...))", "x = f(2)  # 1\n", "x = g(f(2))  # 1\n"),
+        ("a(f(...))", "a(g(f(...)))", "a( f(2) )\n", "a( g(f(2)) )\n"),
+        # Another statement.
+        (
+            "x = f(...)",
+            "return f(...)",
+            "def m():\n    x = f(2); y\n",
+            "def m():\n    return f(2); y\n",
+        ),
+        (
+            "return f(...)",
+            "x = g(f(...))",
+            "def m():\n    return (f(2))\n",
+            "def m():\n    x = (g(f(2)))\n",
+        ),
+        ("x = f(...)", "x: T = f(...)", "x = f(2,)  # 1\n", "x: T = f(2,)  # 1\n"),
+        ("x: $t = f(...)", "x: L[$t] = f(...)", "x: T = f(2)\n", "x: L[T] = f(2)\n"),
+    ],
+)
+def test_what_a_gap_stands_for_is_kept_where_the_code_around_it_changes(find, new, before, after):
+    assert edited(rewrite(find, new), before) == after
 
 
 def test_what_a_gap_stands_for_is_never_dropped():

@@ -22,7 +22,7 @@ def aligned(
     """For each element of `template`, the index of the one in `pattern` that it comes from.
 
     None where they do not line up: where a gap has no counterpart, where something moves, or where
-    an argument without a keyword comes behind a gap, which may have keywords.
+    an argument without a keyword comes right behind a gap, which may have keywords.
     """
     if not all(isinstance(element, _ALIGNED) for element in (*pattern, *template)):
         return None
@@ -85,4 +85,6 @@ def _keeps_order(
             return False
         else:
             last = i
+            if isinstance(element, cst.Arg) and not element.star and not is_gap(pattern[i]):
+                behind_gap = False  # no keyword stands before such an argument
     return True

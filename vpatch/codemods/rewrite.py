@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.correspond import gaps_correspond
 from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
 from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
-from vpatch.codemods.rewriting import CannotRewrite, gaps_correspond, rewrite
+from vpatch.codemods.rewriting import CannotRewrite, rewrite
 from vpatch.codemods.successor import seen_in_scope, shows
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ class Rewrite:
             raise PatternError(
                 f"what ... stands for would be lost, or ... itself be written: "
                 f"{self.find} -> {self.replace}",
-                todo="have each ... in the same place of both; (...) is Python's own Ellipsis",
+                todo="keep the call, def or block of each ... in the new code, and their order; "
+                "write (...) for Python's own Ellipsis",
             )
 
     @property

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import libcst as cst
 
 from vpatch.codemods.align import aligned
+from vpatch.codemods.correspond import has_gap, identical, in_pairs, kept_part, same_operator
 from vpatch.codemods.fill import fill, fitted
 from vpatch.codemods.layout import Line, opening_of
 from vpatch.codemods.match import (
     OPTIONAL,
+    PREFIX,
     Match,
     code_of,
     is_gap,
     meaningful_fields,
     same,
-    same_code,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_OPERANDS = frozenset(["expression", "left", "right"])
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
@@ -43,16 +45,16 @@ def rewrite(
     Raises:
         CannotRewrite: what `...` stands for, or what the pattern leaves out, would be lost.
     """
-    if _identical(pattern, template):
+    if identical(pattern, template):
         return node
     kinds = {type(pattern), type(template), type(node)}
     # Another operator binds its operands differently: they may need parentheses.
-    if len(kinds) > 1 or not _same_operator(pattern, template):
+    if len(kinds) > 1 or not same_operator(pattern, template):
         return put(pattern, template, node, match, parent)
     changes: dict[str, Any] = {}
     for name in meaningful_fields(type(pattern)):
         left, right, current = (getattr(n, name) for n in (pattern, template, node))
-        if _identical(left, right):
+        if identical(left, right):
             continue
         if name in OPTIONAL.get(type(pattern), ()) and not left:
             if current:
@@ -77,57 +79,6 @@ def _with_changes(node: cst.CSTNode, changes: dict[str, Any]) -> cst.CSTNode:
         raise CannotRewrite(f"the new code is no Python there: {error}") from error
 
 
-def gaps_correspond(pattern: object, template: object) -> bool:
-    """Whether every `...` of both stands where `rewrite` keeps what it stands for."""
-    if _identical(pattern, template):
-        return True
-    if (
-        not (isinstance(pattern, cst.CSTNode) and isinstance(template, cst.CSTNode))
-        or type(pattern) is not type(template)
-        or not _same_operator(pattern, template)
-    ):
-        return not _has_gap(pattern, template)
-    for name in meaningful_fields(type(pattern)):
-        left, right = getattr(pattern, name), getattr(template, name)
-        if isinstance(left, (list, tuple)) and (
-            left or name not in OPTIONAL.get(type(pattern), ())
-        ):
-            if not _gaps_in_line(left, right):
-                return not _has_gap(pattern, template)
-        elif not gaps_correspond(left, right):
-            return False
-    return True
-
-
-def _gaps_in_line(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) -> bool:
-    if _in_pairs(pattern, template):
-        return all(map(gaps_correspond, pattern, template))
-    origins = aligned(pattern, template)
-    if origins is None:
-        return False
-    new = [right for right, i in zip(template, origins, strict=True) if i is None]
-    gone = [left for i, left in enumerate(pattern) if i not in origins]
-    return not _has_gap(new, gone) and all(
-        i is None or gaps_correspond(pattern[i], right)
-        for right, i in zip(template, origins, strict=True)
-    )
-
-
-def _in_pairs(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) -> bool:
-    """Whether each element becomes the one at its place. Parameters are known by their names."""
-    if list(map(is_gap, pattern)) != list(map(is_gap, template)):
-        return False
-    names = [[e.name.value for e in s if isinstance(e, cst.Param)] for s in (pattern, template)]
-    return names[0] == names[1] or set(names[0]).isdisjoint(names[1])
-
-
-def _same_operator(left: cst.CSTNode, right: cst.CSTNode) -> bool:
-    kinds = (cst.BinaryOperation, cst.BooleanOperation, cst.UnaryOperation)
-    if isinstance(left, kinds) and isinstance(right, kinds):
-        return type(left.operator) is type(right.operator)
-    return True
-
-
 def _rewrite_sequence(
     pattern: Sequence[cst.CSTNode],
     template: Sequence[cst.CSTNode],
@@ -139,8 +90,8 @@ def _rewrite_sequence(
 
     `parents` are the node that has the elements, and the one that has that node.
     """
-    in_pairs = _in_pairs(pattern, template)
-    origins = list(range(len(pattern))) if in_pairs else aligned(pattern, template)
+    pairwise = in_pairs(pattern, template)
+    origins = list(range(len(pattern))) if pairwise else aligned(pattern, template)
     sources = [None if is_gap(left) else match.paired.get(id(left)) for left in pattern]
     known = set(map(id, current))
     if origins is None or any(
@@ -191,16 +142,6 @@ def _neighbours(
     return None if before is None else sources[before], behind
 
 
-def _identical(left: object, right: object) -> bool:
-    if isinstance(left, cst.BaseSuite) and isinstance(right, cst.BaseSuite):
-        return same_code(left, right)
-    if isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
-        return left.deep_equals(right)
-    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        return len(left) == len(right) and all(map(_identical, left, right))
-    return left == right
-
-
 def _fill_field(value: Any, match: Match) -> Any:
     if isinstance(value, (list, tuple)):
         return [fill(_without_marks(item), match.bindings) for item in value]
@@ -232,25 +173,57 @@ def put(
     Raises:
         CannotRewrite: what `...` stands for, or what the pattern leaves out, would be lost.
     """
-    if _has_gap(pattern, template):
+    bindings = match.bindings
+    kept = kept_part(pattern, template)
+    if kept is not None:
+        old, part = kept
+        inner = rewrite(old, part, node if old is pattern else _value_of(node), match, node)
+        if old is pattern:
+            inner = inner.with_changes(lpar=(), rpar=())  # the whole of it gets them
+        # No metavariable has an empty name.
+        template = template.deep_replace(part, cst.Name(PREFIX))
+        bindings = {**bindings, "": inner}
+    elif not same_operator(pattern, template) and has_gap(pattern):
+        return _with_operator(pattern, template, node, match, parent)
+    elif has_gap(pattern, template):
         raise CannotRewrite(
             f"the pattern and the new code differ too much to keep what ... stands for in "
             f"{' '.join(code_of(node).split())[:60]}"
         )
-    _check_said(pattern, node, match)
+    else:
+        _check_said(pattern, node, match)
     if (
         isinstance(parent, cst.If)
         and isinstance(node, cst.If)
         and not isinstance(template, (cst.If, cst.Else))
     ):
         raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
-    new = fill(_without_marks(template), match.bindings, parent)
+    new = fill(_without_marks(template), bindings, parent)
     if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression) and node.lpar:
         return new.with_changes(lpar=node.lpar, rpar=node.rpar)
     if isinstance(node, cst.BaseCompoundStatement) and isinstance(new, cst.BaseCompoundStatement):
         comments = [line for line in new.leading_lines if line.comment]
         return new.with_changes(leading_lines=[*node.leading_lines, *comments])
     return new
+
+
+def _with_operator(
+    pattern: cst.CSTNode,
+    template: cst.CSTNode,
+    node: cst.CSTNode,
+    match: Match,
+    parent: cst.CSTNode | None,
+) -> cst.CSTNode:
+    """Rewrite the operands of an operation, and take the operator of `template`."""
+    changes = {"operator": getattr(template, "operator")}  # noqa: B009 - several types have it
+    for name in _OPERANDS.intersection(meaningful_fields(type(node))):
+        left, right, current = (getattr(n, name) for n in (pattern, template, node))
+        changes[name] = fitted(rewrite(left, right, current, match, node), type(node))
+    return fitted(_with_changes(node, changes), type(parent) if parent else cst.CSTNode)
+
+
+def _value_of(statement: cst.CSTNode) -> cst.CSTNode:
+    return cast("cst.Return", statement).value or statement
 
 
 def _check_said(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> None:
@@ -264,19 +237,3 @@ def _check_said(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> None:
             f"the new code would drop what the pattern leaves out (decorators, annotations, bases, "
             f"else or finally) of {' '.join(code_of(node).split())[:60]}"
         )
-
-
-def _has_gap(*roots: object) -> bool:
-    class Search(cst.CSTVisitor):
-        found = False
-
-        def on_visit(self, node: cst.CSTNode) -> bool:
-            self.found = self.found or is_gap(node)
-            return not self.found
-
-    search = Search()
-    for root in roots:
-        for node in root if isinstance(root, (list, tuple)) else [root]:
-            if isinstance(node, cst.CSTNode):
-                node.visit(search)
-    return search.found

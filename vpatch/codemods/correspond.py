@@ -1,0 +1,138 @@
+"""Where the `...` of new code come from in a pattern, so that what they stand for is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from vpatch.codemods.align import aligned
+from vpatch.codemods.match import OPTIONAL, is_gap, meaningful_fields, same_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OPERATIONS = (cst.BinaryOperation, cst.BooleanOperation, cst.UnaryOperation)
+_WITH_VALUE = (cst.AnnAssign, cst.Assign, cst.AugAssign, cst.Expr, cst.Return)
+
+
+def gaps_correspond(pattern: object, template: object) -> bool:
+    """Whether every `...` of both stands where `rewrite` keeps what it stands for."""
+    if identical(pattern, template):
+        return True
+    if not (isinstance(pattern, cst.CSTNode) and isinstance(template, cst.CSTNode)) or type(
+        pattern
+    ) is not type(template):
+        return not has_gap(pattern, template) or _is_kept(pattern, template)
+    for name in meaningful_fields(type(pattern)):
+        left, right = getattr(pattern, name), getattr(template, name)
+        if isinstance(left, (list, tuple)) and (
+            left or name not in OPTIONAL.get(type(pattern), ())
+        ):
+            if not _gaps_in_line(left, right):
+                return not has_gap(pattern, template) or _is_kept(pattern, template)
+        elif not gaps_correspond(left, right):
+            return False
+    return True
+
+
+def _is_kept(pattern: object, template: object) -> bool:
+    return (
+        isinstance(pattern, cst.CSTNode)
+        and isinstance(template, cst.CSTNode)
+        and kept_part(pattern, template) is not None
+    )
+
+
+def _gaps_in_line(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) -> bool:
+    if in_pairs(pattern, template):
+        return all(map(gaps_correspond, pattern, template))
+    origins = aligned(pattern, template)
+    if origins is None:
+        return False
+    new = [right for right, i in zip(template, origins, strict=True) if i is None]
+    gone = [left for i, left in enumerate(pattern) if i not in origins]
+    return not has_gap(new, gone) and all(
+        i is None or gaps_correspond(pattern[i], right)
+        for right, i in zip(template, origins, strict=True)
+    )
+
+
+def in_pairs(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) -> bool:
+    """Whether each element becomes the one at its place. Parameters are known by their names."""
+    if list(map(is_gap, pattern)) != list(map(is_gap, template)):
+        return False
+    names = [[e.name.value for e in s if isinstance(e, cst.Param)] for s in (pattern, template)]
+    return names[0] == names[1] or set(names[0]).isdisjoint(names[1])
+
+
+def same_operator(left: cst.CSTNode, right: cst.CSTNode) -> bool:
+    if isinstance(left, _OPERATIONS) and isinstance(right, _OPERATIONS):
+        return type(left.operator) is type(right.operator)
+    return True
+
+
+def identical(left: object, right: object) -> bool:
+    if isinstance(left, cst.BaseSuite) and isinstance(right, cst.BaseSuite):
+        return same_code(left, right)
+    if isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
+        return left.deep_equals(right)
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(identical, left, right))
+    return left == right
+
+
+def has_gap(*roots: object) -> bool:
+    return bool(_count_gaps(*roots))
+
+
+def _count_gaps(*roots: object) -> int:
+    class Count(cst.CSTVisitor):
+        found = 0
+
+        def on_visit(self, node: cst.CSTNode) -> bool:
+            is_one = is_gap(node)
+            self.found += is_one
+            return not is_one
+
+    count = Count()
+    for root in roots:
+        for node in root if isinstance(root, (list, tuple)) else [root]:
+            if isinstance(node, cst.CSTNode):
+                node.visit(count)
+    return count.found
+
+
+def kept_part(
+    pattern: cst.CSTNode, template: cst.CSTNode
+) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """Return the expressions of both that have all their `...`, if the rest of both has none.
+
+    That of the pattern is all of it, or the value of a simple statement.
+    """
+    if isinstance(pattern, _WITH_VALUE) and isinstance(template, _WITH_VALUE):
+        old, parts = pattern.value, [template.value]
+    elif isinstance(pattern, cst.BaseExpression) and isinstance(template, cst.BaseExpression):
+        old, parts = pattern, _expressions_in(template)
+    else:
+        return None
+    wanted = _count_gaps(pattern)
+    if old is None or not wanted or _count_gaps(old) != wanted or _count_gaps(template) != wanted:
+        return None
+    for new in parts:
+        if new is not None and _count_gaps(new) == wanted and gaps_correspond(old, new):
+            return old, new
+    return None
+
+
+def _expressions_in(root: cst.CSTNode) -> list[cst.BaseExpression | None]:
+    """The expressions inside a node, the inner ones first."""
+    found: list[cst.BaseExpression | None] = []
+
+    class Collect(cst.CSTVisitor):
+        def on_leave(self, original_node: cst.CSTNode) -> None:
+            if isinstance(original_node, cst.BaseExpression) and original_node is not root:
+                found.append(original_node)
+
+    root.visit(Collect())
+    return found
