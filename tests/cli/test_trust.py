@@ -9,6 +9,10 @@ import sys
 import pytest
 
 from tests.projects import FILES, LLAMA, VERSION, git, write_tree
+from vpatch.cli.grounds import folders_to_show
+from vpatch.cli.session import Session
+from vpatch.smoke.models import given
+from vpatch.trust import UntrustedError
 
 CODEMOD = """
 import pathlib
@@ -262,6 +266,34 @@ def test_a_plan_that_is_not_trusted_is_not_run(smoked, command):
     options = ("--vllm", "0.50", "--engine", sys.executable, "--plan", "other")
     run = smoked.run(command, *options, code=1)
     assert "vpatch trust recipes/other.yaml" in run.err
+
+
+def test_a_plan_that_is_not_trusted_is_not_run_against_servers(smoked):
+    """Its environment would be that of a process here: PYTHONPATH alone runs any code."""
+    smoked.trusting = False
+    run = smoked.run("bench", "--url", "http://127.0.0.1:9", "--recipe", "vllm-0.50", code=1)
+    assert "vpatch trust recipes/vllm-0.50.yaml" in run.err
+    assert "does not answer" not in run.err
+
+
+@pytest.mark.parametrize("what", ["a checkpoint", "a dataset"])
+def test_a_container_sees_no_folder_that_only_a_project_names(smoked, monkeypatch, what):
+    """It is on this machine's network: what it sees, it can send anywhere."""
+    (smoked.folder / "data.jsonl").touch()
+    monkeypatch.chdir(smoked.folder)
+    files = ["data.jsonl"] if what == "a dataset" else []
+    models = [] if files else [given("./model")]
+    with pytest.raises(UntrustedError, match="you did not trust it"):
+        folders_to_show(Session(), "vllm-0.50", models, files, named=False)
+    smoked.run("trust")
+    folder = smoked.folder if files else smoked.folder / "model"
+    assert folders_to_show(Session(), "vllm-0.50", models, files, named=False) == [folder]
+
+
+def test_a_container_sees_the_checkpoint_that_the_user_names(smoked, monkeypatch):
+    monkeypatch.chdir(smoked.folder)
+    folder = smoked.folder / "model"
+    assert folders_to_show(Session(), "vllm-0.50", [given("./model")], named=True) == [folder]
 
 
 def test_code_above_a_patch_takes_no_part_in_its_test(proven):

@@ -12,8 +12,8 @@ from vpatch import jobs
 from vpatch.bench.run import Answering, Opened
 from vpatch.bench.running import look_at
 from vpatch.cli.grounds import (
-    checkpoint_folders,
     engine_ground,
+    folders_to_show,
     image_ground,
     look_at_image,
     refuse_missing,
@@ -167,10 +167,13 @@ class Opening:
         gpus = bool(self.machine.gpus)
         found = [look_at_image(name, self.stack, gpus=gpus) for (name,) in sides]
         first, _ = found[0]
-        bench = self.said.plan(self.session, self.recipe or first.lock.recipe)
+        plan = self.recipe or first.lock.recipe
+        bench = self.said.plan(self.session, plan)
         refuse_missing(bench.needs, bench.models.values(), self.machine, first.kind)
-        seen = checkpoint_folders(bench.models.values())
-        seen += [Path(s.path).resolve().parent for s in bench.shapes if s.path is not None]
+        files = [shape.path for shape in bench.shapes if shape.path is not None]
+        seen = folders_to_show(
+            self.session, plan, bench.models.values(), files, named=self.said.model is not None
+        )
         opened = []
         for image, docker in found:
             ground = image_ground(image, docker, seen, gpus=gpus)
@@ -204,6 +207,8 @@ class Opening:
 
     def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
         """Servers that run: an engine is opened for its `vllm bench serve` alone."""
+        # Its environment is that of a process here, and its files go to the servers.
+        self.session.require_trust((), self.recipe)
         looked_at = [[look_at(u, _PATIENCE, os.environ.get(_KEY)) for u in urls] for urls in sides]
         servers = [server for side in looked_at for server in side]
         _refuse_strangers(servers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.cli.checkout import refuse_stopping
@@ -17,7 +18,6 @@ from vpatch.smoke.prove import EngineGround, ImageGround
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import ExitStack
-    from pathlib import Path
 
     from vpatch.cli.session import Session
     from vpatch.declare.smoke import Model, Needs
@@ -86,6 +86,24 @@ def image_ground(
     return ImageGround(docker, about, found.kind, found.version, found.digests, list(folders), gpus)
 
 
-def checkpoint_folders(models: Iterable[Model]) -> list[Path]:
-    """Return the folders of those models that are no synthetic ones."""
-    return [seen_folder(folder) for model in models if (folder := locate(model)) is not None]
+def folders_to_show(
+    session: Session,
+    plan: str | None,
+    models: Iterable[Model],
+    files: Iterable[str] = (),
+    *,
+    named: bool,
+) -> list[Path]:
+    """Return the folders of a plan's checkpoints and datasets, which a container is to see.
+
+    A container is on this machine's network, and may send what it sees anywhere. `named` says that
+    the user, and not the plan, named the checkpoint.
+
+    Raises:
+        UntrustedError: the plan names a folder, and is not trusted.
+    """
+    checkpoints = [seen_folder(path) for model in models if (path := locate(model)) is not None]
+    datasets = [Path(file).resolve().parent for file in files]
+    if datasets or (checkpoints and not named):
+        session.require_trust((), plan)
+    return [*checkpoints, *datasets]

@@ -12,8 +12,8 @@ import click
 from vpatch import jobs
 from vpatch.cli import render
 from vpatch.cli.grounds import (
-    checkpoint_folders,
     engine_ground,
+    folders_to_show,
     image_ground,
     look_at_image,
     refuse_missing,
@@ -223,7 +223,8 @@ def _in_image(session: Session, name: str, asked: _Asked, stack: ExitStack) -> t
     smoke = smoke_plan_of(session, asked.said["plan"])
     models = asked.models(smoke).values()
     refuse_missing(smoke.needs, models, machine, found.kind)
-    ground = image_ground(found, docker, checkpoint_folders(models), gpus=gpus)
+    seen = folders_to_show(session, asked.said["plan"], models, named=asked.model is not None)
+    ground = image_ground(found, docker, seen, gpus=gpus)
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"
     return asked.order(session, title, smoke, machine, subject_of_lock(found.lock)), ground
 
