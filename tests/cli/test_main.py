@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 
@@ -92,6 +93,17 @@ def test_a_fault_of_ours_ends_with_3(project, monkeypatch):
     assert "ZeroDivisionError: oops" in run.err
     assert run.err.endswith("this is a fault of vpatch; please report it with the lines above\n")
     assert run.out == ""
+
+
+def test_a_fault_of_the_machine_is_said_without_a_traceback(project, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
+
+    monkeypatch.setattr(jobs, "resolve", full)
+    run = project.apply(code=1)
+    assert "error: /some/file: No space left on device\n  next: " in run.err
+    assert "Traceback" not in run.err
+    assert project.apply("--json", code=1).json["errors"][0]["where"] == "/some/file"
 
 
 def test_an_interrupt_ends_with_130(project, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import json
@@ -49,6 +50,14 @@ _COMMANDS = (
 
 # Enough for `vpatch.codemods.nesting.DEEPEST` levels, and too few to reach the end of the stack.
 _RECURSION_LIMIT = 5000
+
+
+# What a disk, its permissions and its limits do, wherever vpatch happens to meet it.
+_OF_THE_MACHINE = frozenset({
+    errno.EACCES, errno.EDQUOT, errno.EIO, errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG,
+    errno.ENFILE, errno.ENOSPC, errno.EPERM, errno.EROFS, errno.ESTALE,
+})  # fmt: skip
+_SEE = "correct that file or folder, or the disk it lies on, then run the command again"
 
 
 class _ReaderGoneError(Exception):
@@ -130,11 +139,22 @@ def _ended(*, wants_json: bool) -> int:
         # Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = ExitCode.CLEAN
+    except OSError as error:
+        if error.errno not in _OF_THE_MACHINE:
+            code = _fault()
+        else:
+            code = ExitCode.FINDINGS
+            where = str(error.filename) if error.filename is not None else None
+            _show(VpatchError(str(error.strerror), where=where, todo=_SEE), wants_json=wants_json)
     except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is our fault
-        click.echo(traceback.format_exc(), err=True, nl=False)
-        click.echo("this is a fault of vpatch; please report it with the lines above", err=True)
-        code = ExitCode.FAULT
+        code = _fault()
     return int(code)
+
+
+def _fault() -> ExitCode:
+    click.echo(traceback.format_exc(), err=True, nl=False)
+    click.echo("this is a fault of vpatch; please report it with the lines above", err=True)
+    return ExitCode.FAULT
 
 
 def _show(error: VpatchError, *, wants_json: bool) -> None:
