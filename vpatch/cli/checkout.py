@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError, together
-from vpatch.lock import Lock, read_lock
+from vpatch.lock import Lock, LockError, read_lock
 from vpatch.outcome import State, none_taken
 from vpatch.plan import plan
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
@@ -114,7 +114,12 @@ def _spec(lock: Lock, root: Path) -> TreeSpec:
     source = lock.source
     match source.kind:
         case "pypi":
-            return PypiSpec(source.tree, source.version or "")
+            if source.version is None:
+                raise LockError(
+                    "is no lock: a release without a version",
+                    todo="run vpatch apply --force to make it anew",
+                )
+            return PypiSpec(source.tree, source.version)
         case "git":
             return GitSpec(source.tree, source.origin, source.digest.partition(":")[2], root)
         case "folder":
