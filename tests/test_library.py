@@ -166,3 +166,11 @@ def test_a_patch_that_requires_what_is_not_there(project):
     assert error.value.todo == "did you mean 'slow-mode'?"
     write_patch(project / "patches", "name-proj", NAME_PROJ, more="requires: [slow-mode]\n")
     assert find_library(project).patch("name-proj").id == "name-proj"
+
+
+def test_what_hides_another_need_not_fit_into_memory(project):
+    folder = write_patch(project / "patches", "mtp-proj-prefix", NAME_PROJ)
+    with (folder / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    (note,) = find_library(project).notes
+    assert note.startswith(f"{folder} hides ")

@@ -161,3 +161,10 @@ def test_several_write_at_once(store):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: store.add("host", name, ""), names))
     assert sorted(record.name for record in store) == sorted(names)
+
+
+def test_a_file_without_end_cannot_be_trusted(patch):
+    with (patch / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UsageError, match="is larger than"):
+        content_of(patch)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MEGABYTE = 1_000_000
 # Of a source tree: the largest of vLLM's has 2 MB.
 LARGEST_FILE = 256 * MEGABYTE
+# Of a patch's folder: the largest of the library's has 20 kB.
+LARGEST_BESIDE = 64 * MEGABYTE
 # A tree's deepest path has a dozen folders, and what it is stored below is added to its length.
 _DEEPEST = 100
 _LONGEST = 1000
@@ -52,6 +54,17 @@ def read_file(path: Path, limit: int) -> bytes:
     if len(text) > limit:
         raise OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
     return text
+
+
+def is_path(text: str) -> bool:
+    """Whether a file or folder can be called so on this system, be it there or not."""
+    try:
+        os.stat(text)  # noqa: PTH116 - Path hides what is asked for
+    except ValueError:
+        return False
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    return True
 
 
 def plain_path(path: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vpatch.declare.settings import read_settings
 from vpatch.declare.yamlfile import DeclarationError
 from vpatch.errors import ManyErrors, UsageError, VpatchError, together
+from vpatch.foreign import LARGEST_BESIDE, read_file
 from vpatch.patch import DECLARATION, Patch, load_patch, where_required
 from vpatch.trust import NOTHING, Trust
 
@@ -150,10 +151,17 @@ def find_library(
     return Library(found[0], found[1], found[2], own, tuple(notes), here, trust)
 
 
-def _content(path: Path) -> dict[str, bytes]:
+def _content(path: Path) -> dict[str, bytes | None]:
     """What a patch's folder or a recipe's file holds, to tell a copy from something else."""
     files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
-    return {str(p.relative_to(path)): p.read_bytes() for p in files if p.suffix != ".pyc"}
+    return {str(p.relative_to(path)): _bytes(p) for p in files if p.suffix != ".pyc"}
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return read_file(path, LARGEST_BESIDE)
+    except OSError:
+        return None  # whatever it is, it is no copy
 
 
 def installed(kind: str) -> Path:

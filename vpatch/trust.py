@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import platformdirs
 
 from vpatch.errors import UsageError, VpatchError
+from vpatch.foreign import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,10 +85,12 @@ def content_of(path: Path) -> Content:
 def _read(file: Path) -> bytes:
     try:
         if stat.S_ISREG(file.lstat().st_mode):
-            return file.read_bytes()
+            return read_file(file, LARGEST_BESIDE)
     except OSError as error:
         raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(file), todo="correct its permissions"
+            f"cannot be read: {error.strerror}",
+            where=str(file),
+            todo="correct its permissions, or remove it",
         ) from error
     raise UsageError(
         "is no plain file, so nobody can say what it holds",

@@ -105,3 +105,39 @@ def test_files_narrow_an_edit():
 def test_path_that_is_no_place_for_a_file(path):
     with pytest.raises(UsageError, match=r"no plain path|not the tree's own"):
         inside_tree(path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"insert": {"from": "x.py"}, "after": "f()"},
+        {"find": "def f(): ...", "replace-body": {"from": "x.py"}, "having": "x"},
+        {"codemod": "x.py", "contains": "x"},
+        {"diff": "x.py"},
+        {"add-file": "x", "from": "x.py"},
+    ],
+)
+def test_a_file_of_a_patch_without_end(tmp_path, edit):
+    with (tmp_path / "x.py").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UsageError, match="is larger than"):
+        edits_of(edit, tmp_path)
+
+
+def test_a_snippet_that_is_no_text(tmp_path):
+    (tmp_path / "x.py").write_bytes(b"x = '\xff'\n")
+    with pytest.raises(UsageError, match="is not UTF-8"):
+        edits_of({"insert": {"from": "x.py"}, "after": "f()"}, tmp_path)
+
+
+def test_a_snippet_that_declares_an_encoding(tmp_path):
+    (tmp_path / "x.py").write_text("# coding: rot13\nx = 1\n")
+    (edit,) = edits_of({"insert": {"from": "x.py"}, "after": "f()"}, tmp_path)
+    assert edit.name == "insert after f()"
+
+
+def test_a_diff_with_a_line_number_of_thousands_of_digits(tmp_path):
+    hunk = f"@@ -{'9' * 5000} +1 @@\n-a\n+b\n"
+    (tmp_path / "x.diff").write_text(f"--- a/x\n+++ b/x\n{hunk}")
+    with pytest.raises(UsageError, match="not a unified diff"):
+        edits_of({"diff": "x.diff"}, tmp_path)

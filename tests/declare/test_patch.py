@@ -66,6 +66,7 @@ def test_patch(changes):
         ({"edits": (), "variants": ({"name": "x", "edits": ()},)}, "at least 1 item"),
         ({"needed-in": {}}, "at least 1 item"),
         ({"needed-in": {"vllm": "0.20"}}, "not a version range"),
+        ({"needed-in": {"vllm": f">={'9' * 5000}"}}, "not a version range"),
         ({"needed-in": {"vllm_ascend": ">=1"}}, "vllm-ascend"),
         ({"symptoms": ()}, "at least 1 item"),
         ({"concerns": {}}, "exactly one of find, text"),

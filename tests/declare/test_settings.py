@@ -43,6 +43,10 @@ LISTS = "vpatch.toml has lists of folders: patches, recipes, targets"
         ("patches = [1]", r"patches\.0: must be a string, not the number 1", LISTS),
         ("patches = [", "not TOML: ", None),
         ("patches = []\npatches = []", "not TOML: ", None),
+        (f"patches = {'[' * 3000}{']' * 3000}", "not TOML: nested too deeply", None),
+        (f"patches = {'9' * 5000}", "not TOML: ", None),
+        ('patches = ["a\\u0000b"]', "is no path", LISTS),
+        (f'patches = ["{"a" * 5000}"]', "is no path", LISTS),
     ],
 )
 def test_settings_that_are_wrong(tmp_path, file, table, text, message, todo):
@@ -78,4 +82,11 @@ def test_an_empty_table_is_a_project(tmp_path):
 def test_settings_that_are_no_utf8(tmp_path):
     (tmp_path / "vpatch.toml").write_bytes(b"# \xff\n")
     with pytest.raises(DeclarationError, match="not TOML"):
+        read_settings(tmp_path)
+
+
+def test_settings_without_end(tmp_path):
+    with (tmp_path / "vpatch.toml").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(DeclarationError, match="is larger than"):
         read_settings(tmp_path)

@@ -47,7 +47,17 @@ def test_tree(text, spec):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "src", "./none", "./src@", "https://h/v.git", "git@h:v.git", "new est"]
+    "text",
+    [
+        "",
+        "src",
+        "./none",
+        "./src@",
+        "https://h/v.git",
+        "git@h:v.git",
+        "new est",
+        "./" + "a/" * 3000,
+    ],
 )
 def test_wrong_vllm(text):
     with pytest.raises(UsageError, match="write for instance"):

@@ -11,7 +11,7 @@ import libcst as cst
 from vpatch.codemods.add_keyword import AddKeyword
 from vpatch.codemods.base import Place, PythonEdit
 from vpatch.codemods.custom import Custom
-from vpatch.codemods.diff import parse_diff
+from vpatch.codemods.diff import bytes_beside, parse_diff
 from vpatch.codemods.insert import Insert
 from vpatch.codemods.pattern import (
     PatternError,
@@ -76,7 +76,7 @@ def bind(edit: Declared, folder: Path, trust: Trust) -> list[BoundEdit]:
         case declared.AddFileEdit():
             source = beside(folder, edit.from_)
             target = inside_tree(edit.add_file)
-            added = AddFile(target, source.read_bytes())
+            added = AddFile(target, bytes_beside(source))
             return [BoundEdit(f"add {target}", added, (target,), declared.Expect(), {}, (source,))]
     return [_bind_python(edit, folder, trust)]
 
@@ -134,7 +134,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
         case declared.CodemodEdit():
             path = beside(folder, edit.codemod)
             contains = frozenset(text.encode() for text in edit.contains)
-            codemod = Custom(path.read_bytes(), path, contains, place, folder, trust)
+            codemod = Custom(bytes_beside(path), path, contains, place, folder, trust)
             name, uses = edit.codemod, (path,)
         case _:
             raise TypeError(f"no codemod for {type(edit).__name__}")
@@ -164,7 +164,7 @@ def _code(
         return parse_code(code), ()
     path = beside(folder, code.from_)
     # A file is Python that stands alone: a $ in its strings and comments is no metavariable.
-    statements = parse_plain(path.read_text(encoding="utf-8"))
+    statements = parse_plain(_text(path))
     if code.name is None:
         return statements, (path,)
     for statement in statements:
@@ -178,11 +178,18 @@ def _code(
     raise PatternError(f"{path.name} defines no {code.name}", where=str(path))
 
 
+def _text(path: Path) -> str:
+    try:
+        return bytes_beside(path).decode()
+    except UnicodeDecodeError as error:
+        raise PatternError(f"is not UTF-8: {error.reason}", where=str(path)) from error
+
+
 def _offers(files: Sequence[Path]) -> dict[str, str]:
     """How to bring along each name that a snippet's file imports or defines."""
     found: dict[str, str] = {}
     for path in files:
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        for node in ast.walk(ast.parse(_text(path))):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 found[node.name] = f"{path.name} defines it, so insert it too"
             elif isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -12,6 +12,7 @@ from unidiff.patch import PatchSet
 
 from vpatch.codemods.text import AddFile, TextEdit
 from vpatch.errors import UsageError
+from vpatch.foreign import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,11 +66,11 @@ def parse_diff(path: Path) -> list[tuple[TextEdit | AddFile, int]]:
     where = str(path)
     try:
         # Not splitlines(): a carriage return or a form feed may stand inside a line.
-        lines = [f"{line}\n" for line in path.read_bytes().decode().split("\n")]
+        lines = [f"{line}\n" for line in bytes_beside(path).decode().split("\n")]
         if lines[-1] == "\n":
             lines.pop()
         patch = PatchSet(_checked_lines(lines, where))
-    except (UnidiffParseError, UnicodeDecodeError) as error:
+    except (UnidiffParseError, ValueError) as error:
         raise UsageError(f"not a unified diff: {error}", where=where) from error
     edits: Counter[TextEdit | AddFile] = Counter()
     for file in patch:
@@ -96,6 +97,18 @@ def parse_diff(path: Path) -> list[tuple[TextEdit | AddFile, int]]:
     if not edits:
         raise UsageError("the diff holds no hunk", where=where)
     return list(edits.items())
+
+
+def bytes_beside(path: Path) -> bytes:
+    """Read a file that a patch brings along.
+
+    Raises:
+        UsageError: it cannot be read, or is too large.
+    """
+    try:
+        return read_file(path, LARGEST_BESIDE)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
 def _checked_lines(lines: Sequence[str], where: str) -> list[str]:

@@ -16,12 +16,18 @@ from vpatch.declare.yamlfile import Declared
 
 PatchId = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 
+_LONGEST_RANGE = 200
+
 
 def _specifier(value: str) -> str:
     try:
+        if len(value) > _LONGEST_RANGE:
+            raise InvalidSpecifier  # noqa: TRY301 - as is a number of thousands of digits
         SpecifierSet(value)
     except InvalidSpecifier as error:
-        raise ValueError(f"not a version range (PEP 440), as '>=0.20,<0.24': {value!r}") from error
+        raise ValueError(
+            f"not a version range (PEP 440), as '>=0.20,<0.24': {value[:60]!r}"
+        ) from error
     return value
 
 

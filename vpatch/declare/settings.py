@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from vpatch.declare.words import explained
 from vpatch.declare.yamlfile import DeclarationError, Declared
+from vpatch.foreign import MEGABYTE, is_path, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
 
+# A pyproject.toml may hold much of others; vpatch's own table has a few lines.
+_LARGEST = 4 * MEGABYTE
+
+
+def _path(value: str) -> str:
+    if not is_path(value):
+        raise ValueError(f"{value[:_SHOWN]!r} is no path")
+    return value
+
+
+_SHOWN = 60
+_Folder = Annotated[str, AfterValidator(_path)]
+
+
 class Settings(Declared):
     """Folders with a project's own declarations, relative to the file that names them."""
 
-    patches: list[str] = Field(default_factory=list)
-    recipes: list[str] = Field(default_factory=list)
-    targets: list[str] = Field(default_factory=list)
+    patches: list[_Folder] = Field(default_factory=list)
+    recipes: list[_Folder] = Field(default_factory=list)
+    targets: list[_Folder] = Field(default_factory=list)
 
 
 _FILES = ("vpatch.toml", "pyproject.toml")
@@ -56,13 +71,15 @@ def _files(folder: Path) -> list[Path]:
 def _table(path: Path) -> Any:
     """What a file says of vpatch; None for a pyproject.toml that says nothing."""
     try:
-        data = path.read_bytes()
+        data = read_file(path, _LARGEST)
         if path.name == "pyproject.toml" and b"vpatch" not in data:
             return None  # somebody else's file, which may be wrong in any way
         content: Any = tomllib.loads(data.decode())
     except OSError as error:
         raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise DeclarationError("not TOML: nested too deeply", where=str(path)) from error
+    except ValueError as error:  # also of a number with thousands of digits
         raise DeclarationError(f"not TOML: {error}", where=str(path)) from error
     if path.name != "pyproject.toml":
         return content

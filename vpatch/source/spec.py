@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from vpatch.errors import UsageError
+from vpatch.foreign import is_path
 from vpatch.source.index import parse_version
 from vpatch.source.urls import redact
 
@@ -107,7 +108,12 @@ def _place(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
     return GitSpec(tree, address, ref)
 
 
+_SHOWN = 60
+
+
 def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
+    if not is_path(text):
+        raise _wrong(text[:_SHOWN], "it is no path", examples)
     if Path(text).expanduser().is_dir():
         if "/" in text or text.startswith((".", "~")):
             return FolderSpec(tree, _from_root(text, root), root)
