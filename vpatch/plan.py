@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 
 from vpatch.codemods.base import Repeat
+from vpatch.codemods.custom import CodemodError
 from vpatch.editing import EditResult, describe, findings, lacks, probe, run_edit
 from vpatch.errors import UsageError
 from vpatch.nearest import nearest
@@ -204,6 +205,10 @@ class _Decider:
         except UntrustedError as error:
             reason = f"{error.where}: {error.what}\nnext: {error.todo}"
             return Decision(self.patch, State.UNTRUSTED, reason), self.view
+        except CodemodError as error:
+            # One patch whose code fails says nothing of the others.
+            reason = f"{error.where}: {error.what}\nnext: {error.todo}"
+            return Decision(self.patch, State.CONFLICT, reason), self.view
 
     def _decide(self) -> tuple[Decision, View]:
         declaration = self.patch.declaration

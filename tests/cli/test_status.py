@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.projects import LLAMA, NAME_PROJ, NO_SUCH, VERSION, archive
@@ -144,3 +146,43 @@ def test_status_of_what_is_known_is_the_same(project):
     project.patch("name-proj", NO_SUCH)
     project.run("status", "--vllm", VERSION, *OWN, code=1)
     project.run("status", "--vllm", VERSION, *OWN, code=1)
+
+
+CODEMOD = """
+import libcst as cst
+from vpatch.codemods import SiteTransformer
+
+class Codemod(SiteTransformer):
+    kinds = (cst.Call,)
+
+    def edit(self, original, updated):
+        {code}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            CODEMOD.format(code="return original.nothing"),
+            ":9: the codemod fails: AttributeError: 'Call' object has no attribute 'nothing'",
+        ),
+        (CODEMOD.format(code="raise SystemExit(0)"), ":9: the codemod fails: SystemExit: 0"),
+        (
+            "import nowhere\n",
+            ": cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+        ),
+        ("x = 1\n", ": defines no class Codemod(SiteTransformer)"),
+    ],
+)
+def test_a_codemod_that_fails_hides_no_other_patch(project, text, said):
+    folder = project.patch("slow-mode", "- {codemod: codemod.py, contains: [launch]}")
+    (folder / "codemod.py").write_text(text)
+    run = project.run("status", "--vllm", VERSION, "--trust", code=1)
+    assert re.search("needed +name-proj", run.out)
+    assert re.search(f"conflict +slow-mode +.*codemod.py{re.escape(said)}", run.out)
+    assert " next: " in run.out
+    run = project.run("apply", "--vllm", VERSION, "--trust", code=1)
+    assert f"codemod.py{said}" in run.out
+    assert "nothing was written: 1 patch cannot be applied" in run.err
+    assert not project.target.exists()

@@ -54,7 +54,8 @@ def test_codemod_sees_only_files_with_the_words(tmp_path):
         ("import nowhere_at_all\n", "cannot be imported"),
         ("x = (\n", "cannot be imported"),
         ("x\n", "cannot be imported"),
-        ("raise ValueError('no')\n", "cannot be imported: no"),
+        ("raise SystemExit(0)\n", "cannot be imported: SystemExit: 0"),
+        ("raise ValueError('no')\n", "cannot be imported: ValueError: no"),
     ],
 )
 def test_file_without_a_codemod(tmp_path, text, message):

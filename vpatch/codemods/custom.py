@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from vpatch.trust import Trust
 
 
+class CodemodError(UsageError):
+    """A codemod.py that fails, or that breaks a promise of codemods."""
+
+
 @dataclass(frozen=True)
 class Custom:
     """Run the codemod of a Python file: a `SiteTransformer`, or a plain one of libcst.
@@ -68,7 +72,7 @@ class Custom:
     def apply(self, module: cst.Module, extents: Extents) -> Outcome:
         kind = self.kind
         if not issubclass(kind, SiteTransformer) and self.place.where:
-            raise UsageError(
+            raise CodemodError(
                 "`where` means nothing to a plain libcst codemod", where=str(self.path)
             )
         try:
@@ -79,8 +83,8 @@ class Custom:
                 outcome = run_plain(kind, module, self.place)
         except VpatchError:
             raise
-        except Exception as error:  # whatever its author's code may raise
-            raise UsageError(
+        except (Exception, SystemExit) as error:  # whatever its author's code may raise
+            raise CodemodError(
                 f"the codemod fails: {type(error).__name__}: {error}",
                 where=self._line_of(error),
                 todo="mend the codemod; it must be able to read every file that has all the words "
@@ -92,11 +96,11 @@ class Custom:
         """Check that what a `SiteTransformer` reports is what it does.
 
         Raises:
-            UsageError: it is not.
+            CodemodError: it is not.
         """
         for site in outcome.sites:
             if not self.place.admits(site.scope.split(".") if site.scope else (), None):
-                raise UsageError(
+                raise CodemodError(
                     f"the codemod reports a place in {site.scope or 'the module'}, which is not "
                     f"within {self.place.within}",
                     where=str(self.path),
@@ -106,19 +110,19 @@ class Custom:
         changed = outcome.module.code != module.code
         if changed and not todo:
             # It would be dropped, as the files to write are those with a place to edit.
-            raise UsageError(
+            raise CodemodError(
                 "the codemod changes code without reporting the place",
                 where=str(self.path),
                 todo="call self.add(node, todo=True) where it changes something",
             )
         if todo and not changed and not any(site.problem for site in outcome.sites):
-            raise UsageError(
+            raise CodemodError(
                 "the codemod reports a place to do, but changes nothing",
                 where=str(self.path),
                 todo="return the changed node from edit(), or call self.add(node, todo=False)",
             )
 
-    def _line_of(self, error: Exception) -> str:
+    def _line_of(self, error: BaseException) -> str:
         """The last line of the file that an error came through."""
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == str(self.path)]
@@ -135,17 +139,21 @@ def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
     under a digest that is not its own.
 
     Raises:
-        UsageError: there is no such class, or the code fails.
+        CodemodError: there is no such class, or the code fails.
     """
     module = ModuleType(f"vpatch_codemod_{path.parent.name}")
     module.__file__ = str(runs_as)
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
-    except Exception as error:  # whatever its author's code may raise
-        raise UsageError(f"cannot be imported: {error}", where=str(path)) from error
+    except (Exception, SystemExit) as error:  # whatever its author's code may raise
+        raise CodemodError(
+            f"cannot be imported: {type(error).__name__}: {error}",
+            where=str(path),
+            todo="mend the codemod; it is executed by the Python that runs vpatch",
+        ) from error
     found = _codemod_of(module, path)
     for problem, todo in _problems(found):
-        raise UsageError(f"{found.__name__} {problem}", where=str(path), todo=todo)
+        raise CodemodError(f"{found.__name__} {problem}", where=str(path), todo=todo)
     return found
 
 
@@ -164,12 +172,12 @@ def _codemod_of(module: ModuleType, path: Path) -> type:
     if len(public) == 1:
         return own[public[0]]
     if public:
-        raise UsageError(
+        raise CodemodError(
             f"defines several codemods: {', '.join(public)}",
             where=str(path),
             todo="call the one to run Codemod",
         )
-    raise UsageError(
+    raise CodemodError(
         "defines no class Codemod(SiteTransformer)",
         where=str(path),
         todo="derive it from vpatch.codemods.SiteTransformer, or from a codemod or transformer of "
