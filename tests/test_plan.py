@@ -420,8 +420,8 @@ def test_codemod_that_says_it_works_and_does_not(tmp_path):
         "        return updated\n"
     )
     edit = {"codemod": "codemod.py", "contains": "f"}
-    with pytest.raises(UsageError, match="reports a place to do, but changes nothing"):
-        broken(tmp_path, edit, {MODULE: "f(1)\n"}, {"codemod.py": codemod})
+    reason = broken(tmp_path, edit, {MODULE: "f(1)\n"}, {"codemod.py": codemod})
+    assert "reports a place to do, but changes nothing" in reason
 
 
 @pytest.mark.parametrize(
