@@ -5,7 +5,7 @@ import pytest
 from tests.projects import NAME_PROJ, write_patch
 from vpatch.declare.yamlfile import DeclarationError
 from vpatch.errors import UsageError
-from vpatch.jobs import Request, resolve
+from vpatch.jobs import Request, read_recipe, resolve
 from vpatch.library import Library
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec
 
@@ -155,6 +155,14 @@ def test_recipes_that_are_wrong(library, name, message):
     assert caught.value.todo
 
 
+def test_a_recipe_with_a_misspelt_patch_names_the_nearest(library):
+    file = library.patches["ascend"].parents[1] / "recipes" / "misspelt.yaml"
+    file.write_text("vllm: 0.23.0\npatches: [ascent]\n")
+    with pytest.raises(DeclarationError) as caught:
+        read_recipe(file, library)
+    assert caught.value.todo == "did you mean 'ascend'?"
+
+
 def test_what_is_on_request_is_taken_by_name_alone(library):
     file = library.patches["b"] / "patch.yaml"
     file.write_text(file.read_text() + "on-request: it is not for everybody\n")
@@ -175,3 +183,11 @@ def test_what_requires_something_on_request_is_on_request_as_well(library):
     (job,) = resolve(Request(vllm="0.22"), library)
     assert (job.patches, [p.id for p in job.left]) == ((), ["b", "a"])
     assert summary(resolve(Request(vllm="0.22", patches=("a",)), library))[0][1] == ["a", "b"]
+
+
+def test_a_patch_of_another_tree_names_its_trees(library):
+    with pytest.raises(UsageError) as caught:
+        resolve(Request(vllm="0.22", patches=("ascend",)), library)
+    assert caught.value.todo == (
+        "ask for vllm-ascend (--tree vllm-ascend==VERSION), or correct needed-in of ascend"
+    )

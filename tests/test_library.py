@@ -174,3 +174,12 @@ def test_what_hides_another_need_not_fit_into_memory(project):
         file.truncate(1 << 40)
     (note,) = find_library(project).notes
     assert note.startswith(f"{folder} hides ")
+
+
+def test_a_copy_of_the_library_is_not_ones_own(project):
+    """In a checkout of vpatch itself, its patches are at hand twice."""
+    for name in ("mtp-proj-prefix", "draft-hf-config-path"):
+        shutil.copytree(ROOT / "patches" / name, project / "patches" / name)
+    with (project / "patches" / "mtp-proj-prefix" / "patch.yaml").open("a") as file:
+        file.write("# changed\n")
+    assert find_library(project).own == {"mtp-proj-prefix"}

@@ -49,7 +49,7 @@ def test_id_is_the_folder(tmp_path):
         ({"add-file": "vllm/git~1", "from": "patch.yaml"}, "git refuses"),
         ({"add-file": "a/" * 2000 + "b", "from": "patch.yaml"}, "too deep"),
         ({**REWRITE, "files": "vllm/*\n.py"}, "control characters"),
-        ({"insert": {"from": "no.py"}, "after": "f()"}, "no file 'no.py' beside"),
+        ({"insert": {"from": "no.py"}, "after": "f()"}, "patch.yaml\n  next: correct the name"),
         ({"find": "f(", "rewrite": "g()"}, "not Python"),
     ],
 )

@@ -88,7 +88,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             "nothing says which vLLM is meant",
             todo=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
         )
-    _refuse_idle(request.patches, jobs)
+    _refuse_idle(request.patches, jobs, library)
     chosen_ids = tuple(dict.fromkeys(request.patches))
     return [replace(job, chosen=chosen_ids) for job in jobs]
 
@@ -182,7 +182,8 @@ def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positi
         raise DeclarationError(
             f"there is no patch {unknown[0]!r}",
             where=positions.where(["patches", recipe.patches.index(unknown[0])]),
-            todo="correct the id, or name the folder it lies in with --patches",
+            todo=library.nearest(unknown[0])
+            or "correct the id, or name the folder it lies in with --patches",
         )
     return recipe, positions
 
@@ -216,9 +217,14 @@ def concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
     return tuple(p for p in patches if spec.tree in p.declaration.needed_in)
 
 
-def _refuse_idle(asked: Sequence[str], jobs: Sequence[Job]) -> None:
+def _refuse_idle(asked: Sequence[str], jobs: Sequence[Job], library: Library) -> None:
     used = {patch.id for job in jobs for patch in job.patches}
     for patch_id in asked:
         if patch_id not in used:
             trees = ", ".join(job.spec.tree for job in jobs)
-            raise UsageError(f"{patch_id} concerns no tree of this run ({trees})")
+            theirs = " or ".join(library.patch(patch_id).declaration.needed_in)
+            raise UsageError(
+                f"{patch_id} concerns no tree of this run ({trees})",
+                todo=f"ask for {theirs} (--tree {theirs.split()[0]}==VERSION), "
+                f"or correct needed-in of {patch_id}",
+            )

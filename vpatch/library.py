@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Library:
     """All patches, recipes and targets at hand.
 
-    `own` are the ids of a project's own patches; `notes` say which of them hide another. `folder`
-    is the project's, as seen from the current one.
+    `own` are the ids of a project's own patches, without copies of the library's. `notes` say which
+    of them hide another. `folder` is the project's, as seen from the current one.
     """
 
     patches: Mapping[str, Path]
@@ -57,6 +57,11 @@ class Library:
         if errors:
             raise together(errors)
         return patch
+
+    def nearest(self, patch_id: str) -> str | None:
+        """Ask whether the patch with the most similar id was meant."""
+        near = difflib.get_close_matches(patch_id, self.patches, n=1)
+        return f"did you mean {near[0]!r}?" if near else None
 
     def load(self, ids: Iterable[str]) -> list[Patch]:
         """Load several patches, and report everything that is wrong with any of them."""
@@ -146,9 +151,18 @@ def find_library(
                     notes.append(f"{merged[name]} hides {path}")
         found.append(merged)
     theirs = installed("patches")
-    own = frozenset(name for name, path in found[0].items() if path.parent != theirs)
+    own = frozenset(
+        name
+        for name, path in found[0].items()
+        if path.parent != theirs and not _is_copy(path, theirs / name)
+    )
     here = Path(os.path.relpath(folder))
     return Library(found[0], found[1], found[2], own, tuple(notes), here, trust)
+
+
+def _is_copy(path: Path, original: Path) -> bool:
+    """In a checkout of vpatch itself, its patches are at hand twice."""
+    return original.is_dir() and _content(path) == _content(original)
 
 
 def _content(path: Path) -> dict[str, bytes | None]:

@@ -63,6 +63,7 @@ def test_file_without_a_codemod(tmp_path, text, message):
     with pytest.raises(UsageError, match=message) as caught:
         run(EDIT, "f(1)\n", tmp_path)
     assert caught.value.where == str(tmp_path / "codemod.py")
+    assert caught.value.todo
 
 
 def test_a_codemod_runs_when_an_edit_does_and_not_before(tmp_path):

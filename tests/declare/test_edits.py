@@ -83,3 +83,13 @@ def test_a_predicate_of_nothing_is_refused(kind):
 def test_the_name_of_a_variable_is_one(name):
     with pytest.raises(ValidationError):
         EDIT.validate_python({"set-value": "1", "of": name, "was": "2"})
+
+
+def test_a_misspelt_verb_is_recognised():
+    with pytest.raises(ValidationError, match=r"'add-keywrd': did you mean 'add-keyword'\?"):
+        EDIT.validate_python({"find": "f()", "add-keywrd": {"k": "1"}})
+
+
+def test_expect_is_a_number_or_a_mapping():
+    with pytest.raises(ValidationError, match="a whole number, or a mapping such as"):
+        EDIT.validate_python({**REWRITE, "expect": "two"})

@@ -224,7 +224,10 @@ def beside(folder: Path, name: str) -> Path:
             f"{name!r} leaves the patch's folder", todo="keep the file beside patch.yaml"
         )
     if not path.is_file():
-        raise UsageError(f"there is no file {name!r} beside patch.yaml")
+        raise UsageError(
+            f"there is no file {name!r} beside patch.yaml",
+            todo="correct the name, or add the file",
+        )
     return path
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from vpatch.declare.yamlfile import TAG, Declared
+from vpatch.declare.words import wrong_kind
+from vpatch.declare.yamlfile import TAG, Declared, valid_keys
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
@@ -40,11 +42,19 @@ class Expect(Declared):
         return self
 
 
+def _as_expect(value: Any) -> Any:
+    if isinstance(value, int):
+        return {"count": value}
+    if not isinstance(value, (dict, Expect)):
+        raise ValueError(wrong_kind(["a whole number, or a mapping such as {at-least: 1}"], value))  # noqa: TRY004 - pydantic takes no TypeError
+    return value
+
+
 class _Edit(Declared):
     expect: Annotated[
         Expect,
         BeforeValidator(
-            lambda v: {"count": v} if isinstance(v, int) else v,
+            _as_expect,
             json_schema_input_type=Expect | Annotated[int, Field(ge=1)],
         ),
     ] = Expect()
@@ -203,6 +213,16 @@ def _verb(value: Any) -> str | None:
     return TAG + verbs[0] if len(verbs) == 1 else None
 
 
+def _spelt_right(value: Any) -> Any:
+    """Name the verb that a misspelt key probably is."""
+    if isinstance(value, dict) and not any(verb in value for verb in VERBS):
+        known = {key for kind in VERBS.values() for key in valid_keys(kind)}
+        for key in (str(key) for key in value if key not in known):
+            for near in difflib.get_close_matches(key, VERBS, n=1):
+                raise ValueError(f"unknown key {key!r}: did you mean {near!r}?")
+    return value
+
+
 Edit = Annotated[
     Annotated[AddKeywordEdit, Tag(TAG + "add-keyword")]
     | Annotated[RewriteEdit, Tag(TAG + "rewrite")]
@@ -219,6 +239,7 @@ Edit = Annotated[
         custom_error_type="verb",
         custom_error_message=f"an edit has exactly one of the keys {', '.join(VERBS)}",
     ),
+    BeforeValidator(_spelt_right),
 ]
 
 

@@ -54,6 +54,7 @@ class DeclarationError(UsageError):
 Model = TypeVar("Model", bound=Declared)
 # Begins the name of a member of a union, in an error's location: no key begins so.
 TAG = "kind:"
+_YAML = "look at the indentation, and quote text that has ': ' or begins with a special character"
 # What vpatch schema knows.
 SCHEMAS = ("patch", "recipe", "target")
 
@@ -120,13 +121,13 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise DeclarationError(f"not YAML: {error.problem}", where=where) from error
+        raise DeclarationError(f"not YAML: {error.problem}", where=where, todo=_YAML) from error
     except YAMLError as error:
-        raise DeclarationError(f"not YAML: {error}", where=str(path)) from error
+        raise DeclarationError(f"not YAML: {error}", where=str(path), todo=_YAML) from error
     except Exception as error:
         # Whatever else the parser says of such a file: the file is wrong, and not vpatch.
         raise DeclarationError(
-            f"not YAML: {type(error).__name__}: {error}", where=str(path)
+            f"not YAML: {type(error).__name__}: {error}", where=str(path), todo=_YAML
         ) from error
     if not isinstance(document, CommentedMap):
         raise DeclarationError("must hold a mapping of keys", where=f"{path}:1")
