@@ -24,11 +24,18 @@ _CHANGES = frozenset({
     "os.chmod",
     "subprocess.Popen",
 })  # fmt: skip
+# Which argument of an event is the path that changes.
+_ON_PATHS = {"open": 0, "os.mkdir": 0, "os.chmod": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1}
+_watched: tuple[str, ...] = ()
 _removals = itertools.count()
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def _is_change(event, args):
+    if event in _ON_PATHS:
+        path = str(Path.cwd() / os.fsdecode(args[_ON_PATHS[event]]))
+        if not path.startswith(_watched):
+            return False  # a temporary file, of which nothing is left to find
     if event == "open":
         # A file without a name, made in a folder, is no change.
         return bool(args[2] & _WRITING) and not Path(args[0]).is_dir() and args[0] != os.devnull
@@ -82,8 +89,11 @@ def main(project, cache, *args):
     import git  # noqa: F401 - this and the next once, and not in each child
 
     import vpatch.cli.apply_command
+    import vpatch.lint
     import vpatch.source.network  # noqa: F401
 
+    global _watched  # noqa: PLW0603 - the hook of a child reads it
+    _watched = (project, cache)
     os.chdir(project)
     saved = Path(project).parent / "saved"
     log = str(Path(project).parent / "log")

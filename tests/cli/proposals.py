@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from tests.projects import FILES, LLAMA, write_tree
 
@@ -186,6 +187,7 @@ def make(project, github, folder, kept):
     # The second is for `plain_url`, which is another host.
     project.env |= {"GH_TOKEN": TOKEN, "GH_ENTERPRISE_TOKEN": TOKEN}
     project.env |= {"GITHUB_API_URL": github.url, "NO_PROXY": "127.0.0.1"}
+    project.env |= {"GH_HOST": urlsplit(github.plain_url).netloc}
     repo, fork = folder / "upstream", folder / "fork.git"
     write_tree(repo, FILES | THERE)
     git(repo, "init", "-q", "-b", "main")

@@ -410,7 +410,7 @@ def test_a_kill_at_every_step_of_an_apply(project, kind):
         env=os.environ | project.env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1200,
         check=False,
     )
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
