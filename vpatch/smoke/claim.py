@@ -7,6 +7,7 @@ and among the same processes (containers of one machine have numbers of their ow
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -65,7 +66,11 @@ def claimed(root: Path, name: str, what: str) -> Iterator[Path]:
         ClaimedError: another run holds it, or may do so.
         OSError: nothing can be written there.
     """
-    root.mkdir(parents=True, exist_ok=True)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        # A file has the name; "File exists" would not say what is wrong.
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(root)) from error
     claim, room = root / f".{name}.claim", root / f".{name}.partial"
     while not _take(claim):
         _remove_if_dead(claim, room, what)
