@@ -57,18 +57,21 @@ def test_lock_that_is_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d["source"].update(version="../../etc"), "version: .*Invalid version"),
+        (lambda d: d["source"].update(version="../../etc"), "version: Invalid version"),
         (lambda d: d["source"].update(version="9" * 5000), "version: .*digits"),
-        (lambda d: d["source"].update(tree="../etc"), "tree: .*is no name of a tree"),
+        (lambda d: d["source"].update(tree="../etc"), "tree: is no name of a tree"),
         (lambda d: d["files"][0].update(path="../etc/passwd"), "path: .*no path below"),
         (lambda d: d["files"][0].update(path="/etc/passwd"), "path: .*no path below"),
         (lambda d: d["files"][0].update(path="a\nb"), "path: .*control characters"),
         (lambda d: d["files"][0].update(path="a/" * 2000 + "b"), "path: .*too deep"),
-        (lambda d: d.pop("head"), "head: Field required"),
-        (lambda d: d.update(lock_version=2), "lock_version: Input should be 1"),
-        (lambda d: d.update(extra=1), "extra: Extra inputs are not permitted"),
-        (lambda d: d["source"].pop("digest"), r"source\.digest: Field required"),
-        (lambda d: d["patches"][0].update(files=3), r"patches\.0\.files"),
+        (lambda d: d.pop("head"), "is no lock: the key 'head' is missing"),
+        (lambda d: d.update(lock_version=2), "lock_version: must be 1, not the number 2"),
+        (lambda d: d.update(extra=1), "is no lock: unknown key 'extra'"),
+        (lambda d: d["source"].pop("digest"), "source: the key 'digest' is missing"),
+        (
+            lambda d: d["patches"][0].update(files=3),
+            r"patches\.0\.files: must be a list, not the number 3",
+        ),
     ],
 )
 def test_lock_with_a_wrong_key(tmp_path, change, message):
@@ -85,5 +88,7 @@ def test_lock_with_a_wrong_key(tmp_path, change, message):
 def test_lock_cut_off(tmp_path, text):
     path = tmp_path / "vpatch.lock"
     path.write_text(text)
-    with pytest.raises(LockError, match="is no lock: the file"):
+    with pytest.raises(
+        LockError, match=r"is no lock: must be (JSON: |a mapping of keys, not a list)"
+    ):
         read_lock(path)

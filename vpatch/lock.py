@@ -18,6 +18,7 @@ from pydantic import (
     model_serializer,
 )
 
+from vpatch.declare.words import first_of
 from vpatch.errors import VpatchError
 from vpatch.foreign import MEGABYTE, plain_path, read_file
 from vpatch.source.tree import Pin, SourceKind
@@ -184,10 +185,8 @@ def parse_lock(text: bytes, where: str) -> Lock:
     try:
         return Lock.model_validate_json(text)
     except ValidationError as error:
-        details = error.errors()[0]
-        key = ".".join(str(step) for step in details["loc"]) or "the file"
         raise LockError(
-            f"is no lock: {key}: {details['msg']}",
+            f"is no lock: {first_of(error)}",
             where=where,
             todo="run vpatch apply --force to make it anew",
         ) from error

@@ -241,6 +241,12 @@ def test_options_stand_for_the_plan(benched):
     assert point["model"] == "given"
 
 
+def test_options_that_make_no_plan(benched):
+    run = bench(benched, *TREE, "--shape", "5/6", "--shape", "5/6", code=2)
+    said = "shapes has the same twice; for more runs give repeats\n  next: correct the options\n"
+    assert run.err.endswith(f"error: {said}")
+
+
 @pytest.mark.parametrize(
     ("fault", "said", "runs"),
     [

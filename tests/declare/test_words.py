@@ -20,7 +20,8 @@ FILES = {
 }
 WRONG = ("", "x", -1, None, ["x", 3], {"x": 3})
 # How pydantic speaks.
-RAW = ("Input should", "String should", "Tuple should", "Value should", "valid dictionary")
+RAW = ("Input should", "String should", "Tuple should", "List should", "Value should")
+RAW += ("Value error", "Field required", "Extra inputs", "valid dictionary")
 
 
 def places(node):

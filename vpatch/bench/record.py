@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from vpatch import __version__
+from vpatch.declare.words import first_of
 from vpatch.errors import VpatchError
 from vpatch.foreign import MEGABYTE, parse_json, read_file
 from vpatch.smoke.measured import Fault
@@ -98,10 +99,10 @@ def read_record(place: Path) -> dict[str, Any]:
     try:
         Record.model_validate(found)
     except ValidationError as error:
-        details = error.errors()[0]
-        key = ".".join(map(str, details["loc"]))
         raise RecordError(
-            f"is no whole record: {key}: {details['msg']}", where=str(file)
+            f"is no whole record: {first_of(error)}",
+            where=str(file),
+            todo="take the record as vpatch bench wrote it",
         ) from error
     return found
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from vpatch.declare.bench import Bench, BenchCells, Shape
 from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.words import first_of
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError
 from vpatch.smoke.models import given
@@ -56,7 +57,7 @@ class Said:
             )
         except ValidationError as error:
             # What a recipe says is right already: it is the options.
-            raise UsageError(error.errors()[0]["msg"], todo="correct the options") from error
+            raise UsageError(first_of(error), todo="correct the options") from error
 
     def _changed(self, declared: Bench | None, served: Sequence[int]) -> dict[str, Any]:
         names = ("concurrency", "shapes", "prompts", "repeats")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 # What must be there instead, by pydantic's name for the error.
@@ -14,8 +15,14 @@ KINDS = {
     "string_type": "a string",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "datetime_type": "a date and time",
+    "datetime_parsing": "a date and time",
+    "datetime_from_date_parsing": "a date and time",
     "tuple_type": "a list",
     "list_type": "a list",
     "dict_type": "a mapping of keys",
@@ -47,11 +54,30 @@ def explained(details: ErrorDetails) -> str:
     words = {
         "literal_error": f"must be {context.get('expected')}, not {_shown(found)}",
         "string_too_short": "must not be empty",
-        "too_short": "must not be empty",
+        "too_short": "must not be empty"
+        if context.get("min_length") == 1
+        else f"must have at least {context.get('min_length')} elements",
+        "too_long": f"must have at most {context.get('max_length')} elements",
+        "timezone_aware": "must name its time zone",
+        "json_invalid": f"must be JSON: {context.get('error')}",
         "string_pattern_mismatch": f"{_shown(found)} does not match {context.get('pattern')}",
         "finite_number": "must be a finite number",
     }
     return words.get(kind) or details["msg"].removeprefix("Value error, ")
+
+
+def first_of(error: ValidationError) -> str:
+    """Say what is wrong first, with its key: for a file that nobody writes by hand."""
+    details = error.errors()[0]
+    keys = [str(step) for step in details["loc"]]
+    match details["type"]:
+        case "missing":
+            what = f"the key {keys.pop()!r} is missing"
+        case "extra_forbidden":
+            what = f"unknown key {keys.pop()!r}"
+        case _:
+            what = explained(details)
+    return f"{'.'.join(keys)}: {what}" if keys else what
 
 
 def _shown(found: Any) -> str:
