@@ -216,7 +216,11 @@ class _Decider:
         if not concerned.holds:
             reason = f"the tree does not have {describe(declaration.concerns)}"
             return Decision(self.patch, State.ABSENT, reason), self.view
-        notes = list(findings("concerned", concerned.found, self.view)) if self.located else []
+        notes = (
+            list(findings("what `concerns` names", concerned.found, self.view))
+            if self.located
+            else []
+        )
         if declaration.effect is not None:
             effect = probe(declaration.effect, self.view)
             if effect.holds:

@@ -53,6 +53,11 @@ def test_help_has_every_command(empty):
     assert "0 clean, 1 findings" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("group", [(), ("evidence",), ("bench",), ("checkpoint",), ("cache",)])
+def test_help_shows_what_each_command_does_in_full(empty, group):
+    assert "..." not in empty.run(*group, "--help").out.partition("\nCommands:\n")[2]
+
+
 def test_version(empty):
     assert empty.run("--version", in_process=False).out == f"vpatch, version {__version__}\n"
 

@@ -95,6 +95,7 @@ def test_a_recipe_whose_own_source_is_gone_can_be_asked(recipe):
 
 def test_status_says_why(project):
     run = project.run("status", "--vllm", VERSION, "--why", "name-proj")
+    assert ": what `concerns` names: there" in run.out
     assert "name-proj is needed" in run.out
     assert f"{LLAMA}:3: " in run.out
     assert "slow-mode" not in run.out

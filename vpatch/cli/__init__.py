@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from vpatch import __version__
-from vpatch.cli.output import made_visible, style
+from vpatch.cli.output import Group, made_visible, style
 from vpatch.cli.progress import stop_bars
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.own_environment import set_own
@@ -64,7 +64,7 @@ class _ReaderGoneError(Exception):
     """Whoever read our output has what it wanted."""
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """Imports a command when it is called: they need very different parts of vpatch."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

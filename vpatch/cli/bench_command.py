@@ -17,7 +17,7 @@ from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
 from vpatch.cli.bench_plan import Said, numbers, shape_from
 from vpatch.cli.bench_sides import Opening, subjects_of
-from vpatch.cli.output import style
+from vpatch.cli.output import Group, style
 from vpatch.cli.session import (
     Session,
     engine_option,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _KIND = "a benchmark"
 
 
-@click.group("bench", invoke_without_command=True)
+@click.group("bench", invoke_without_command=True, cls=Group)
 @source_options
 @library_options
 @engine_option

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from vpatch.cli import render
+from vpatch.cli.output import Group
 from vpatch.cli.session import Session, json_option
 from vpatch.engine.environment import managed_folders, remove_engine
 from vpatch.errors import ExitCode
 from vpatch.source.cache import KINDS, disk_size
 
 
-@click.group("cache")
+@click.group("cache", cls=Group)
 def command() -> None:
     """Look at, or empty, the cache of fetched trees and of engines."""
 

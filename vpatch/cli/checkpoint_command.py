@@ -21,6 +21,7 @@ from vpatch.cli.checkpoint_text import (
     print_inspection,
     print_lists,
 )
+from vpatch.cli.output import Group
 from vpatch.cli.session import Session, json_option, library_options
 from vpatch.errors import ExitCode, UsageError
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Path))
 
 
-@click.group("checkpoint")
+@click.group("checkpoint", cls=Group)
 def command() -> None:
     """Look at a checkpoint without loading it, and put right what keeps its MTP layers out.
 

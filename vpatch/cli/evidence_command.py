@@ -12,6 +12,7 @@ import click
 from vpatch import jobs
 from vpatch.cli import render
 from vpatch.cli.behaviour import ground_of
+from vpatch.cli.output import Group
 from vpatch.cli.session import Session, in_project, json_option, library_options, offline_option
 from vpatch.cli.smoke_command import smoke_plan_of
 from vpatch.commits import digest_of, short_digest
@@ -74,7 +75,7 @@ class _Verified:
         }
 
 
-@click.group("evidence")
+@click.group("evidence", cls=Group)
 def command() -> None:
     """List evidence, show it, and verify that it is for the patches as they are now."""
 

@@ -35,6 +35,16 @@ def secho(text: str, *, nl: bool = True, err: bool = False, **styles: Any) -> No
     click.echo(style(text, **styles), nl=nl, err=err)
 
 
+class Group(click.Group):
+    """Shows the first sentence of each command in full; click cuts it at the end of the line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, found.get_short_help_str(1000)) for name, found in commands if found]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 @contextmanager
 def made_visible() -> Iterator[None]:
     """Let nothing but text and vpatch's own styles through standard output and error."""
