@@ -32,6 +32,8 @@ def test_parse_keeps_every_byte(text):
         (b"y = 1\nx = = 1\n", "a.py:2", "not Python"),
         (b"x = '\xe9'\n", "a.py", "not Python"),
         (b"# coding: nonsense\n", "a.py", "not Python"),
+        (b"# coding: rot13\n", "a.py", "not Python"),
+        (b"# coding: undefined\n", "a.py", "not Python"),
         (b"x = 1\x00\n", "a.py:1", "not Python"),
     ],
 )

@@ -263,7 +263,7 @@ def _parsed(path: str, text: bytes) -> tuple[cst.Module, ast.Module | None]:
     except NestedTooDeeplyError as error:
         where = f"{path}:{error.line}" if error.line else path
         raise UnparsableFile(str(error), where=where) from error
-    except (cst.ParserSyntaxError, SyntaxError, UnicodeDecodeError) as error:
+    except (cst.ParserSyntaxError, SyntaxError, UnicodeError, LookupError) as error:
         line = getattr(error, "raw_line", None)
         where = f"{path}:{line}" if line else path
         raise UnparsableFile("is not Python that libcst can parse", where=where) from error
