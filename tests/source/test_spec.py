@@ -56,6 +56,7 @@ def test_tree(text, spec):
         "https://h/v.git",
         "git@h:v.git",
         "new est",
+        "9" * 101,
         "./" + "a/" * 3000,
     ],
 )

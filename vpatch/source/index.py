@@ -179,12 +179,18 @@ def _age(seconds: float) -> str:
     return "less than a minute"
 
 
+LONGEST_VERSION = 100
+
+
 def parse_version(text: str) -> str | None:
     """Return a version's text as the index spells it (no v in front), or None if it is none."""
     if text == LATEST:
         return text
+    # Of more digits than a number may have, packaging complains once two versions are compared.
+    if len(text) > LONGEST_VERSION:
+        return None
     try:
         Version(text)
-    except ValueError:  # no version, or one of more digits than a number may have
+    except ValueError:
         return None
     return text.removeprefix("v")
