@@ -214,6 +214,54 @@ def test_a_pipe_in_place_of_an_index_is_not_waited_for(repo):
         assert "a.py" in checkout.changed_files(found)
 
 
+PIPES = [".git/refs/heads/x", ".git/objects/info/alternates", ".gitignore", "deep/.gitignore"]
+
+
+@pytest.mark.parametrize("path", PIPES)
+def test_a_pipe_in_a_checkout_is_not_waited_for(repo, path):
+    (repo / path).parent.mkdir(exist_ok=True)
+    os.mkfifo(repo / path)
+    with pytest.raises(NoRepositoryError, match="is no plain file"), opened_checkout(repo):
+        pass
+
+
+@pytest.mark.parametrize("path", PIPES)
+def test_a_pipe_in_a_source_is_not_waited_for(repo, path):
+    (repo / path).parent.mkdir(exist_ok=True)
+    os.mkfifo(repo / path)
+    with pytest.raises(NoRepositoryError, match="is no plain file"):
+        git_source.worktree_files(repo / path.partition("/")[0] if path[0] != "." else repo)
+
+
+@pytest.mark.parametrize("name", ["refs/heads/x", "logs"])
+def test_a_repository_does_not_make_anybody_read_the_machine(repo, tmp_path, name):
+    """A link leads out of it: to the whole file system, for instance."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "file").write_text("secret")
+    link = repo / ".git" / name
+    shutil.rmtree(link, ignore_errors=True)
+    link.symlink_to(tmp_path / "secret")
+    if name == "logs":
+        with opened_checkout(repo) as found:
+            assert not (found.git_dir / "logs").exists()
+        return
+    with pytest.raises(NoRepositoryError, match="is no plain file"), opened_checkout(repo):
+        pass
+
+
+@pytest.mark.parametrize("named", ["gitdir: /none/such\n", "gitdir: a\0b\n"])
+def test_a_repository_that_is_not_there(tmp_path, named):
+    (tmp_path / ".git").write_text(named)
+    with pytest.raises(NoRepositoryError, match="names a "):
+        git_source.worktree_files(tmp_path)
+
+
+def test_a_common_folder_that_cannot_be(repo):
+    (repo / ".git" / "commondir").write_text("a\0b\n")
+    with pytest.raises(NoRepositoryError, match="names a folder that cannot be"):
+        git_source.worktree_files(repo)
+
+
 @pytest.fixture
 def stranger(monkeypatch):
     """Make this user another one than the owner of all that was made so far."""

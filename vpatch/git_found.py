@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError
+from vpatch.foreign import is_path
 from vpatch.git import EXACT_BYTES, USER, Found, GitError, run
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _FACTS = {
     "extensions.refstorage": re.compile("files|reftable"),
 }
 _GITDIR = "gitdir: "
+_IGNORES = ".gitignore"
 _SMALL = 1 << 16
 
 
@@ -71,6 +73,7 @@ def opened_checkout(folder: Path) -> Iterator[Found]:
             todo="give the folder of a checkout that vpatch made, or move it away and apply again",
         )
     refuse_strangers(folder, inside)
+    refuse_pipes(folder, folder)
     with _opened(_Parts(inside, inside, folder.absolute())) as repo:
         yield repo
 
@@ -127,9 +130,15 @@ def _parts_above(folder: Path) -> _Parts | None:
     for place in (folder, *folder.parents):
         inside = place / ".git"
         if inside.is_file():
-            named = inside.read_bytes()[:_SMALL].decode(errors="surrogateescape").strip()
+            named = _start_of(inside)
             if named.startswith(_GITDIR):
-                git_dir = Path(os.path.normpath(place / named.removeprefix(_GITDIR)))
+                git_dir = _path_in(inside, place, named.removeprefix(_GITDIR))
+                if not (git_dir / "HEAD").is_file():
+                    raise NoRepositoryError(
+                        "names a repository that is not there",
+                        where=str(inside),
+                        todo="run git worktree repair, or move the file .git away",
+                    )
                 return _Parts(git_dir, _common(git_dir), place)
         if _is_repository(inside):
             return _Parts(inside, _common(inside), place)
@@ -142,8 +151,20 @@ def _common(git_dir: Path) -> Path:
     file = git_dir / "commondir"
     if not file.is_file():
         return git_dir
-    named = file.read_bytes()[:_SMALL].decode(errors="surrogateescape").strip()
-    return Path(os.path.normpath(git_dir / named))
+    return _path_in(file, git_dir, _start_of(file))
+
+
+def _start_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return opened.read(_SMALL).decode(errors="surrogateescape").strip()
+
+
+def _path_in(file: Path, folder: Path, named: str) -> Path:
+    if not is_path(named):
+        raise NoRepositoryError(
+            "names a folder that cannot be", where=str(file), todo="move it away, or clone again"
+        )
+    return Path(os.path.normpath(folder / named))
 
 
 def _is_repository(folder: Path) -> bool:
@@ -157,6 +178,8 @@ def _opened(parts: _Parts) -> Iterator[Found]:
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
         ours = Path(name)
         for label in _SHARED_FOLDERS:
+            _refuse_odd(parts.common / label)
+        for label in _SHARED_FOLDERS:
             if (parts.common / label).is_dir():
                 (ours / label).symlink_to(parts.common / label)
         _copy_logs(parts.common / "logs", ours / "logs")
@@ -167,7 +190,9 @@ def _opened(parts: _Parts) -> Iterator[Found]:
             _link(index, ours / "index")
         for index in parts.git_dir.glob("sharedindex.*"):
             _link(index, ours / index.name)
-        (ours / "HEAD").write_bytes((parts.git_dir / "HEAD").read_bytes()[:_SMALL])
+        (ours / "HEAD").write_bytes(
+            (_start_of(parts.git_dir / "HEAD") + "\n").encode(errors="surrogateescape")
+        )
         (ours / "info").mkdir()
         (ours / "info" / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
         _link(parts.common / "info" / "exclude", ours / "info" / "exclude")
@@ -177,8 +202,43 @@ def _opened(parts: _Parts) -> Iterator[Found]:
         yield Found(ours, parts.work_tree)
 
 
+def _refuse_odd(folder: Path) -> None:
+    """Refuse pipes and the like, at which git would wait, and refs that lie elsewhere.
+
+    A link among the refs can make git read every file of the machine.
+    """
+    for parent, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            file = Path(parent, name)
+            try:
+                mode = file.lstat().st_mode
+            except FileNotFoundError:
+                continue  # git packed it meanwhile
+            if stat.S_ISLNK(mode) and folder.name != "refs":
+                mode = file.stat().st_mode if file.exists() else stat.S_IFREG
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                raise NoRepositoryError(
+                    "is no plain file, as those of a repository are",
+                    where=str(file),
+                    todo="remove it, or clone the repository again",
+                )
+
+
+def refuse_pipes(work_tree: Path, below: Path) -> None:
+    """Refuse a work tree in which git would wait at a .gitignore that is a pipe."""
+    above = [folder for folder in below.parents if folder.is_relative_to(work_tree)]
+    found = [*above, *(Path(parent) for parent, _, names in os.walk(below) if _IGNORES in names)]
+    for file in (folder / _IGNORES for folder in found):
+        if file.exists() and not stat.S_ISREG(file.stat().st_mode):
+            raise NoRepositoryError(
+                "is no plain file", where=str(file), todo="remove it: git would wait for it"
+            )
+
+
 def _copy_logs(there: Path, ours: Path) -> None:
     """Copy reflogs: git does not list them through a link."""
+    if there.is_symlink():
+        return  # whatever is there is no log of this repository
     for parent, _, names in os.walk(there):
         for name in names:
             file = Path(parent, name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git import FULL_COMMIT, USER, GitError, init_bare, run
-from vpatch.git_found import opened_source
+from vpatch.git_found import opened_source, refuse_pipes
 from vpatch.source.urls import redact
 
 
@@ -94,6 +94,7 @@ def worktree_files(folder: Path) -> list[str] | None:
     with opened_source(folder) as repo:
         if repo is None or repo.work_tree is None:
             return None
+        refuse_pipes(repo.work_tree, folder.resolve())
         below = str(folder.resolve().relative_to(repo.work_tree))
         options = ("-z", "--cached", "--others", "--exclude-standard")
         listed = run(repo, "-C", below, "ls-files", *options)
