@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -51,6 +52,13 @@ class Built:
     @property
     def lock(self):
         return read_lock(self.folder / ".vpatch" / "vllm-0.23.0" / "vpatch.lock")
+
+
+# Most of these are new, and nobody has seen them pass. Until then they must not pass for proof.
+pytestmark = pytest.mark.skipif(
+    "VPATCH_TEST_CPU_IMAGE" not in os.environ,
+    reason="not seen to pass yet: set VPATCH_TEST_CPU_IMAGE=1 to run the tests of the cpu image",
+)
 
 
 @pytest.fixture(scope="module")
