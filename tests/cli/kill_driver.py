@@ -33,7 +33,10 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 def _is_change(event, args):
     if event in _ON_PATHS:
-        path = str(Path.cwd() / os.fsdecode(args[_ON_PATHS[event]]))
+        what = args[_ON_PATHS[event]]
+        if isinstance(what, int):
+            return False  # a descriptor: the path was opened before
+        path = str(Path.cwd() / os.fsdecode(what))
         if not path.startswith(_watched):
             return False  # a temporary file, of which nothing is left to find
     if event == "open":

@@ -483,7 +483,7 @@ def test_a_target_for_another_tree(upstream):
     [
         ("x-api: https://me:hunter2@git.example.com/api/v3", "holds credentials"),
         ("repositry: a/b", "did you mean 'repository'"),
-        ("tag: release", "should match pattern"),
+        ("tag: release", "the string 'release' does not match"),
     ],
 )
 def test_a_target_that_is_wrong(upstream, line, said):

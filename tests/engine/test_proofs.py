@@ -20,6 +20,7 @@ from vpatch.patch import load_patch
 from vpatch.progress import Silent
 from vpatch.source.spec import parse_vllm
 from vpatch.trust import EVERYTHING
+from vpatch.upstream.hooks import run_hooks
 
 PATCHES = Path(__file__).parents[2] / "patches"
 
@@ -75,8 +76,12 @@ def upstream(tmp_path_factory):
     """A git repository made from the newest release, and a person who commits."""
     folder = tmp_path_factory.mktemp("upstream")
     repository = folder / "vllm.git"
-    with Session().tree(parse_vllm("latest")) as tree:
+    session = Session()
+    with session.tree(parse_vllm("latest")) as tree:
         shutil.copytree(tree.base_repository(Silent())[0], repository)
+        # What the hooks need is installed now: with --offline they have no network.
+        hooks = session.target("vllm").hooks
+        run_hooks(tree, hooks, {"README.md": b"\n"}, session.cache.answers("pre-commit"), Silent())
     person = folder / "gitconfig"
     person.write_text("[user]\n\tname = Pat Person\n\temail = pat@example.com\n")
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": str(person)}

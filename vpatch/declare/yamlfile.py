@@ -107,11 +107,13 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
     yaml.Composer = _PlainComposer
     yaml.Constructor = _PlainConstructor
     try:
-        document = yaml.load(read_file(path, _LARGEST).decode())
+        text = read_file(path, _LARGEST).decode()
     except OSError as error:
         raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except UnicodeDecodeError as error:
         raise DeclarationError(f"is not UTF-8: {error.reason}", where=str(path)) from error
+    try:
+        document = yaml.load(text)
     except DuplicateKeyError as error:
         line = error.problem_mark.line + 1
         problem = str(error.problem).split(" with value")[0]
