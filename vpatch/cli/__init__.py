@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -20,32 +20,54 @@ from vpatch.cli.progress import stop_bars
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.own_environment import set_own
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 # Syntax trees are millions of objects without cycles, so old objects are hardly ever worth a look.
 # Young ones are: polling a server for hours makes cycles, and without collection they add up.
 _GC_THRESHOLDS = (10_000, 50, 1_000)
-# In the order in which a newcomer meets them.
-_COMMANDS = (
-    "apply",
-    "status",
-    "diagnose",
-    "diff",
-    "check",
-    "list",
-    "show",
-    "test",
-    "build-image",
-    "verify-image",
-    "smoke",
-    "evidence",
-    "bench",
-    "checkpoint",
-    "upstream-pr",
-    "upstream-status",
-    "engine",
-    "schema",
-    "trust",
-    "cache",
-)
+# In the order in which a newcomer meets them. The texts are the first sentences of the commands'
+# docstrings: `vpatch --help` shows them without importing the commands.
+_COMMANDS = {
+    "apply": (
+        "Apply patches to a pinned vLLM, a commit each, and write what was done to vpatch.lock."
+    ),
+    "status": (
+        "Show what each patch means for a version, or for several: --vllm 0.22,0.23 or --all."
+    ),
+    "diagnose": "Name the known symptoms in a log or traceback, and the patch that cures each.",
+    "diff": "Print what the patches of a checkout change: all of them together, or each one named.",
+    "check": (
+        "Apply the patches again, in memory, and compare every byte with the lock and the checkout."
+    ),
+    "list": "List all patches and recipes, a project's own and the library's.",
+    "show": "Show a patch: what fails without it, what it changes, where upstream stands.",
+    "test": (
+        "Run the examples of some patches, or of all: each twice, and the second run must be idle."
+    ),
+    "build-image": (
+        "Apply patches as `vpatch apply` does, and build an image of exactly what its lock says."
+    ),
+    "verify-image": "Compare an image with its lock, and say what differs.",
+    "smoke": "Run a patched vLLM as its recipe's smoke plan says, and write down what came of it.",
+    "evidence": "List evidence, show it, and verify that it is for the patches as they are now.",
+    "bench": "Put loads on servers of a patched vLLM with vLLM's own `vllm bench serve`.",
+    "checkpoint": (
+        "Look at a checkpoint without loading it, and put right what keeps its MTP layers out."
+    ),
+    "upstream-pr": (
+        "Show a patch as a pull request on upstream's main, with every gate that it must pass."
+    ),
+    "upstream-status": (
+        "Ask what became of each patch's threads upstream, and propose to drop, keep or port it."
+    ),
+    "engine": "Make an environment with a real vLLM in the cache, and say where its Python is.",
+    "schema": "Print the JSON Schema of patch.yaml, of a recipe or of a target.",
+    "trust": (
+        "Allow the code of a project to run: its patches, recipes and targets as they are now."
+    ),
+    "cache": "Look at, or empty, the cache of fetched trees and of engines.",
+}
 
 
 # Enough for `vpatch.codemods.nesting.DEEPEST` levels, and too few to reach the end of the stack.
@@ -69,6 +91,21 @@ class _Commands(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # click would import every command whose name fits, at each press of the tab key.
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+        named = [
+            CompletionItem(name, help=text)
+            for name, text in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -1,0 +1,75 @@
+"""`vpatch --help` shows every command and imports none of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vpatch import cli
+
+# Answers as if click were the only package beside vpatch, and lists what was imported.
+ALONE = """
+import json, sys
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in {"click", "vpatch"} | sys.stdlib_module_names:
+            raise ImportError(f"{name} is not installed")
+
+sys.meta_path.insert(0, Missing())
+from vpatch.cli import main
+
+sys.argv = ["vpatch", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    print(json.dumps([end.code, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+def alone(*args, **env):
+    command = [sys.executable, "-c", ALONE, *args]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | env)
+    code, modules = json.loads(run.stderr)
+    assert code == 0
+    return run.stdout, [name for name in modules if name.startswith("vpatch.")]
+
+
+@pytest.mark.parametrize("args", [["--help"], ["-h"]], ids=" ".join)
+def test_help_needs_click_alone_and_imports_no_command(args):
+    shown, modules = alone(*args)
+    for name in cli._COMMANDS:
+        assert f"\n  {name} " in shown
+    assert [name for name in modules if name.endswith("_command")] == []
+    parts = {".".join(name.split(".")[:2]) for name in modules}
+    assert parts == {"vpatch.cli", "vpatch.errors", "vpatch.own_environment", "vpatch.visible"}
+
+
+def test_completion_needs_click_alone():
+    words = {
+        "_VPATCH_COMPLETE": "bash_complete",
+        "COMP_WORDS": "vpatch upstream",
+        "COMP_CWORD": "1",
+    }
+    shown, modules = alone(**words)
+    assert shown.split() == ["plain,upstream-pr", "plain,upstream-status"]
+    assert [name for name in modules if name.endswith("_command")] == []
+
+
+def test_the_list_of_commands_says_what_each_command_says():
+    said = {
+        name: cli.cli.get_command(None, name).get_short_help_str(1000) for name in cli._COMMANDS
+    }
+    assert said == cli._COMMANDS
+
+
+def test_every_command_is_listed():
+    modules = {path.name for path in Path(cli.__file__).parent.glob("*_command.py")}
+    assert {f"{name.replace('-', '_')}_command.py" for name in cli._COMMANDS} == modules
