@@ -32,13 +32,8 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def _is_change(event, args):
-    if event in _ON_PATHS:
-        what = args[_ON_PATHS[event]]
-        if isinstance(what, int):
-            return False  # a descriptor: the path was opened before
-        path = str(Path.cwd() / os.fsdecode(what))
-        if not path.startswith(_watched):
-            return False  # a temporary file, of which nothing is left to find
+    if event in _ON_PATHS and not _is_watched(args[_ON_PATHS[event]]):
+        return False
     if event == "open":
         # A file without a name, made in a folder, is no change.
         return bool(args[2] & _WRITING) and not Path(args[0]).is_dir() and args[0] != os.devnull
@@ -50,6 +45,14 @@ def _is_change(event, args):
     if event == "ctypes.dlsym":
         return args[1] == "renameat2"
     return event in _CHANGES
+
+
+def _is_watched(path):
+    """Whether a path is in the project or the cache: of a temporary file nothing is left to find.
+
+    A descriptor is no path: its file was opened before.
+    """
+    return not isinstance(path, int) and str(Path.cwd() / os.fsdecode(path)).startswith(_watched)
 
 
 def _run(args, *, kill_at=None, log=None):
