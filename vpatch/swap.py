@@ -56,7 +56,13 @@ def restore(target: Path, aside: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, read-only ones below it included; what cannot go stays."""
+    """Remove a folder, read-only ones below it included; what cannot go stays.
+
+    Of a link, only the link goes.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+        return
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         for parent, folders, _ in os.walk(folder):

@@ -119,6 +119,13 @@ class Workplace:
             self.target.rename(self._staging)
 
     def _check_room(self) -> None:
+        for path in (self._room, *(self._room.iterdir() if self._room.is_dir() else ())):
+            if path.is_symlink():
+                raise WrongTargetError(
+                    f"is a symbolic link to {path.readlink()}, and vpatch made no link here",
+                    where=str(path),
+                    todo="remove it",
+                )
         if self._room.is_dir():
             refuse_strangers(self._room)
         names = {path.name for path in self._room.iterdir()} if self._room.is_dir() else set()

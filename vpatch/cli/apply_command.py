@@ -17,6 +17,7 @@ from vpatch.cli.session import (
     Session,
     json_option,
     library_options,
+    refuse_link,
     request_from,
     source_options,
 )
@@ -113,7 +114,7 @@ def order_for(job: jobs.Job, target: Path | None, session: Session, stack: ExitS
     tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
     if target is None:
         hide_from_git(session.checkouts)
-    where = _real(target or session.checkouts / tree.pin.label)
+    where = _real(target) if target else refuse_link(session.checkouts / tree.pin.label)
     source = session.project.folder / Path(tree.pin.origin).expanduser()
     if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
         raise UsageError(

@@ -21,11 +21,11 @@ from vpatch.cli.output import Group, style
 from vpatch.cli.session import (
     Session,
     engine_option,
-    in_project,
     json_option,
     library_options,
     request_from,
     source_options,
+    written_in_project,
 )
 from vpatch.errors import ExitCode, UsageError
 from vpatch.smoke.collecting import collected, dated, refuse_name
@@ -70,7 +70,7 @@ _KIND = "a benchmark"
     "--to",
     "root",
     type=click.Path(path_type=Path),
-    default=in_project("bench"),
+    default=written_in_project("bench"),
     help="The folder that records go to  [default: bench in the project]",
 )
 @json_option

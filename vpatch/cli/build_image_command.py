@@ -45,6 +45,7 @@ _DIGITS = 12
 # What the base of the last build is called as long as it is not built.
 _EARLIER = "what the build before made"
 _LOCAL = "an id of this machine: no registry is known to have this base"
+_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # Before what `install.py` reports in the image.
 _SAYS = "verified: "
 
@@ -320,12 +321,13 @@ def _epoch() -> int:
 @contextmanager
 def _log(path: Path) -> Iterator[BinaryIO]:
     try:
-        log = path.open("wb")
+        # A project may have put a link there, to have a file of the user's overwritten.
+        log = open(os.open(path, _LOG_FLAGS, 0o666), "wb")  # noqa: PTH123, SIM115 - of a descriptor
     except OSError as error:
         raise VpatchError(
             f"the log cannot be written: {error.strerror}",
             where=str(path),
-            todo="free space or correct the permissions",
+            todo="free space or correct the permissions; if it is a link or a pipe, remove it",
         ) from error
     with log:
         yield log

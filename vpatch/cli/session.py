@@ -60,7 +60,7 @@ class Session:
     @property
     def checkouts(self) -> Path:
         """The folder of the project's checkouts, as seen from the current folder."""
-        return below_project(self.project, ".vpatch")
+        return refuse_link(below_project(self.project, ".vpatch"))
 
     @cached_property
     def library(self) -> Library:
@@ -208,6 +208,28 @@ def below_project(project: Project, name: str) -> Path:
 def in_project(name: str) -> Callable[[], Path]:
     """The default of an option: a folder of that name in the project's."""
     return lambda: below_project(find_project(Path.cwd()), name)
+
+
+def written_in_project(name: str) -> Callable[[], Path]:
+    """As `in_project`, for a folder that is written to."""
+    return lambda: refuse_link(below_project(find_project(Path.cwd()), name))
+
+
+def refuse_link(place: Path) -> Path:
+    """Return a place in a project that is written to, unless it is a symbolic link.
+
+    Whoever wrote the project may have put it there, to have any folder of the user's written.
+
+    Raises:
+        UsageError: it is a link.
+    """
+    if place.is_symlink():
+        raise UsageError(
+            f"is a symbolic link to {place.readlink()}, and vpatch follows none that a project has",
+            where=str(place),
+            todo="remove the link, or name the folder with --to",
+        )
+    return place
 
 
 offline_option = click.option("--offline", is_flag=True, help="Use the cache alone.")

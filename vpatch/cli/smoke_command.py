@@ -22,11 +22,11 @@ from vpatch.cli.output import style
 from vpatch.cli.session import (
     Session,
     engine_option,
-    in_project,
     json_option,
     library_options,
     request_from,
     source_options,
+    written_in_project,
 )
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
@@ -76,7 +76,7 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
     "--to",
     "root",
     type=click.Path(path_type=Path),
-    default=in_project("evidence"),
+    default=written_in_project("evidence"),
     help="The folder that evidence goes to  [default: evidence in the project]",
 )
 @json_option

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from vpatch.errors import UsageError
+from vpatch.swap import remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,8 @@ def claimed(root: Path, name: str, what: str) -> Iterator[Path]:
     while not _take(claim):
         _remove_if_dead(claim, room, what)
     try:
+        # Nobody else has the claim: it is left over, or a link that somebody put there.
+        remove(room)
         yield room
     finally:
         if room.exists():

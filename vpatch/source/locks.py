@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What the system answers where nothing may be written.
 READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _POLL_SECONDS = 0.05
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Lock:
@@ -85,14 +86,15 @@ def _lock(path: Path, operation: int) -> Lock | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # It is never removed: two processes could then hold "the same" lock on two files.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # Nor is it ever a link: that could make a file anywhere.
+        descriptor = os.open(path, _FLAGS | os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         if operation & fcntl.LOCK_EX or error.errno not in READ_ONLY:
             raise
         # Somebody else's cache, or a read-only one. To share a lock, to read its file is enough;
         # where there is none, nobody here makes or removes what it stands for.
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, _FLAGS | os.O_RDONLY)
         except OSError:
             return Lock(None)
     try:
