@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from vpatch.codemods.match import canonical, code_of, is_gap, same_code
+from vpatch.codemods.match import _between, canonical, code_of, is_gap, same_code
 from vpatch.codemods.pattern import PatternError, find_in, parse_code, parse_pattern
 
 
@@ -258,3 +262,19 @@ def test_parse_code_keeps_the_comment_above():
 )
 def test_canonical(code, plain):
     assert canonical(code) == plain
+
+
+def test_many_metavariables_in_a_text():
+    """Tried in all ways, these would take longer than anybody lives."""
+    pattern = "-".join(f"$v{number}" for number in range(12))
+    assert matched(f"f('{pattern}!')", f"f('{'a-' * 2000}')") is None
+    assert matched(f"f('{pattern}')", f"f('{'-'.join('abcdefghijkl')}')") is not None
+
+
+@given(st.lists(st.text("a\n-", max_size=2), min_size=1, max_size=4), st.text("ab\n-", max_size=9))
+@settings(max_examples=500)
+@example(["", ""], "ab")
+@example(["a", "a"], "a")
+def test_what_is_between_the_parts_of_a_text(parts, text):
+    found = re.fullmatch("(.+)".join(map(re.escape, parts)), text)
+    assert _between(parts, text) == (None if found is None else list(found.groups()))

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.projects import NAME_PROJ, folder_plan, write_patch, write_tree
+from vpatch import matching
 from vpatch.declare.patch import Proof
 from vpatch.engine.behaviour import Ground, prove
 from vpatch.engine.environment import Engine
@@ -154,6 +155,15 @@ def test_prefix(name):
 def test_what_is_no_proof(tmp_path, tree, test, declared, problem):
     found = behaviour(tmp_path, tree, test, declared)
     assert problem in "\n".join(found.problems)
+
+
+def test_a_message_that_is_looked_for_without_an_end(tmp_path, tree, monkeypatch):
+    monkeypatch.setattr(matching, "_CHILD", matching._CHILD.replace("(10, 11)", "(1, 2)"))
+    test = TEST + f"\n\ndef test_long():\n    assert False, {'a' * 60 + '!'!r}\n"
+    found = behaviour(tmp_path, tree, test, DECLARED | {"test_long": "(a+)+$"})
+    assert "what fails-before declares of test_long cannot be looked for: it is not matched" in (
+        "\n".join(found.problems)
+    )
 
 
 def test_a_test_that_hangs(tmp_path, tree):

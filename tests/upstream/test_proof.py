@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.smoke.builders import record_of_run
+from vpatch import matching
 from vpatch.declare.patch import Hardware
 from vpatch.outcome import Change, Decision, State
 from vpatch.patch import load_patch
@@ -79,6 +80,13 @@ def test_hardware(needs, kind, gpus, said):
     record = {"engine": {"kind": kind}, "machine": {"gpus": [{"name": name} for name in gpus]}}
     found = unfit(Hardware.model_validate(needs), record)
     assert found is None if said is None else said in found
+
+
+def test_hardware_that_cannot_be_told(monkeypatch):
+    monkeypatch.setattr(matching, "_CHILD", matching._CHILD.replace("(10, 11)", "(1, 2)"))
+    needs = Hardware.model_validate({"engine": "cuda", "gpu": "(a+)+$"})
+    record = {"engine": {"kind": "cuda"}, "machine": {"gpus": [{"name": "a" * 60 + "!"}]}}
+    assert "it cannot be told whether its GPU is (a+)+$: it is not" in unfit(needs, record)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.upstream.releases import release
+from vpatch import matching
 from vpatch.declare.target import Sizes, Titles
 from vpatch.upstream.rules import (
     RulesError,
@@ -101,6 +102,30 @@ def test_conditions_of_labels():
     assert labels_for(tree, MERGIFY, "y", ["a/1"]) == []
     assert labels_for(tree, MERGIFY, "y", ["a/1", "b.py"]) == ["one"]
     assert labels_for(tree, MERGIFY, "y", ["b.py"]) == ["none-of-a"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        ('"files~=^(a+)+$"', "a condition cannot be told: it is not matched after 10 s"),
+        ('"files~=("', "a condition cannot be told: it is no regular expression"),
+        ("1", "its rules are not as Mergify has them: "),
+        ("{or: [], and: []}", "its rules are not as Mergify has them: "),
+        ("{or: 1}", "its rules are not as Mergify has them: "),
+    ],
+)
+def test_conditions_that_cannot_be_told(monkeypatch, conditions, said):
+    monkeypatch.setattr(matching, "_CHILD", matching._CHILD.replace("(10, 11)", "(1, 2)"))
+    text = f"pull_request_rules: [{{conditions: [{conditions}], actions: {{label: {{add: [x]}}}}}}]"
+    with pytest.raises(RulesError, match=said) as caught:
+        labels_for(Files({MERGIFY: text.encode()}), MERGIFY, "t", ["a" * 60 + "!"])
+    assert caught.value.where == MERGIFY
+
+
+@pytest.mark.parametrize("rules", ["1", "[1]", "[{actions: 1}]", "[{actions: {label: {add: 1}}}]"])
+def test_rules_that_are_not_mergifys(rules):
+    with pytest.raises(RulesError, match="its rules are not as Mergify has them"):
+        labels_for(Files({MERGIFY: f"pull_request_rules: {rules}".encode()}), MERGIFY, "t", [])
 
 
 def test_what_counts_as_size():

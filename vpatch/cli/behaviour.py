@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from vpatch.engine.environment import KINDS, Engine, packages_beside
 from vpatch.engine.overlay import as_released
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.jobs import with_required
+from vpatch.matching import PatternFaultError, found_in
 from vpatch.outcome import State
 from vpatch.plan import plan
 from vpatch.smoke.collecting import collected
@@ -232,4 +232,7 @@ def _line(test: Outcome, proof: Proof) -> str:
     """The line of a message that says it: that which is declared, or else the first."""
     wanted = proof.fails_before.get(test.function, "")
     lines = test.message.splitlines() or [""]
-    return next((line for line in lines if re.search(wanted, line)), lines[0])
+    try:
+        return next(iter(found_in(wanted, lines)), lines[0])
+    except PatternFaultError:
+        return lines[0]  # the verdict says what is wrong with it

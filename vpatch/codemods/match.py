@@ -187,6 +187,29 @@ def _bind(name: str, node: cst.CSTNode, match: Match) -> bool:
     return bound is node or same_code(bound, node)
 
 
+def _between(parts: Sequence[str], text: str) -> list[str] | None:
+    """Return what stands between fixed parts of a text, of which each is as far right as it can be.
+
+    `re.fullmatch("PART(.+)PART(.+)PART", text)` says the same, but a patch with many metavariables
+    in a text could keep it busy for ever.
+    """
+    if len(parts) == 1:
+        return [] if text == parts[0] else None
+    first, *middle, last = parts
+    if not text.startswith(first) or not text.endswith(last):
+        return None
+    start, end = len(first), len(text) - len(last)
+    found: list[str] = []
+    for part in reversed(middle):
+        at = text.rfind(part, start + 1, end - 1)
+        if at < 0:
+            return None
+        found.append(text[at + len(part) : end])
+        end = at
+    found.append(text[start:end])
+    return None if any(not code or "\n" in code for code in found) else found[::-1]
+
+
 def _same_text(pattern: str | bytes | None, text: str | bytes | None, match: Match) -> bool:
     """Compare the contents of strings, in which a metavariable stands for an expression's code."""
     if (
@@ -198,11 +221,10 @@ def _same_text(pattern: str | bytes | None, text: str | bytes | None, match: Mat
         return pattern == text
     # split() gives text, name, text, name, ... text.
     parts = IN_TEXT.split(pattern)
-    wanted = "".join("(.+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))
-    found = re.fullmatch(wanted, text)
-    if found is None:
+    codes = _between(parts[::2], text)
+    if codes is None:
         return False
-    for name, code in zip(parts[1::2], found.groups(), strict=True):
+    for name, code in zip(parts[1::2], codes, strict=True):
         try:
             measured(code.encode())
             node = cst.parse_expression(code)

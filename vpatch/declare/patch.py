@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from vpatch.declare.edits import Edit, Predicate, Text
 from vpatch.declare.yamlfile import Declared
+from vpatch.matching import PatternFaultError, compiled
 
 PatchId = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 
@@ -80,9 +81,9 @@ class Variant(Declared):
 
 def _regex(value: str) -> str:
     try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from error
+        compiled(value)
+    except PatternFaultError as error:
+        raise ValueError(str(error)) from error
     return value
 
 

@@ -16,6 +16,7 @@ from vpatch.commits import overall_changes
 from vpatch.engine import INSIDE
 from vpatch.engine.overlay import as_released, make_overlay, on_top
 from vpatch.engine.process import run
+from vpatch.matching import PatternFaultError, found_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -195,5 +196,11 @@ def _undeclared(test: Outcome, wanted: str | None) -> Iterator[str]:
         yield f"{test.name} {test.outcome} on the pristine tree, undeclared: {test.message}"
     elif wanted is not None and test.outcome != "failed":
         yield f"{test.name} {test.outcome} on the pristine tree, and must fail"
-    elif wanted is not None and not re.search(wanted, test.message):
-        yield f"{test.name} failed otherwise than declared ({wanted}): {test.message}"
+    elif wanted is not None:
+        try:
+            found = found_in(wanted, [test.message])
+        except PatternFaultError as error:
+            yield f"what fails-before declares of {test.name} cannot be looked for: {error}"
+            return
+        if not found:
+            yield f"{test.name} failed otherwise than declared ({wanted}): {test.message}"

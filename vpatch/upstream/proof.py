@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.commits import digest_of
 from vpatch.definitions import changed_names
 from vpatch.errors import VpatchError
+from vpatch.matching import PatternFaultError, found_in
 from vpatch.smoke.evidence import is_test, tampered
 
 if TYPE_CHECKING:
@@ -185,6 +185,9 @@ def unfit(needs: Hardware, record: Mapping[str, Any]) -> str | None:
     if needs.gpu is None:
         return None
     gpus = [gpu["name"] for gpu in record["machine"]["gpus"]]
-    if gpus and all(re.search(needs.gpu, gpu) for gpu in gpus):
-        return None
+    try:
+        if gpus and found_in(needs.gpu, gpus) == gpus:
+            return None
+    except PatternFaultError as error:
+        return f"it cannot be told whether its GPU is {needs.gpu}: {error}"
     return f"it ran on {', '.join(gpus) or 'no GPU'}, and the patch needs {needs.gpu}"

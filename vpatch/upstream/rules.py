@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from unidiff.patch import PatchSet
 
 from vpatch.errors import VpatchError
+from vpatch.matching import PatternFaultError, found_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,6 +26,10 @@ _QUOTED_TAGS = re.compile(r"`((?:\[[^][`]+\])+)`")
 _TEXT = "utf-8"
 # The largest of vLLM's has 20 kB, and the parser takes seconds for a megabyte.
 _LARGEST = 250_000
+
+
+# What odd values of a file do, where other values are expected.
+_ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class RulesError(VpatchError):
@@ -61,14 +66,24 @@ def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> lis
 
     Conditions are on files and the title; a rule with a positive one of another kind is passed
     over. https://docs.mergify.com/configuration/conditions/
+
+    Raises:
+        RulesError: the file is not there, or has no such rules.
     """
     rules = read_yaml(tree, file, "pull_request_rules", "rules")["pull_request_rules"]
     labels: dict[str, None] = {}
-    for rule in rules:
-        added = (rule.get("actions", {}).get("label") or {}).get("add") or ()
-        if added and _all(rule.get("conditions", ()), title, paths):
-            labels |= dict.fromkeys(added)
-    return sorted(labels)
+    try:
+        for rule in rules:
+            added = (rule.get("actions", {}).get("label") or {}).get("add") or ()
+            if added and _all(rule.get("conditions", ()), title, paths):
+                labels |= dict.fromkeys(added)
+        return sorted(labels)
+    except PatternFaultError as error:
+        raise RulesError(f"a condition cannot be told: {error}", where=file) from error
+    except _ODD as error:
+        raise RulesError(
+            f"its rules are not as Mergify has them: {type(error).__name__}: {error}", where=file
+        ) from error
 
 
 def _all(conditions: Sequence[Any], title: str, paths: Collection[str]) -> bool:
@@ -87,10 +102,7 @@ def _holds(condition: Any, title: str, paths: Collection[str]) -> bool:
         return (
             bool(negative) or operator == "!="
         )  # a new pull request is neither closed nor labelled
-    if operator == "~=":
-        found_one = any(re.search(wanted, value) for value in values)
-    else:
-        found_one = wanted in values
+    found_one = bool(found_in(wanted, values)) if operator == "~=" else wanted in values
     return found_one is not negative
 
 

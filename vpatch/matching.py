@@ -1,4 +1,7 @@
-"""Regular expressions that a checkpoint brings along, matched as vLLM does: with Python's `re`.
+"""Regular expressions of others, matched with Python's `re` and a limit of time.
+
+Checkpoints bring them along, where vLLM matches them in the same way, and so do patches and
+upstream's tree.
 
 An expression may take for ever, and there is no way to stop one from within. So each that might
 runs in a process of its own, which the system ends when it has computed for too long.
@@ -11,10 +14,10 @@ import re
 import subprocess
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 # Of computing, and not of waiting: other processes do not count.
 _SECONDS = 10
@@ -23,13 +26,14 @@ _WAIT = 300
 _REPEATED_GROUP = re.compile(r"\)\s*[*+{]")
 _REPEATS = 2
 _SHORT = 500
+_SHORT_TO_SEARCH = 200
 _CHILD = f"""
 import json, re, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, ({_SECONDS}, {_SECONDS + 1}))
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-pattern, names = json.load(sys.stdin)
-compiled = re.compile(pattern)
-json.dump([place for place, name in enumerate(names) if compiled.match(name)], sys.stdout)
+pattern, names, how = json.load(sys.stdin)
+match = getattr(re.compile(pattern), how)
+json.dump([place for place, name in enumerate(names) if match(name)], sys.stdout)
 """
 
 
@@ -40,9 +44,19 @@ class PatternFaultError(Exception):
 def check(pattern: str) -> None:
     """Raise PatternFaultError if `pattern` is no regular expression."""
     if _is_quick(pattern):
-        _compiled(pattern)
+        compiled(pattern)
     else:
         matching(pattern, ())
+
+
+def found_in(pattern: str, texts: Iterable[str]) -> list[str]:
+    """Return the texts in which a regular expression is found, anywhere in them.
+
+    Raises:
+        PatternFaultError: it is none, or is not done in time.
+    """
+    listed = list(texts)
+    return [listed[place] for place in _matched(pattern, listed, "search")]
 
 
 def matching(pattern: str, names: Collection[str]) -> list[str]:
@@ -51,14 +65,21 @@ def matching(pattern: str, names: Collection[str]) -> list[str]:
     Raises:
         PatternFaultError: it is none, or is not done in time.
     """
-    if _is_quick(pattern) and all(len(name) <= _SHORT for name in names):
-        compiled = _compiled(pattern)
-        return [name for name in names if compiled.match(name)]
     listed = list(names)
+    return [listed[place] for place in _matched(pattern, listed, "match")]
+
+
+def _matched(pattern: str, listed: list[str], how: Literal["match", "search"]) -> list[int]:
+    """The places of the texts that match."""
+    # A search begins anew at each letter.
+    short = _SHORT if how == "match" else _SHORT_TO_SEARCH
+    if _is_quick(pattern) and all(len(name) <= short for name in listed):
+        match = getattr(compiled(pattern), how)
+        return [place for place, name in enumerate(listed) if match(name)]
     try:
         ended = subprocess.run(
             [sys.executable, "-I", "-c", _CHILD],
-            input=json.dumps([pattern, listed]),
+            input=json.dumps([pattern, listed, how]),
             capture_output=True,
             text=True,
             timeout=_WAIT,
@@ -71,10 +92,16 @@ def matching(pattern: str, names: Collection[str]) -> list[str]:
     if ended.returncode > 0:
         said = ended.stderr.strip().rpartition("\n")[2]
         raise PatternFaultError(f"it is no regular expression: {said.partition(': ')[2] or said}")
-    return [listed[place] for place in json.loads(ended.stdout)]
+    places: list[int] = json.loads(ended.stdout)
+    return places
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a regular expression, and match nothing with it.
+
+    Raises:
+        PatternFaultError: it is none.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a later Python may take for something else
         try:
@@ -84,7 +111,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _too_long() -> str:
-    return f"it is not matched after {_SECONDS} s of computing: vLLM would not start either"
+    return f"it is not matched after {_SECONDS} s of computing"
 
 
 def _is_quick(pattern: str) -> bool:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checkpoint.test_ignore import judged, listed
-from vpatch.checkpoint import matching as module
+from vpatch import matching as module
 from vpatch.checkpoint.findings import _lists
 from vpatch.checkpoint.inspection import inspect
-from vpatch.checkpoint.matching import PatternFaultError, check, matching
+from vpatch.matching import PatternFaultError, check, found_in, matching
 
 NAMES = ["model.layers.0.mlp", "model.layers.1.attn", "lm_head", "", "\u00e4\n"]
 # Each takes for ever with Python's `re` on a name of sixty letters.
@@ -64,3 +64,17 @@ def test_a_pattern_that_is_none_is_a_finding_of_its_own(tmp_path):
         one.what for one in found if one.kind == "ignore-pattern"
     )
     assert "ignore-names" not in {one.kind for one in found}
+
+
+@pytest.mark.parametrize("pattern", ENDLESS[:2])
+def test_a_search_without_an_end_is_ended(monkeypatch, pattern):
+    monkeypatch.setattr(module, "_CHILD", module._CHILD.replace("(10, 11)", "(1, 2)"))
+    with pytest.raises(PatternFaultError, match="is not matched after 10 s"):
+        found_in(pattern, ["!" + "a" * 60 + "!"])
+
+
+@pytest.mark.parametrize("pattern", ["a$", "(x|a)*$", "(a.){2}b+c*d*"])
+@pytest.mark.parametrize("length", [1, 1000])
+def test_a_search_finds_what_re_finds(pattern, length):
+    texts = ["b" * length + "a", "b" * length, "a" * length, "axayb"]
+    assert found_in(pattern, texts) == [text for text in texts if re.search(pattern, text)]
