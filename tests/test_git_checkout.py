@@ -224,6 +224,17 @@ def test_refs(repo):
     assert new == {"refs/heads/mine", "refs/stash", "refs/tags/v1"}
 
 
+def test_a_message_in_another_encoding(repo, tmp_path):
+    head = user_git(repo, "rev-parse", "HEAD").strip()
+    tree = user_git(repo, "rev-parse", "HEAD^{tree}").strip()
+    # git itself would write it as UTF-8.
+    who = b"x <x@localhost> 0 +0000"
+    lines = [f"tree {tree}\nparent {head}".encode(), b"author " + who, b"committer " + who]
+    (tmp_path / "commit").write_bytes(b"\n".join(lines) + b"\n\ncaf\xe9\n")
+    made = user_git(repo, "hash-object", "-w", "-t", "commit", str(tmp_path / "commit")).strip()
+    assert checkout.messages(repo, head, made) == ["caf\ufffd"]
+
+
 @pytest.mark.usefixtures("hostile")
 def test_diff_has_fixed_bytes(repo):
     assert checkout.diff(repo, BASE, IDS[0]) == (

@@ -102,7 +102,7 @@ def check_out(repo: Path, branch: str) -> None:
 
 def current_branch(repo: Repository) -> str | None:
     """The branch that is checked out; None where HEAD is a commit."""
-    return run(repo, "branch", "--show-current").decode().strip() or None
+    return run(repo, "branch", "--show-current").decode(errors="replace").strip() or None
 
 
 def changed_files(repo: Repository) -> list[str]:
@@ -126,7 +126,9 @@ def submodules(repo: Repository) -> list[str]:
 
 def refs(repo: Repository) -> dict[str, str]:
     """Every branch, tag and stash, and what it points to."""
-    listed = run(repo, "for-each-ref", "--format=%(refname) %(objectname)").decode()
+    listed = run(repo, "for-each-ref", "--format=%(refname) %(objectname)").decode(
+        errors="backslashreplace"
+    )
     return dict(line.split(" ") for line in listed.splitlines())
 
 
@@ -137,7 +139,9 @@ def lost_commits(repo: Repository) -> list[str]:
 
 def messages(repo: Repository, base: str, head: str) -> list[str]:
     """The messages of the commits on top of `base`, the oldest first."""
-    listed = run(repo, "log", "-z", "--reverse", "--format=%B", f"{base}..{head}").decode()
+    listed = run(repo, "log", "-z", "--reverse", "--format=%B", f"{base}..{head}").decode(
+        errors="replace"
+    )
     return [message.strip() for message in listed.split("\0")[:-1]]
 
 

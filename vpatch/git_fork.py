@@ -82,7 +82,9 @@ def open_room(repo: Path) -> None:
 
 def branch_tip(url: str, branch: str) -> str | None:
     """Return the commit that a remote's branch is at; None where it has no such branch."""
-    listed = _remote(None, url, "ls-remote", "--", url, f"refs/heads/{branch}").decode()
+    listed = _remote(None, url, "ls-remote", "--", url, f"refs/heads/{branch}").decode(
+        errors="replace"
+    )
     return listed.split("\t")[0] if listed else None
 
 
@@ -140,11 +142,14 @@ def note(repo: Path, name: str, commit: str) -> None:
 
 def subject_of(repo: Path, commit: str) -> str:
     """Return who made a commit, and its first line."""
-    return run(repo, "show", "--no-patch", "--format=%an: %s", commit).decode().strip()
+    return (
+        run(repo, "show", "--no-patch", "--format=%an: %s", commit).decode(errors="replace").strip()
+    )
 
 
 def message_of(repo: Path, commit: str) -> str:
-    return run(repo, "show", "--no-patch", "--format=%B", commit).decode().strip()
+    shown = run(repo, "show", "--no-patch", "--format=%B", commit)
+    return shown.decode(errors="replace").strip()
 
 
 def push(repo: Path, url: str, commit: str, branch: str, expected: str | None) -> None:

@@ -27,7 +27,7 @@ def resolve_ref(url: str, ref: str) -> ResolvedRef:
     if Path(url).is_dir():
         return _resolve_local(Path(url), ref)
     names = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", ref]
-    listed = run(None, "ls-remote", "--", url, *names, env=USER).decode()
+    listed = run(None, "ls-remote", "--", url, *names, env=USER).decode(errors="replace")
     commits = {name: commit for commit, name in (line.split("\t") for line in listed.splitlines())}
     for name in names:
         if name in commits:

@@ -770,3 +770,18 @@ def test_credentials_of_an_index_appear_nowhere(project, answer):
         for path in folder.rglob("*"):
             if path.is_file():
                 assert secret.encode() not in path.read_bytes(), path
+
+
+def test_what_others_wrote_in_a_checkout_is_no_utf_8(applied):
+    """A commit's message and a branch's name may have any bytes."""
+    odd = b"caf\xe9"
+    message = applied.folder / "message"
+    message.write_bytes(odd)
+    git(applied.target, "commit", "-q", "--amend", "-F", str(message))
+    head = git(applied.target, "rev-parse", "HEAD").strip()
+    packed = applied.target / ".git" / "packed-refs"
+    packed.write_bytes(packed.read_bytes() if packed.exists() else b"")
+    with packed.open("ab") as file:
+        file.write(head.encode() + b" refs/heads/" + odd + b"\n")
+    assert "a ref of yours: refs/heads/caf\\xe9\n" in applied.apply(code=1).errors
+    assert "Traceback" not in applied.run("check", code=1).err

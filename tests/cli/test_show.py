@@ -47,3 +47,20 @@ def test_show_has_the_notes_and_why_it_is_on_request(project):
     assert "\nTaken on request only\n  it is slow\n" in out
     assert "\nNotes\nRun on *nothing*.\n\n- yet\n" in out
     assert "on request" not in project.run("show", "name-proj").out
+
+
+def test_notes_that_are_not_utf_8(project):
+    notes = project.patches / "name-proj" / "NOTES.md"
+    notes.write_bytes(b"caf\xe9 and tea\n")
+    assert "\nNotes\ncaf\\xe9 and tea\n" in project.run("show", "name-proj").out
+
+
+def test_notes_that_cannot_be_read(project):
+    notes = project.patches / "name-proj" / "NOTES.md"
+    with notes.open("wb") as file:
+        file.truncate(10_000_000_000)
+    run = project.run("show", "name-proj", code=2)
+    assert run.errors == (
+        f"error: {notes}: cannot be read: is larger than 64000000 bytes\n"
+        "  next: correct or remove it\n"
+    )

@@ -173,3 +173,19 @@ def test_what_a_build_finds_does_not_change_the_version_that_it_writes():
     assert version_of(lock.model_copy(update={"image": found})) == version_of(lock)
     found = LOCKED.model_copy(update={"base": "b/final:1"})
     assert version_of(lock.model_copy(update={"image": found})) != version_of(lock)
+
+
+def test_a_dockerfile_in_another_encoding(tmp_path):
+    write_tree(tmp_path, {"docker/Dockerfile": b"# caf\xe9\n" + DOCKERFILE})
+    with pytest.raises(VpatchError, match="cannot be read: 'utf-8' codec"):
+        bases(tmp_path, {})
+
+
+def test_a_dockerfile_that_would_take_all_time_or_memory(tmp_path):
+    doubled = "".join(f"ARG A{n + 1}=$A{n}$A{n}\n" for n in range(64))
+    text = f"ARG X=a{' ' * 500_000}b'\"\nARG A0=aaaa\n{doubled}".encode()
+    write_tree(tmp_path, {"docker/Dockerfile": text + DOCKERFILE})
+    assert bases(tmp_path, {})["FINAL_BASE_IMAGE"]
+    write_tree(tmp_path, {"docker/Dockerfile": b"#" * 2_000_000 + DOCKERFILE})
+    with pytest.raises(VpatchError, match="cannot be read: is larger than 1000000 bytes"):
+        bases(tmp_path, {})

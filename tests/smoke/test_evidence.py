@@ -173,6 +173,18 @@ def test_a_statement_that_cannot_be_read(tmp_path, text):
     assert said.startswith("statement.json cannot be read: ")
 
 
+def test_a_report_in_another_encoding(tmp_path):
+    """Also where its digest was written into the statement."""
+    evidence = collect(tmp_path)
+    report = evidence.folder / "report.md"
+    before = hashlib.sha256(report.read_bytes()).hexdigest()
+    report.write_bytes(b"caf\xe9")
+    after = hashlib.sha256(report.read_bytes()).hexdigest()
+    file = evidence.folder / "statement.json"
+    file.write_text(file.read_text().replace(before, after))
+    assert tampered(evidence) == ["report.md"]
+
+
 def test_a_record_that_says_too_little(tmp_path):
     evidence = collect(tmp_path)
     (evidence.folder / "results.json").write_text('{"record-version": 1}')

@@ -165,3 +165,10 @@ def test_rules_that_cannot_be_read(text, said):
     with pytest.raises(RulesError, match=said) as caught:
         read_yaml(Files({MERGIFY: text}), MERGIFY, "pull_request_rules", "rules")
     assert caught.value.where == MERGIFY
+
+
+def test_rules_in_another_encoding():
+    tree = Files({"docs/contributing/README.md": b"caf\xe9", MERGIFY: b"caf\xe9"})
+    for read in (lambda: known_tags(tree, TITLES), lambda: labels_for(tree, MERGIFY, "t", [])):
+        with pytest.raises(RulesError, match="is not UTF-8: "):
+            read()

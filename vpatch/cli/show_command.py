@@ -11,7 +11,8 @@ from vpatch.cli import render
 from vpatch.cli.output import secho
 from vpatch.cli.session import Session, json_option, library_options
 from vpatch.commits import describe_upstream
-from vpatch.errors import ExitCode
+from vpatch.errors import ExitCode, UsageError
+from vpatch.foreign import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,9 +57,19 @@ def command(
     notes = patch.folder / NOTES
     if notes.is_file():
         _section("Notes", [], always=True)
-        click.echo(notes.read_text(encoding="utf-8").rstrip())
+        # An encoding of another kind must not hide the rest of the page.
+        click.echo(_read(notes).decode(errors="backslashreplace").rstrip())
     click.echo(f"\n{patch.digest}\n{patch.folder}")
     return ExitCode.CLEAN
+
+
+def _read(notes: Path) -> bytes:
+    try:
+        return read_file(notes, LARGEST_BESIDE)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}", where=str(notes), todo="correct or remove it"
+        ) from error
 
 
 def _section(

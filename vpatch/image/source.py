@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.docker.engine import Build
 from vpatch.errors import UsageError, VpatchError
+from vpatch.foreign import MEGABYTE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,11 @@ DOCKERFILE = Path("docker/Dockerfile")
 _TARGET = "vllm-openai"
 # What its stages begin with: that in which all is compiled, and that which is shipped.
 COMPILER, FINAL = "BUILD_BASE_IMAGE", "FINAL_BASE_IMAGE"
-_STAGE = re.compile(r"^FROM\s", re.MULTILINE)
-_ARGUMENT = re.compile(r"^ARG\s+(\w+)=[\"']?([^\"'\n]*?)[\"']?\s*$", re.MULTILINE)
+_ARGUMENT = re.compile(r"ARG[ \t]+(\w+)=([^\"']*|\"[^\"']*\"|'[^\"']*')")
+# The largest of vLLM's has 64 kB.
+_LARGEST = MEGABYTE
+# Of a name of an image, with its registry and digest.
+_LONGEST = 1000
 
 
 def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
@@ -34,12 +38,23 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
     file = checkout / DOCKERFILE
     if not file.is_file():
         raise VpatchError(f"this vLLM has no {DOCKERFILE}", where=str(checkout))
-    text = file.read_text(encoding="utf-8")
-    stage = _STAGE.search(text)
+    try:
+        text = read_file(file, _LARGEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise VpatchError(
+            f"cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(file),
+            todo="mend it in the source",
+        ) from error
     known: dict[str, str] = {}
-    # Those before the first stage: their defaults may name earlier ones.
-    for name, value in _ARGUMENT.findall(text[: stage.start() if stage else None]):
-        known[name] = arguments.get(name, Template(value).safe_substitute(known))
+    for line in text.split("\n"):
+        if line.startswith(("FROM ", "FROM\t")):
+            break
+        # Those before the first stage: their defaults may name earlier ones.
+        found = _ARGUMENT.fullmatch(line.rstrip())
+        if found is not None:
+            default = Template(found[2].strip("\"'")).safe_substitute(known)
+            known[found[1]] = arguments.get(found[1], default)[:_LONGEST]
     missing = [name for name in (COMPILER, FINAL) if name not in known]
     if missing:
         raise VpatchError(

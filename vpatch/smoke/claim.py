@@ -97,7 +97,7 @@ def _take(claim: Path) -> bool:
 
 def _remove_if_dead(claim: Path, room: Path, what: str) -> None:
     try:
-        with claim.open(encoding="utf-8") as file:
+        with claim.open(encoding="utf-8", errors="replace") as file:
             # Two runs may find the same dead one, and only one may remove it.
             fcntl.flock(file, fcntl.LOCK_EX)
             if not _is_still(claim, file.fileno()):

@@ -119,12 +119,12 @@ def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
             for name, same in (
                 (f"{RECORD}: its digest", record["digest"] == digest),
                 (f"{RECORD}: its result", record["result"] == _result(record)),
-                (REPORT, (evidence.folder / REPORT).read_text("utf-8") == _report(record)),
+                (REPORT, (evidence.folder / REPORT).read_bytes() == _report(record).encode()),
                 (STATEMENT, statement == _statement(evidence.folder, record)),
             )
             if not same
         ]
-    except (LookupError, TypeError, AttributeError) as error:
+    except (ArithmeticError, LookupError, TypeError, AttributeError, ValueError) as error:
         return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
 
 

@@ -121,7 +121,9 @@ def _in_hub_cache(repository: str, revision: str) -> Path:
     hub = Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))
     place = hub / f"models--{repository.replace('/', '--')}"
     named = place / "refs" / revision
-    commit = named.read_text(encoding="ascii").strip() if named.is_file() else revision
+    commit = (
+        named.read_text(encoding="ascii", errors="replace").strip() if named.is_file() else revision
+    )
     snapshot = place / "snapshots" / commit
     if not snapshot.is_dir():
         raise ModelError(

@@ -329,7 +329,7 @@ def _body(ground: Ground, proposal: Proposal, proven: Proven, searched: Searched
     target, tree = ground.target, ground.tree
     template, text = target.template, ""
     if template is not None and template.file in tree.paths():
-        text = tree.read(template.file).decode()
+        text = rules.text_of(tree, template.file)
     parts = parts_of(ground.patch, proposal, target, proven, searched)
     facts = {"patch": ground.patch.id, "digest": ground.patch.digest}
     return body.render(template, text, parts, facts, assisted=bool(proposal.assisted_by))

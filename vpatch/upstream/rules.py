@@ -153,4 +153,18 @@ def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
 def _text(tree: Tree, path: str) -> str:
     if path not in tree.paths():
         raise RulesError("is not in upstream's tree", where=path, todo="correct the target")
-    return tree.read(path).decode(_TEXT)
+    return text_of(tree, path)
+
+
+def text_of(tree: Tree, path: str) -> str:
+    """Read a file of upstream's tree as text.
+
+    Raises:
+        RulesError: it is none.
+    """
+    try:
+        return tree.read(path).decode(_TEXT)
+    except UnicodeDecodeError as error:
+        raise RulesError(
+            f"is not UTF-8: {error.reason}", where=path, todo="mend it upstream"
+        ) from error
