@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
+from vpatch import vllm_log
 from vpatch.vllm_log import (
     PIECE,
     printed_version,
@@ -96,3 +98,9 @@ def test_pieces_of_an_endless_line_have_its_number():
     assert max(len(text) for _, text in found) <= PIECE
     assert "".join(text for number, text in found if number == 2) == f"{endless}\n"
     assert found[-1][1] == "\xff\N{REPLACEMENT CHARACTER} last"
+
+
+def test_a_log_that_does_not_end(monkeypatch):
+    monkeypatch.setattr(vllm_log, "LARGEST", 10 * vllm_log.PIECE)
+    with Path("/dev/zero").open("rb") as stream, pytest.raises(OSError, match="larger than"):
+        list(read_pieces(stream))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 # A line is far shorter, but hours of a progress bar are one line.
 PIECE = 1 << 16
+GIGABYTE = 10**9
+# A day of debugging is a few GB, and to read so much takes half an hour.
+LARGEST = 50 * GIGABYTE
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # Ray's has an address behind the pid. The lengths keep a hostile line from costing its square.
 _PROCESS = r"\([^()\n]{0,80}?\bpid=\d+[^()\n]{0,80}\)"
@@ -28,10 +32,18 @@ _VERSION = re.compile(
 
 
 def read_pieces(stream: BinaryIO) -> Iterator[tuple[int, str]]:
-    """Yield each line with its number; an endless one in pieces, all of the same number."""
+    """Yield each line with its number; an endless one in pieces, all of the same number.
+
+    Raises:
+        OSError: it cannot be read, or is larger than a log can be.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     number = 1
+    left = LARGEST
     while piece := stream.readline(PIECE):
+        left -= len(piece)
+        if left < 0:
+            raise OSError(errno.EFBIG, f"it is larger than {LARGEST // GIGABYTE} GB")
         yield number, decoder.decode(piece)
         number += piece.endswith(b"\n")
 

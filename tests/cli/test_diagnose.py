@@ -19,6 +19,7 @@ from tests.projects import (
     archive,
     write_tree,
 )
+from vpatch import vllm_log
 
 LOG = Path(__file__).parents[1] / "resources" / "vllm-0.23.0-cpu-mtp.log"
 CORE = "(EngineCore pid=7) INFO 11-21 08:00:00 [core.py:113] "
@@ -285,3 +286,21 @@ def test_diagnose_used_wrongly(empty, log, args, what):
 def test_packed_standard_input(empty, monkeypatch):
     feed(monkeypatch, gzip.compress(b"it fails"))
     assert "standard input: this is packed" in empty.run("diagnose", "-", code=2).err
+
+
+def test_a_log_of_very_many_versions(empty):
+    lines = [
+        STARTED.replace(f"(v{VERSION})", f"(v0.{number}.{'1' * 500})") for number in range(200)
+    ]
+    found = empty.run("diagnose", write_log(empty, *lines), "--json").json["versions"]
+    assert len(found) == 20
+    assert {len(version) for version in found} == {100}
+
+
+def test_a_log_that_does_not_end(empty, monkeypatch):
+    monkeypatch.setattr(vllm_log, "LARGEST", 10**6)
+    run = empty.run("diagnose", "/dev/zero", code=2)
+    assert run.errors == (
+        "error: /dev/zero: the log cannot be read: it is larger than 0 GB\n"
+        "  next: name a file that vLLM's output was written to, or - for standard input\n"
+    )

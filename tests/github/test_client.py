@@ -7,8 +7,11 @@ from contextlib import closing
 import pytest
 
 from tests.fake_github import Fault
+from vpatch import limited
+from vpatch.foreign import MEGABYTE
 from vpatch.github import client
 from vpatch.github.client import GitHub
+from vpatch.github.connection import _Http, _Https
 from vpatch.github.errors import GitHubError, UnreachableError
 from vpatch.github.tokens import web_host
 
@@ -190,3 +193,62 @@ def test_more_than_a_page_of_finds(github, connect):
     with connect() as found, pytest.raises(GitHubError) as caught:
         found.search(f'repo:{UPSTREAM} is:issue "It fails"')
     assert "finds 101 threads" in caught.value.what
+
+
+def test_an_answer_that_does_not_end(github, connect, monkeypatch):
+    monkeypatch.setattr(limited, "LARGEST_ANSWER", MEGABYTE)
+    github.faults = [Fault("GET", "/user$", 200, body={"login": "x" * 2 * MEGABYTE})]
+    with (
+        connect(github.plain_url) as found,
+        pytest.raises(GitHubError, match="the answer is larger than 1 MB"),
+    ):
+        found.login()
+    for kind, scheme in ((_Http, "http"), (_Https, "https")):
+        sends = kind("localhost").session.get_adapter(f"{scheme}://localhost")
+        assert isinstance(sends, limited.LimitedAdapter)
+
+
+def test_connections_are_kept(github, connect):
+    with connect(github.plain_url) as found:
+        found.login()
+        first = found._github.requester._Requester__connection
+        found.tags(UPSTREAM)
+        assert found._github.requester._Requester__connection is first
+
+
+def test_a_list_that_does_not_end(github, connect, monkeypatch):
+    monkeypatch.setattr(client, "_MOST", 60)
+    there = github.find(UPSTREAM)
+    there.tags = {f"v0.{number}.0": set() for number in range(120)}
+    for number in range(1, 121):
+        there.add_pull(f"Pull {number}", number)
+    with connect() as found:
+        assert len(found.tags(UPSTREAM)) == 60
+        with pytest.raises(GitHubError, match="there are more than 60 of them"):
+            list(found.open_pulls(UPSTREAM))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "ask"),
+    [
+        ("/user$", {"login": 3}, lambda found: found.login()),
+        ("/user$", "[" * 100_000, lambda found: found.login()),
+        ("/search/", {"items": []}, lambda found: found.search("x")),
+        ("/search/", {"items": [1]}, lambda found: found.search("x")),
+        ("/graphql$", {"data": {}}, lambda found: list(found.open_pulls(UPSTREAM))),
+        ("/graphql$", {"data": None}, lambda found: list(found.open_pulls(UPSTREAM))),
+    ],
+)
+def test_answers_that_are_none_of_githubs(github, connect, path, body, ask):
+    github.faults = [Fault(way, path, 200, body, times=9) for way in ("GET", "POST")]
+    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+        ask(found)
+    assert "none of GitHub's" in caught.value.what or "GitHub failed" in caught.value.what
+
+
+@pytest.mark.parametrize("reset", ["9" * 5000, "soon", "-1"])
+def test_a_time_that_is_none(github, connect, reset):
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}
+    github.faults = [Fault("GET", "/user$", 429, {"message": "rate limit"}, headers)]
+    with connect(github.plain_url) as found, pytest.raises(GitHubError):
+        found.login()

@@ -10,6 +10,8 @@ import pytest
 
 from tests.smoke.cells import cell_of
 from tests.smoke.fake_vllm import write_fake
+from vpatch import limited
+from vpatch.smoke import client
 from vpatch.smoke.launch import free_port
 from vpatch.smoke.predict import Counters
 from vpatch.smoke.server import run_server
@@ -143,6 +145,16 @@ def test_an_answer_that_is_not_understood(server):
     assert (
         said == "wrong answer: /v1/completions answered what is not understood: KeyError: 'usage'"
     )
+
+
+def test_an_answer_that_does_not_end(server, monkeypatch):
+    monkeypatch.setattr(limited, "LARGEST_ANSWER", 100)
+    assert "the answer is larger than 0 MB" in str(server().fault)
+
+
+def test_a_stream_that_does_not_end(server, monkeypatch):
+    monkeypatch.setattr(client, "_LARGEST", 100)
+    assert "the answer is larger than 0 MB" in str(server().fault)
 
 
 def test_a_stream_that_is_none(server):

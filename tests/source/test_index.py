@@ -11,10 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.index_server import Index, sdist, serve
+from vpatch import limited
 from vpatch.errors import UsageError, VpatchError
+from vpatch.foreign import MEGABYTE
 from vpatch.source import index as index_module
+from vpatch.source import network
 from vpatch.source.index import IndexAccessError, Release, choose
 from vpatch.source.network import DownloadError
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
@@ -258,3 +262,27 @@ print([name for name in ("requests", "pypi_simple", "git") if name in sys.module
         env={**os.environ, "PYTHONPATH": str(Path(index_module.__file__).parents[2])},
     )
     assert run.stdout == "[]\n"
+
+
+def test_an_index_whose_answer_does_not_end(index, opening, monkeypatch):
+    monkeypatch.setattr(limited, "LARGEST_ANSWER", 3 * MEGABYTE)
+    index.answers["/simple/"] = b"<a>" * MEGABYTE + b"<a>"
+    with pytest.raises(IndexAccessError, match="the answer is larger than 3 MB"):
+        opening()
+
+
+def test_an_archive_that_does_not_end(index, opening, tmp_path, monkeypatch):
+    monkeypatch.setattr(network, "_LARGEST_ARCHIVE", MEGABYTE)
+    index.answers["/files/"] = b"x" * (2 * MEGABYTE)
+    with pytest.raises(IndexAccessError, match="the answer is larger than 1 MB"):
+        opening()
+    assert not list((tmp_path / "cache/staging").iterdir())
+
+
+def test_a_length_of_thousands_of_digits():
+    response = requests.Response()
+    for text in ("9" * 5000, "-1", "\u00b2", "x"):
+        response.headers["Content-Length"] = text
+        assert network._promised(response) is None
+    response.headers["Content-Length"] = "12"
+    assert network._promised(response) == 12

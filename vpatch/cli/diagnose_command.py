@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from vpatch.symptoms import Sighting
 
 _STDIN = "-"
+# More than these are not told apart: they would take time and memory without end.
+_VERSIONS = 20
+_LONGEST_VERSION = 100
 # gzip, bzip2, xz, zstandard, zip, and UTF-16 as some shells write it.
 _NO_TEXT = (
     b"\x1f\x8b",
@@ -62,7 +65,8 @@ class _Log:
             self.lines = number
             version = printed_version(text)
             if version is not None and version not in self.versions:
-                self.versions.append(version)
+                self.versions.append(version[:_LONGEST_VERSION])
+                del self.versions[_VERSIONS:]
             known = explained(text)
             if known is not None:
                 self.explained.setdefault(known, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from vpatch import __version__
@@ -22,6 +23,8 @@ PUBLIC = "https://api.github.com"
 _SECONDS = 30
 _OWN_FAULT = 500
 _PAGE = 100
+# Of tags, open pull requests or files: vLLM has a tenth of it. A server may go on for ever.
+_MOST = 20_000
 # A page of open pull requests with their files, within the time that GraphQL allows itself.
 _PULLS_A_PAGE = 50
 _OPEN_PULLS = """
@@ -109,6 +112,9 @@ class GitHub:
         from github import Auth, Github  # noqa: PLC0415
         from urllib3.util import Retry  # noqa: PLC0415
 
+        from vpatch.github.connection import limit_answers  # noqa: PLC0415
+
+        limit_answers()
         return Github(
             base_url=self.api,
             auth=Auth.Token(self._secret) if self._secret else None,
@@ -151,7 +157,8 @@ class GitHub:
     def tags(self, repository: str) -> list[str]:
         """Return the names of all tags."""
         with asking(f"{repository}: its tags", self._secret):
-            return [tag.name for tag in self._repository(repository).get_tags()]
+            found = self._repository(repository).get_tags()
+            return [tag.name for tag in islice(found, _MOST)]
 
     def contains(self, repository: str, tag: str, commit: str) -> bool:
         """Say whether a commit is an ancestor of what a tag names, or that itself."""
@@ -171,15 +178,15 @@ class GitHub:
             _, found = self._github.requester.requestJsonAndCheck(
                 "GET", "/search/issues", parameters={"q": query, "per_page": _PAGE}
             )
-            if not isinstance(found, dict) or "items" not in found:
-                raise UnreadableAnswer
-        if found["incomplete_results"] or found["total_count"] > _PAGE:
+            count, whole = int(found["total_count"]), not found["incomplete_results"]
+            threads = [_searched(item) for item in found["items"]]
+        if not whole or count > _PAGE:
             raise GitHubError(
-                f"the search finds {found['total_count']} threads, or was not finished",
+                f"the search finds {count} threads, or was not finished",
                 where=where,
                 todo="give rarer keywords in the proposal, then run the command again",
             )
-        return [_searched(item) for item in found["items"]]
+        return threads
 
     def count(self, query: str) -> int:
         """Return how many threads a search finds."""
@@ -193,18 +200,23 @@ class GitHub:
         """
         owner, _, name = repository.partition("/")
         variables: dict[str, Any] = {"owner": owner, "name": name, "count": _PULLS_A_PAGE}
-        while True:
-            answer = self._asked_twice(_OPEN_PULLS, variables, f"{repository}: its open pulls")
-            page = answer["data"]["repository"]["pullRequests"]
-            yield from (_open_pull(repository, node) for node in page["nodes"])
-            if not page["pageInfo"]["hasNextPage"]:
+        where = f"{repository}: its open pulls"
+        for _ in range(_MOST // _PULLS_A_PAGE):
+            answer = self._asked_twice(_OPEN_PULLS, variables, where)
+            with asking(where, self._secret):
+                page = answer["data"]["repository"]["pullRequests"]
+                pulls = [_open_pull(repository, node) for node in page["nodes"]]
+                variables["after"] = page["pageInfo"]["endCursor"]
+                more = page["pageInfo"]["hasNextPage"]
+            yield from pulls
+            if not more:
                 return
-            variables["after"] = page["pageInfo"]["endCursor"]
+        raise GitHubError(f"there are more than {_MOST} of them", where=where)
 
     def hunks(self, repository: str, number: int) -> dict[str, str | None]:
         """Return what a pull request changes, by file; None where GitHub leaves out a large one."""
         with asking(f"{repository}#{number}: its files", self._secret):
-            files = list(self._repository(repository).get_pull(number).get_files())
+            files = list(islice(self._repository(repository).get_pull(number).get_files(), _MOST))
         found: dict[str, str | None] = {file.filename: file.patch for file in files}
         # What it renames, it changes under the old name.
         return found | {f.previous_filename: f.patch for f in files if f.previous_filename}

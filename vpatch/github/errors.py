@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
     from github import GithubException
 
+_BETWEEN = "look at what stands between: a proxy, a page to log in, the API's address"
+# What values of an answer do, where others are expected.
+_ODD = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+_LONGEST_NUMBER = 10
 _AGAIN = "run the command again: it goes on where it was"
 _TOO_MANY = 429
 _LIMITED = {403, _TOO_MANY}
@@ -45,13 +49,17 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
         GitHubError: the answer was an error.
     """
     import requests  # noqa: PLC0415
-    from github import GithubException  # noqa: PLC0415
+    from github import BadAttributeException, GithubException  # noqa: PLC0415
     from urllib3.exceptions import ReadTimeoutError  # noqa: PLC0415
+
+    from vpatch.limited import TooLargeError  # noqa: PLC0415
 
     try:
         yield
     except requests.Timeout as error:
         raise _late(where) from error
+    except TooLargeError as error:
+        raise GitHubError(str(error), where=where, todo=_BETWEEN) from error
     except requests.RequestException as error:
         # Its text repeats the request; what urllib3 met is the reason.
         met = error.args[0] if error.args else error
@@ -66,6 +74,8 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
         ) from error
     except RuntimeError as error:
         # PyGithub follows a repository to its new name, and nobody to another host.
+        if isinstance(error, RecursionError):
+            raise _unreadable(where) from error
         if "redirected" not in str(error):
             raise
         raise GitHubError(
@@ -73,14 +83,14 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
             where=where,
             todo="correct the API's address (GITHUB_API_URL, or `api` in the target)",
         ) from error
-    except UnreadableAnswer as error:
-        raise GitHubError(
-            "the answer is none of GitHub's",
-            where=where,
-            todo="look at what stands between: a proxy, a page to log in, the API's address",
-        ) from error
+    except (UnreadableAnswer, BadAttributeException, *_ODD) as error:
+        raise _unreadable(where) from error
     except GithubException as error:
         raise _of(error, where, token) from None  # which repeats what was sent
+
+
+def _unreadable(where: str) -> GitHubError:
+    return GitHubError("the answer is none of GitHub's", where=where, todo=_BETWEEN)
 
 
 def _late(where: str) -> UnreachableError:
@@ -133,12 +143,16 @@ def _said(data: Any) -> str:
 def _until(status: int, headers: Mapping[str, str], said: str) -> str | None:
     """When one may ask again; None where it is no rate limit."""
     after = headers.get("retry-after")
-    if after is not None and after.isdigit():
+    if after is not None and _is_number(after):
         return f"in {after} s"
-    if headers.get("x-ratelimit-remaining") == "0" and "x-ratelimit-reset" in headers:
-        reset = datetime.fromtimestamp(int(headers["x-ratelimit-reset"]), UTC)
-        return f"after {reset:%H:%M:%S} UTC"
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and _is_number(reset):
+        return f"after {datetime.fromtimestamp(int(reset), UTC):%H:%M:%S} UTC"
     return "in a minute" if status == _TOO_MANY or "rate limit" in said.lower() else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
 
 
 def _without(text: str, token: str | None) -> str:

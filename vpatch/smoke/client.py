@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import requests
 from prometheus_client.parser import text_string_to_metric_families
-from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ReadTimeoutError
 
+from vpatch.foreign import MEGABYTE
+from vpatch.limited import LimitedAdapter
 from vpatch.smoke.measured import Output, counters_from
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MODEL = "smoke"
 _CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.3
+# A token takes 300 bytes of a stream, so this is for a million of them.
+_LARGEST = 300 * MEGABYTE
 _GENERATED = "vllm:generation_tokens_total"
 _CACHED = "vllm:prefix_cache_hits_total"
 _BY_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
@@ -205,8 +208,8 @@ class Client:
         """Without the proxies and passwords of the user's environment."""
         session = requests.Session()
         session.trust_env = False
-        if self.url.startswith("https:"):
-            session.mount("https://", _AsOpenSSL())
+        session.mount("http://", LimitedAdapter(streamed=_LARGEST))
+        session.mount("https://", _AsOpenSSL(streamed=_LARGEST))
         if self.key is not None:
             session.headers["Authorization"] = f"Bearer {self.key}"
         return session
@@ -220,7 +223,7 @@ class Client:
             )
 
 
-class _AsOpenSSL(HTTPAdapter):
+class _AsOpenSSL(LimitedAdapter):
     """Trusts whom vLLM's own sender trusts: OpenSSL's defaults, with SSL_CERT_FILE and _DIR."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:

@@ -21,7 +21,6 @@ from pypi_simple import (
     UnsupportedContentTypeError,
     UnsupportedRepoVersionError,
 )
-from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 from requests_file import FileAdapter
 from urllib3.exceptions import NewConnectionError
@@ -30,6 +29,8 @@ from urllib3.util import Retry
 
 from vpatch import __version__
 from vpatch.errors import VpatchError
+from vpatch.foreign import MEGABYTE
+from vpatch.limited import LimitedAdapter, TooLargeError
 from vpatch.source.index import IndexAccessError, Release
 from vpatch.source.urls import redact, split_credentials
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from vpatch.source.pip_settings import PipSettings
 
 _CHUNK = 1 << 17
+_DIGITS = 15
+# The largest of vLLM has 60 MB.
+_LARGEST_ARCHIVE = 2000 * MEGABYTE
 _PASSING = (500, 502, 503, 504, 520, 524, 527)
 _NOT_AN_INDEX = (
     *(UnsupportedContentTypeError, UnsupportedRepoVersionError),
@@ -95,9 +99,9 @@ def download(
                 dest.open("wb") as file,
             ):
                 response.raise_for_status()
-                promised = response.headers.get("Content-Length")
+                promised = _promised(response)
                 if promised is not None:  # few indexes tell the size in their listing
-                    task.resize(int(promised))
+                    task.resize(promised)
                 for chunk in response.iter_content(_CHUNK):
                     file.write(chunk)
                     digest.update(chunk)
@@ -107,7 +111,7 @@ def download(
             raise _cut_off(release, received) from error
         except requests.RequestException as error:
             raise _no_answer(release.url, error, settings) from error
-        if promised is not None and received != int(promised):
+        if promised is not None and received != promised:
             raise _cut_off(release, received)
         if digest.hexdigest() != sha256:
             raise DownloadError(
@@ -117,6 +121,12 @@ def download(
                 todo="do not use this archive: it was altered on its way, or on the index",
             )
         removal.pop_all()
+
+
+def _promised(response: requests.Response) -> int | None:
+    """The size that a server says that its answer has."""
+    said = response.headers.get("Content-Length", "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else None
 
 
 def _ask(
@@ -166,11 +176,12 @@ def _session(settings: PipSettings) -> Iterator[requests.Session]:
         session.cert = settings.client_cert
         if settings.proxy:
             session.proxies = {"http": settings.proxy, "https": settings.proxy}
-        session.mount("https://", HTTPAdapter(max_retries=retry))
-        session.mount("http://", HTTPAdapter(max_retries=retry))
+        limits: dict[str, Any] = {"max_retries": retry, "streamed": _LARGEST_ARCHIVE}
+        session.mount("https://", LimitedAdapter(**limits))
+        session.mount("http://", LimitedAdapter(**limits))
         for host in settings.trusted_hosts:
             for prefix in (f"https://{host}/", f"https://{host}:"):
-                session.mount(prefix, _TrustingAdapter(max_retries=retry))
+                session.mount(prefix, _TrustingAdapter(**limits))
         # Only for who names such an index: no remote one may send us to local files.
         if any(url.startswith("file:") for url in index_urls(settings)):
             session.mount("file://", _FolderAdapter())
@@ -193,7 +204,7 @@ class _IndexCredentials(AuthBase):
         return HTTPBasicAuth(*found)(request) if found else request
 
 
-class _TrustingAdapter(HTTPAdapter):
+class _TrustingAdapter(LimitedAdapter):
     """For pip's trusted-host: no check of the certificate."""
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override] # requests calls it by keyword
@@ -249,6 +260,8 @@ def _no_answer(
 
 
 def _answer(error: requests.RequestException, settings: PipSettings) -> str:
+    if isinstance(error, TooLargeError):
+        return str(error)
     if error.response is not None:
         return f"the index answered {error.response.status_code} {error.response.reason}"
     # requests wraps what urllib3 met last in the tale of its retries.

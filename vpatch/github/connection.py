@@ -1,0 +1,36 @@
+"""The connections of PyGithub, with a limit for the size of what GitHub answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from github.Requester import (
+    HTTPRequestsConnectionClass,
+    HTTPSRequestsConnectionClass,
+    Requester,
+)
+
+from vpatch.limited import LimitedAdapter
+
+
+class _Https(HTTPSRequestsConnectionClass):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.session.mount("https://", _adapter(self.retry, self.pool_size))
+
+
+class _Http(HTTPRequestsConnectionClass):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.session.mount("http://", _adapter(self.retry, self.pool_size))
+
+
+def _adapter(retry: Any, size: int) -> LimitedAdapter:
+    return LimitedAdapter(max_retries=retry, pool_connections=size, pool_maxsize=size)
+
+
+def limit_answers() -> None:
+    """Let every session of PyGithub that is opened from now on refuse answers without end."""
+    Requester.injectConnectionClasses(_Http, _Https)
+    # It takes the classes for those of tests, and would open a connection for each request.
+    Requester._Requester__persist = True  # type: ignore[attr-defined] # noqa: SLF001
