@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
 import signal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.tree import Pin
 
+_log = logging.getLogger(__name__)
 _SHOWN = 10
 _BYTECODE = "__pycache__/"
 # Remotes, excludes and hooks that a user may have set up in a checkout.
@@ -80,6 +82,7 @@ def apply(orders: Sequence[Order], *, force: bool, progress: Progress) -> list[A
             outcome: Literal["created", "replaced"] = (
                 "replaced" if order.target.exists() else "created"
             )
+        _log.info("%s is complete at commit %s, and not yet in place", order.target, lock.head)
         applied.append(Applied(order, lock, outcome))
     with _uninterrupted():
         _put_in_place([one.order.workplace for one in applied if one.outcome != "unchanged"], force)

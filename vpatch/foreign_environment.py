@@ -72,7 +72,8 @@ _OF_ENGINES = (
     "XPU_",
     "ZE_",
 )
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
+# Variables with such a name hold secrets.
+SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
 def environment(*, engine: bool = False, of: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -82,7 +83,7 @@ def environment(*, engine: bool = False, of: Mapping[str, str] | None = None) ->
         name: value
         for name, value in inherited(os.environ if of is None else of).items()
         if (name in _NAMES or name.startswith(prefixes))
-        and not _SECRET.search(name)
+        and not SECRET_NAME.search(name)
         and not _holds_secret(value)
     }
 

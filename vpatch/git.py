@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tempfile
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from vpatch.errors import VpatchError
 from vpatch.foreign import LARGEST_FILE
+from vpatch.run_log import command_line, hide, timed
 from vpatch.source.manifest import SourceFile
 from vpatch.source.urls import redact
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from git import Git
 
+_log = logging.getLogger(__name__)
 BASE_BRANCH = "base"
 FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
 # Bytes go in and out of a repository as they are, whatever a .gitattributes of the tree says.
@@ -156,7 +159,10 @@ def run(
     # GitPython can add to the inherited environment and not take from it; env(1) can.
     dropped = [name for name in os.environ if env.drops(name) and name not in env.values]
     prefix = ["env", *(f"--unset={name}" for name in dropped)] if dropped else []
-    with _temporary_file() as buffer:
+    shown = ["git", *(["-C", str(folder)] if repo else []), *args]
+    # With the user's settings, git may reach a remote, which takes time.
+    level = logging.INFO if env is USER else logging.DEBUG
+    with timed(_log, level, command_line(shown)), _temporary_file() as buffer:
         if isinstance(stdin, bytes):
             buffer.write(stdin)
             stdin = buffer
@@ -175,7 +181,6 @@ def run(
         todo = "see git's message"
         if env is USER:
             todo += "; it must be able to reach the remote without asking for a password"
-        shown = ["git", *(["-C", str(folder)] if repo else []), *args]
         raise GitError(" ".join(shown), status, stderr, todo=todo)
     return output or b""
 
@@ -234,7 +239,9 @@ def credential(url: str) -> str | None:
     except GitError:
         return None  # no helper has it
     lines = (line.partition("=") for line in filled.decode().splitlines())
-    return next((value for key, _, value in lines if key == "password" and value), None)
+    found = next((value for key, _, value in lines if key == "password" and value), None)
+    hide(found)
+    return found
 
 
 def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:

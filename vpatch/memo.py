@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from vpatch.patch import Patch
     from vpatch.source.tree import Tree
 
+_log = logging.getLogger(__name__)
 # A status has some hundred bytes, and an apply the files that it changes.
 LARGEST = 100 * MEGABYTE
 _FIELDS = ("state", "reason", "variant", "disagreement")
@@ -52,6 +54,7 @@ def remembered_plan(
     file = folder / f"{_key(patches, tree, to_write, alone)}.json"
     known = _recall(file, patches, tree)
     if known is not None:
+        _log.info("the plan for %s is in the cache: %s", tree.pin.label, file)
         with suppress(OSError):
             os.utime(file)  # by this, what is not used any more is told
         return known

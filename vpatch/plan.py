@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from vpatch.patch import BoundVariant, Patch
     from vpatch.source.tree import Tree
 
+_log = logging.getLogger(__name__)
 # What a patch may seem to be because an earlier one got at its code.
 _DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT])
 # How many places are shown that have the new code and do not show what it replaced.
@@ -194,6 +197,13 @@ class _Decider:
 
     def decide(self) -> tuple[Decision, View]:
         """The decision, and the view after the patch where it is needed."""
+        begun = time.monotonic()
+        decision, view = self._decided()
+        seconds = time.monotonic() - begun
+        _log.info("%s is %s: %.2f s", self.patch.id, decision.state, seconds)
+        return decision, view
+
+    def _decided(self) -> tuple[Decision, View]:
         try:
             return self._decide()
         except UnparsableFile as error:

@@ -6,15 +6,19 @@ import errno
 import gc
 import importlib
 import json
+import logging
 import os
 import signal
 import sys
+import time
 import traceback
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from vpatch import __version__
+from vpatch.cli.log_options import SHOWN, RunLog, add_log_options, run_log
 from vpatch.cli.output import Group, made_visible, style
 from vpatch.cli.progress import stop_bars
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
@@ -82,6 +86,9 @@ _OF_THE_MACHINE = frozenset({
 _SEE = "correct that file or folder, or the disk it lies on, then run the command again"
 
 
+_log = logging.getLogger(__name__)
+
+
 class _ReaderGoneError(Exception):
     """Whoever read our output has what it wanted."""
 
@@ -115,11 +122,15 @@ class _Commands(Group):
             raise _ReaderGoneError from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _COMMANDS:
-            return None
-        module = importlib.import_module(f"vpatch.cli.{cmd_name.replace('-', '_')}_command")
-        command: click.Command = module.command
-        return command
+        return _command(cmd_name) if cmd_name in _COMMANDS else None
+
+
+@cache
+def _command(name: str) -> click.Command:
+    module = importlib.import_module(f"vpatch.cli.{name.replace('-', '_')}_command")
+    command: click.Command = module.command
+    add_log_options(command)
+    return command
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -130,6 +141,9 @@ def cli() -> None:
     Exit codes: 0 clean, 1 findings that need a person, 2 wrong use or a wrong declaration, 3 a
     fault of vpatch, 130 interrupted.
     """
+
+
+add_log_options(cli)
 
 
 def main() -> NoReturn:
@@ -144,17 +158,18 @@ def main() -> NoReturn:
     # libcst and the edits recurse: each level of a file's syntax takes a dozen calls.
     sys.setrecursionlimit(_RECURSION_LIMIT)
     set_own()
-    with made_visible():
-        code = _ended(wants_json=wants_json)
+    with made_visible(), run_log() as log:
+        code = _ended(log, wants_json=wants_json)
+        _log.info("ended with %d after %.2f s", code, time.monotonic() - log.begun)
     sys.exit(int(code))
 
 
-def _ended(*, wants_json: bool) -> int:
+def _ended(log: RunLog, *, wants_json: bool) -> int:
     """Run the command line, say how it failed if it did, and return its exit code."""
     code: int
     try:
         try:
-            code = cli.main(prog_name="vpatch", standalone_mode=False) or ExitCode.CLEAN
+            code = cli.main(prog_name="vpatch", standalone_mode=False, obj=log) or ExitCode.CLEAN
         finally:
             stop_bars()
     except click.exceptions.Abort:
@@ -167,6 +182,7 @@ def _ended(*, wants_json: bool) -> int:
         if wants_json:
             listed = [{"what": error.format_message(), "where": None, "next": None}]
             click.echo(json.dumps({"errors": listed}, indent=2))
+        _log.error("%s", error.format_message(), extra=SHOWN)
         error.show()
         code = ExitCode.USAGE
     except VpatchError as error:
@@ -182,14 +198,21 @@ def _ended(*, wants_json: bool) -> int:
         else:
             code = ExitCode.FINDINGS
             where = str(error.filename) if error.filename is not None else None
-            _show(VpatchError(str(error.strerror), where=where, todo=_SEE), wants_json=wants_json)
+            told = VpatchError(str(error.strerror), where=where, todo=_SEE)
+            told.__cause__ = error
+            _show(told, wants_json=wants_json)
     except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is our fault
         code = _fault()
     return int(code)
 
 
 def _fault() -> ExitCode:
-    click.echo(traceback.format_exc(), err=True, nl=False)
+    # Whoever reports a fault copies these lines to a public place.
+    from vpatch.run_log import hide_environment, redacted  # noqa: PLC0415
+
+    _log.exception("a fault of vpatch", extra=SHOWN)
+    hide_environment()
+    click.echo(redacted(traceback.format_exc()), err=True, nl=False)
     click.echo("this is a fault of vpatch; please report it with the lines above", err=True)
     return ExitCode.FAULT
 
@@ -200,4 +223,6 @@ def _show(error: VpatchError, *, wants_json: bool) -> None:
         listed = [{"what": e.what, "where": e.where, "next": e.todo} for e in errors]
         click.echo(json.dumps({"errors": listed}, indent=2))
     for one in errors:
+        _log.debug("the cause of the next error", exc_info=one)
+        _log.error("%s", one, extra=SHOWN)
         click.echo(f"{style('error:', fg='red', bold=True)} {one}", err=True)

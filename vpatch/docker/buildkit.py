@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from docker.utils import exclude_paths
 
 from vpatch.errors import UsageError
 from vpatch.own_environment import inherited
+from vpatch.run_log import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from vpatch.docker.engine import Build
 
+_log = logging.getLogger(__name__)
 _CLIENTS_OWN = {"DOCKER_CONTEXT", "BUILDX_BUILDER"}
 
 
@@ -35,8 +38,10 @@ def started(build: Build, result: Path, where: str) -> Iterator[subprocess.Popen
         )
     # On this engine, whatever the command line would choose by its own settings.
     ours = {k: v for k, v in inherited().items() if k not in _CLIENTS_OWN}
+    command = buildkit_command(build, result)
+    _log.info("%s", command_line(command))
     with subprocess.Popen(
-        buildkit_command(build, result),
+        command,
         env=ours | {"DOCKER_BUILDKIT": "1", "DOCKER_HOST": where},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

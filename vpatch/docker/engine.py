@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import uuid
@@ -20,6 +21,7 @@ from vpatch.docker.container import Container, Room
 from vpatch.docker.errors import ERRORS, NO_SPACE, DockerError, asking, gist_of, no_image
 from vpatch.docker.names import platform_of, repository_of
 from vpatch.docker.transfer import counted
+from vpatch.run_log import command_line, timed
 from vpatch.vllm_log import without_colours
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from vpatch.progress import Task
 
+_log = logging.getLogger(__name__)
 _ANSWER_SECONDS = 60
 _ID = "sha256:"
 _LOCAL = "vpatch-base"
@@ -87,6 +90,8 @@ class Docker:
                 "group docker, and ~/.docker/config.json may be wrong",
             ) from error
 
+        _log.info("the Docker Engine at %s, API %s", self.where, self.api.api_version)
+
     @property
     def is_local(self) -> bool:
         """Whether the engine sees this machine's files."""
@@ -119,7 +124,11 @@ class Docker:
             DockerError: it cannot be kept here.
         """
         repository, tag = parse_repository_tag(name)
-        with closing(self._dialogue()) as api, asking(name):
+        with (
+            timed(_log, logging.INFO, f"pulling {name}"),
+            closing(self._dialogue()) as api,
+            asking(name),
+        ):
             try:
                 events = api.pull(
                     repository, tag or "latest", platform=platform, stream=True, decode=True
@@ -137,7 +146,8 @@ class Docker:
             NoSuchImageError: it is not there, or the registry cannot be asked.
         """
         try:
-            answer = self.api.inspect_distribution(name)  # type: ignore[no-untyped-call]
+            with timed(_log, logging.INFO, f"asking the registry for the digest of {name}"):
+                answer = self.api.inspect_distribution(name)  # type: ignore[no-untyped-call]
         except ERRORS as error:
             raise no_image(name, gist_of(error)) from error
         return f"{repository_of(name)}@{answer['Descriptor']['digest']}"
@@ -148,8 +158,12 @@ class Docker:
         Raises:
             DockerError: a step failed, or the engine did. No container is left.
         """
-        if build.secrets or build.target:
-            return self._build_with_buildkit(build, log, tell)
+        with timed(_log, logging.INFO, f"building {build.dockerfile} in {build.context}"):
+            if build.secrets or build.target:
+                return self._build_with_buildkit(build, log, tell)
+            return self._build_with_api(build, log, tell)
+
+    def _build_with_api(self, build: Build, log: BinaryIO, tell: Callable[[str], None]) -> str:
         with closing(self._dialogue()) as api, asking(build.dockerfile.name):
             found = None
             for event in api.build(
@@ -267,7 +281,11 @@ class Docker:
         """
         repository, tag = parse_repository_tag(name)
         digest = None
-        with closing(self._dialogue()) as api, asking(name):
+        with (
+            timed(_log, logging.INFO, f"pushing {name}"),
+            closing(self._dialogue()) as api,
+            asking(name),
+        ):
             events = api.push(repository, tag or "latest", stream=True, decode=True)
             for event in counted(events, task):
                 if "error" in event:
@@ -287,6 +305,7 @@ class Docker:
     ) -> Iterator[Container]:
         """Create a container that runs a command, not the image's own, and remove it after."""
         found = Container(self.api, f"vpatch-{uuid.uuid4().hex}")
+        _log.info("container %s of %s: %s", found.id, image, command_line(command))
         try:
             found.create(image, command, room or Room())
             yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -15,11 +16,13 @@ import psutil
 
 from vpatch.errors import VpatchError
 from vpatch.own_environment import inherited
+from vpatch.run_log import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+_log = logging.getLogger(__name__)
 # Where the output is shown to somebody: the end says what went wrong.
 _TAIL = 30
 # What a child starts inherits it, also where it makes a session of its own, and its parent is gone.
@@ -158,6 +161,8 @@ def started(
     What it started is killed with it, however the block ends: an engine's workers outlive it.
     """
     mark = uuid.uuid4().hex
+    begun = time.monotonic()
+    _log.info("starting, with the output in %s: %s", log, command_line(command))
     with (
         log.open("wb") as output,
         subprocess.Popen(
@@ -178,6 +183,8 @@ def started(
             # In between fork and exec the mark is not there yet, and the group is.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            seconds = time.monotonic() - begun
+            _log.info("process %d ended with %s: %.2f s", process.pid, process.poll(), seconds)
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from github.PullRequest import PullRequest
     from github.Repository import Repository
 
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 PUBLIC = "https://api.github.com"
 _SECONDS = 30
@@ -103,6 +105,8 @@ class GitHub:
         self.api = (api or default_api()).rstrip("/")
         self.token: Token | None = find_token(self.api, hosts=hosts)
         self._secret = self.token.value if self.token else None
+        source = self.token.source if self.token else "nowhere: there is none"
+        _log.info("GitHub's API is %s, and the token is from %s", self.api, source)
         self._github = self._open()
 
     def close(self) -> None:

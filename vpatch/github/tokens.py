@@ -8,6 +8,7 @@ GH_HOST or GITHUB_API_URL, by a login of gh there, or with `vpatch trust --host`
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -18,10 +19,12 @@ from urllib.parse import urlsplit
 
 from vpatch import git
 from vpatch.errors import UsageError
+from vpatch.run_log import hide
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+_log = logging.getLogger(__name__)
 _OWN = ("GH_TOKEN", "GITHUB_TOKEN")
 _ENTERPRISE = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 VARIABLES = frozenset({*_OWN, *_ENTERPRISE})
@@ -36,6 +39,9 @@ class Token:
 
     value: str = field(repr=False)
     source: str
+
+    def __post_init__(self) -> None:
+        hide(self.value)
 
 
 def find_token(
@@ -102,6 +108,7 @@ def _from_environment(api: str, host: str, environment: Mapping[str, str]) -> To
 def _from_gh(host: str) -> Token | None:
     if shutil.which("gh") is None:
         return None
+    _log.info("asking gh for a token for %s", host)
     try:
         asked = subprocess.run(
             ["gh", "auth", "token", "--hostname", host],

@@ -9,6 +9,7 @@ checkpoints/   digests of large files of checkpoints
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from vpatch.errors import UsageError, VpatchError
+from vpatch.run_log import timed
 from vpatch.source import entry
 from vpatch.source.entry import CachedTree, DamagedEntry
 from vpatch.source.locks import Lock, try_lock, wait_for_lock, wait_to_make
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.tree import Pin
 
+_log = logging.getLogger(__name__)
 # Writes a tree's files into `FILES` below the folder it is given, and says what it wrote.
 Populate = Callable[[Path], list[FileRecord]]
 
@@ -85,12 +88,14 @@ class Cache:
                     progress.note(f"{damage.what}; it is fetched anew")
                     tree, damaged = None, True
                 if tree is not None:
+                    _log.info("%s is in the cache: %s", pin.label, tree.folder)
                     return tree
                 if populate is None:
                     break
                 with self._alone(name, progress, damaged=damaged) as lock:
                     if lock is not None:
-                        self._populate(name, pin, populate, lock)
+                        with timed(_log, logging.INFO, f"putting {pin.label} into the cache"):
+                            self._populate(name, pin, populate, lock)
         except OSError as error:
             raise CacheError(
                 f"the cache cannot be used: {error}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from bisect import bisect
 from dataclasses import asdict, dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.pip_settings import PipSettings
 
+_log = logging.getLogger(__name__)
 LATEST = "latest"
 # The max-age that the public index gives its own answers.
 _FRESH = 600
@@ -74,6 +76,7 @@ def releases(
     path = folder / f"{project}-{key}.json"
     known = _read(path)
     if known and (offline or 0 <= known.age < _FRESH):
+        _log.info("the list of %s releases is in the cache: %s", project, path)
         if offline:
             progress.note(f"offline: the list of {project} releases is {_age(known.age)} old")
         return known.releases

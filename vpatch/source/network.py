@@ -6,6 +6,7 @@ Import this only when something is to be fetched: requests and pypi_simple take 
 from __future__ import annotations
 
 import hashlib
+import logging
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ from vpatch import __version__
 from vpatch.errors import VpatchError
 from vpatch.foreign import MEGABYTE
 from vpatch.limited import LimitedAdapter, TooLargeError
+from vpatch.run_log import hide, timed
 from vpatch.source.index import IndexAccessError, Release
 from vpatch.source.urls import redact, split_credentials
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.pip_settings import PipSettings
 
+_log = logging.getLogger(__name__)
 _CHUNK = 1 << 17
 _DIGITS = 15
 # The largest of vLLM has 60 MB.
@@ -69,7 +72,8 @@ def list_releases(project: str, settings: PipSettings) -> list[Release] | None:
     known = False
     with _session(settings) as session:
         for url in index_urls(settings):
-            packages = _ask(session, url, project, settings)
+            with timed(_log, logging.INFO, f"asking the index {redact(url)} for {project}"):
+                packages = _ask(session, url, project, settings)
             known = known or packages is not None
             for package in packages or ():
                 release = _release(project, package)
@@ -86,6 +90,7 @@ def download(
     received = 0
     task = progress.start(f"Downloading {release.filename}", total=release.size)
     with ExitStack() as undo, _session(settings) as session:
+        undo.enter_context(timed(_log, logging.INFO, f"downloading {redact(release.url)}"))
         undo.callback(task.done)
         removal = undo.enter_context(ExitStack())
         removal.callback(dest.unlink, missing_ok=True)
@@ -201,6 +206,7 @@ class _IndexCredentials(AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         url = request.url or ""
         found = self._known.get(_host(url)) or requests.utils.get_netrc_auth(url)
+        hide((found[1] or found[0]) if found else None)
         return HTTPBasicAuth(*found)(request) if found else request
 
 

@@ -7,6 +7,7 @@ upstream pins: it is what such a mirror installs as well. What is left is said n
 
 from __future__ import annotations
 
+import logging
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from ruamel.yaml import YAML
 from vpatch import foreign_environment
 from vpatch import git_checkout as git
 from vpatch.git_checkout import NewCommit
+from vpatch.run_log import command_line, timed
 from vpatch.upstream.rules import read_yaml
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.entry import CachedTree
 
+_log = logging.getLogger(__name__)
 _SECONDS = 900
 _PYTHON = ["python", "pyi"]
 # What a mirror's hooks are, by their ids: the package, the command, and the files it looks at.
@@ -183,17 +186,19 @@ def _run(
     if offline:
         environment |= _NO_NETWORK
         command = [*_without_network(), *command]
+    command += [hook_id, "--files", *files]
     try:
-        ended = subprocess.run(
-            [*command, hook_id, "--files", *files],
-            cwd=checkout,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        with timed(_log, logging.INFO, command_line(command)):
+            ended = subprocess.run(
+                command,
+                cwd=checkout,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         yield Hook(hook_id, "not run", f"it did not end within {_SECONDS} s")
         return
