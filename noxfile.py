@@ -1,0 +1,46 @@
+"""What one does with this repository: `nox -s test`, `nox -s lint`, or both with `nox -s all`.
+
+The sessions use the Python that runs nox and install nothing: `pip install -e '.[dev]'` did that.
+`.ci/run` runs more: it sets up a real vLLM, a Docker Engine and a browser for the tests first.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.4"
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["all"]
+nox.options.stop_on_first_error = False
+
+# The programs of this environment, whatever comes first on the PATH.
+PROGRAMS = Path(sys.executable).parent
+
+
+def run(session: nox.Session, program: str, *args: str) -> None:
+    session.run(str(PROGRAMS / program), *args, external=True)
+
+
+@nox.session
+def test(session: nox.Session) -> None:
+    """Run the tests, or those that are named: nox -s test -- tests/test_plan.py."""
+    run(session, "pytest", *(session.posargs or ["-n", "2"]))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, types and Dockerfiles."""
+    run(session, "ruff", "check", ".")
+    run(session, "ruff", "format", "--check", ".")
+    run(session, "mypy")
+    run(session, "hadolint", *map(str, sorted(Path("docker").glob("*.Dockerfile"))))
+
+
+@nox.session(name="all")
+def everything(session: nox.Session) -> None:
+    """Run all of these."""
+    session.notify("lint")
+    session.notify("test")
