@@ -12,7 +12,7 @@ from vpatch.declare.settings import read_settings
 from vpatch.declare.yamlfile import DeclarationError
 from vpatch.errors import ManyErrors, UsageError, VpatchError, together
 from vpatch.foreign import LARGEST_BESIDE, read_file
-from vpatch.patch import DECLARATION, Patch, load_patch, where_required
+from vpatch.patch import DECLARATION, Patch, load_patch, where_named
 from vpatch.trust import NOTHING, Trust
 
 if TYPE_CHECKING:
@@ -39,20 +39,24 @@ class Library:
         """Load one patch.
 
         Raises:
-            UsageError: there is none of that id, its declaration is wrong, or it requires a patch
-                that is not there.
+            UsageError: there is none of that id, its declaration is wrong, or it requires or
+                conflicts with a patch that is not there.
         """
         if patch_id not in self.patches:
             raise _unknown("patch", patch_id, self.patches)
         patch = load_patch(self.patches[patch_id], self.trust)
         errors: list[VpatchError] = [
             DeclarationError(
-                f"it requires {required!r}, and there is no such patch",
-                where=where_required(patch, required),
-                todo=_unknown("patch", required, self.patches).todo,
+                f"it {verb} {other!r}, and there is no such patch",
+                where=where_named(patch, key, other),
+                todo=_unknown("patch", other, self.patches).todo,
             )
-            for required in patch.declaration.requires
-            if required not in self.patches
+            for key, verb, others in (
+                ("requires", "requires", patch.declaration.requires),
+                ("conflicts", "conflicts with", patch.declaration.conflicts),
+            )
+            for other in others
+            if other not in self.patches
         ]
         if errors:
             raise together(errors)

@@ -53,10 +53,10 @@ class Patch:
         return self.declaration.id
 
 
-def where_required(patch: Patch, required: str) -> str:
-    """The line of a declaration that names a required patch; for an error, so it is read anew."""
+def where_named(patch: Patch, key: str, other: str) -> str:
+    """The line that names another patch under a key; for an error, so it is read anew."""
     _, positions = read_yaml(patch.folder / DECLARATION, PatchDeclaration)
-    return positions.where(["requires", patch.declaration.requires.index(required)])
+    return positions.where([key, getattr(patch.declaration, key).index(other)])
 
 
 def load_patch(folder: Path, trust: Trust) -> Patch:

@@ -15,7 +15,7 @@ from vpatch.editing import EditResult, describe, findings, lacks, probe, run_edi
 from vpatch.errors import UsageError
 from vpatch.nearest import nearest
 from vpatch.outcome import Change, Decision, Finding, Plan, State
-from vpatch.patch import where_required
+from vpatch.patch import where_named
 from vpatch.postcondition import broken_promise
 from vpatch.trust import UntrustedError
 from vpatch.view import UnparsableFile, View
@@ -47,7 +47,7 @@ def order(patches: Sequence[Patch]) -> list[Patch]:
         if patch.id in above:
             raise UsageError(
                 f"patches require each other: {' -> '.join((*above, patch.id))}",
-                where=where_required(by_id[above[-1]], patch.id),
+                where=where_named(by_id[above[-1]], "requires", patch.id),
                 todo="remove one of these from `requires`",
             )
         for required in patch.declaration.requires:

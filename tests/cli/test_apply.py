@@ -171,7 +171,7 @@ def test_apply_offline(applied):
         (["--vllm", VERSION, "--recipe", "vllm-0.23"], "both name a vLLM"),
         (["--recipe", "none"], "there is no recipe 'none'"),
         (["--vllm", VERSION, "--patches", "none"], "there is no folder none"),
-        (["--nonsense"], "No such option"),
+        (["--nonsense"], "no such option"),
     ],
 )
 def test_apply_used_wrongly(project, args, message):

@@ -263,7 +263,7 @@ def test_the_log_of_a_real_failure(empty):
 @pytest.mark.parametrize(
     ("args", "what"),
     [
-        ([], "Missing argument 'LOGFILE'"),
+        ([], "missing argument 'LOGFILE'"),
         (["nowhere.log"], "nowhere.log: the log cannot be read: No such file or directory"),
         (["."], ".: the log cannot be read: Is a directory"),
         (["packed.gz"], "packed.gz: this is packed, or in UTF-16"),

@@ -64,8 +64,58 @@ def test_version(empty):
 
 def test_an_unknown_command(empty):
     run = empty.run("aply", code=2, in_process=False)
-    assert "No such command 'aply'" in run.err
+    assert run.err == (
+        "error: there is no command 'aply'\n"
+        "  next: did you mean 'vpatch apply'? If not, vpatch --help lists all commands\n"
+    )
     assert run.out == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "what", "todo"),
+    [
+        (
+            ["evidence", "lst"],
+            "there is no command 'lst'",
+            "did you mean 'vpatch evidence list'? If not, vpatch evidence --help lists all commands",
+        ),
+        (["xyzzy"], "there is no command 'xyzzy'", "vpatch --help lists all commands"),
+        (
+            ["show", "--jsn", "x"],
+            "no such option '--jsn'",
+            "did you mean '--json'? If not, see vpatch show --help",
+        ),
+        (
+            ["build-image", "--mode", "x"],
+            "invalid value for '--mode': 'x' is not one of 'overlay', 'source', 'cpu'",
+            "write vpatch build-image [OPTIONS]; see vpatch build-image --help",
+        ),
+        (
+            ["apply", "more"],
+            "got unexpected extra argument (more)",
+            "write vpatch apply [OPTIONS]; see vpatch apply --help",
+        ),
+        (
+            ["apply", "--vllm"],
+            "option '--vllm' requires an argument",
+            "see vpatch --help",
+        ),
+        (
+            ["diagnose"],
+            "missing argument 'LOGFILE'",
+            "write vpatch diagnose [OPTIONS] LOGFILE; see vpatch diagnose --help",
+        ),
+    ],
+)
+def test_a_wrong_command_line(empty, args, what, todo):
+    assert empty.run(*args, code=2).err == f"error: {what}\n  next: {todo}\n"
+    if args[-1] != "--vllm":  # which takes --json for its value
+        found = empty.run(*args, "--json", code=2).json["errors"]
+        assert [(one["what"], one["next"]) for one in found] == [(what, todo)]
+
+
+def test_a_group_without_a_command_shows_its_help(empty):
+    assert "Usage: vpatch evidence" in empty.run("evidence", code=2).err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
+from tests.projects import SLOW_MODE, VERSION
+
 
 def test_show_tells_all_there_is(empty):
     out = empty.run("show", "mtp-proj-prefix").out
@@ -35,7 +39,11 @@ def test_show_of_a_patch_that_is_not_there(project):
 
 
 def test_show_without_a_patch(project):
-    assert "Missing argument 'PATCH'" in project.run("show", code=2).err
+    assert project.run("show", code=2).err == (
+        "error: missing argument 'PATCH'\n"
+        "  next: write vpatch show [OPTIONS] PATCH; vpatch list shows what there is; "
+        "see vpatch show --help\n"
+    )
 
 
 def test_show_has_the_notes_and_why_it_is_on_request(project):
@@ -64,3 +72,18 @@ def test_notes_that_cannot_be_read(project):
         f"error: {notes}: cannot be read: is larger than 64000000 bytes\n"
         "  next: correct or remove it\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "says"), [("requires", "requires"), ("conflicts", "conflicts with")]
+)
+def test_another_patch_that_is_not_there(project, key, says):
+    folder = project.patch("third", SLOW_MODE, more=f"{key}: [name-proj, slow-mod]\n")
+    file = folder / "patch.yaml"
+    line = file.read_text().splitlines().index(f"{key}: [name-proj, slow-mod]") + 1
+    for command in (["show", "third"], ["apply", "--vllm", VERSION]):
+        run = project.run(*command, code=2)
+        assert run.errors == (
+            f"error: {file}:{line}: it {says} 'slow-mod', and there is no such patch\n"
+            "  next: did you mean 'slow-mode'?\n"
+        )

@@ -21,6 +21,7 @@ from vpatch import __version__
 from vpatch.cli.log_options import SHOWN, RunLog, add_log_options, run_log
 from vpatch.cli.output import Group, made_visible, style
 from vpatch.cli.progress import stop_bars
+from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.own_environment import set_own
 
@@ -178,12 +179,11 @@ def _ended(log: RunLog, *, wants_json: bool) -> int:
     except KeyboardInterrupt:
         click.echo("interrupted; nothing was left half done", err=True)
         code = ExitCode.INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()  # the help itself
+        code = ExitCode.USAGE
     except click.ClickException as error:
-        if wants_json:
-            listed = [{"what": error.format_message(), "where": None, "next": None}]
-            click.echo(json.dumps({"errors": listed}, indent=2))
-        _log.error("%s", error.format_message(), extra=SHOWN)
-        error.show()
+        _show(as_ours(error), wants_json=wants_json)
         code = ExitCode.USAGE
     except VpatchError as error:
         _show(error, wants_json=wants_json)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from vpatch.cli.usage import unknown_command
 from vpatch.visible import visible
 
 if TYPE_CHECKING:
@@ -37,7 +38,18 @@ def secho(text: str, *, nl: bool = True, err: bool = False, **styles: Any) -> No
 
 
 class Group(click.Group):
-    """Shows the first sentence of each command in full; click cuts it at the end of the line."""
+    """Shows the first sentence of each command in full; click cuts it at the end of the line.
+
+    Of a command that is not there, it names the nearest that is.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise unknown_command(ctx.command_path, name, self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))

@@ -1,0 +1,55 @@
+"""What click says of a wrong command line, in the form of all other errors."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Behind the message of some; what is near has a line of its own here.
+_MEANT = re.compile(r" \(?Did you mean.*$", re.DOTALL)
+# Where to find what an argument can be.
+_LISTED = {"PATCH": "vpatch list", "NAME": "vpatch evidence list"}
+
+
+class UnknownCommandError(UsageError):
+    """There is no command of that name."""
+
+
+def unknown_command(group: str, name: str, known: Sequence[str]) -> UnknownCommandError:
+    near = get_close_matches(name, known, n=1)
+    see = f"{group} --help lists all commands"
+    return UnknownCommandError(
+        f"there is no command {name!r}",
+        todo=f"did you mean {f'{group} {near[0]}'!r}? If not, {see}" if near else see,
+    )
+
+
+def as_ours(error: click.ClickException) -> UsageError:
+    """Say what is wrong, and what to write instead."""
+    said = _MEANT.sub("", error.format_message()).strip().rstrip(".")
+    return UsageError(said[:1].lower() + said[1:], todo="; ".join(_todo(error)))
+
+
+def _todo(error: click.ClickException) -> list[str]:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return ["see vpatch --help"]
+    path = context.command_path
+    near = getattr(error, "possibilities", None)
+    if near:
+        return [f"did you mean {near[0]!r}? If not, see {path} --help"]
+    usage = " ".join(context.get_usage().partition(": ")[2].split())
+    found = [f"write {usage}", f"see {path} --help"]
+    parameter = getattr(error, "param", None)
+    if isinstance(error, click.MissingParameter) and parameter is not None:
+        listed = _LISTED.get(parameter.make_metavar(context))
+        found[1:1] = [f"{listed} shows what there is"] if listed else []
+    return found
