@@ -69,7 +69,7 @@ def side(diff, sign):
 def test_a_codemod_that_is_shown_does_what_is_shown(edit, codemod, diff, tmp_path):
     (tmp_path / "codemod.py").write_text(codemod)
     before, after = side(diff, "-"), side(diff, "+")
-    declared = YAML(typ="safe").load(edit)
+    (declared,) = YAML(typ="safe").load(edit)["edits"]
     result = run(declared, before, tmp_path)
     assert result.mismatch is None
     assert result.view.read(MODULE).decode() == after

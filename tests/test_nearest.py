@@ -110,3 +110,40 @@ def test_a_scope_that_is_like_none():
 def test_a_glob_is_no_scope_of_its_own():
     found = told(LAYER, {**E_PROJ, "within": "*.forward"})
     assert [what.partition(" (")[0] for what, _ in found] == ["not admitted"]
+
+
+CODEMOD = """
+import libcst as cst
+from vpatch.codemods import SiteTransformer
+class Codemod(SiteTransformer):
+    kinds = (cst.Call,)
+    def edit(self, original, updated):
+        return updated
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (
+            {"contains": ["getLoger"]},
+            ["no file contains 'getLoger', as `contains` has it; nearest: getLogger"],
+        ),
+        ({"contains": ["getLogger", "$$"]}, ["no file contains '$$', as `contains` has it"]),
+        (
+            {"contains": ["getLogger", "other"]},
+            ["no file contains all of `contains`: 'getLogger', 'other'"],
+        ),
+        (
+            {"contains": ["other"], "files": ["vllm/a.py"]},
+            ["no file among `files` (vllm/a.py) contains all of `contains`: 'other'"],
+        ),
+        ({"contains": ["getLogger"]}, []),
+    ],
+)
+def test_words_that_keep_a_codemod_from_every_file(tmp_path, edit, said):
+    (tmp_path / "codemod.py").write_text(CODEMOD)
+    (bound,) = edits_of({"codemod": "codemod.py"} | edit, tmp_path)
+    view = View(tree_of({"vllm/a.py": "x = getLogger(1)\n", "vllm/b.py": "other(1)\n"}))
+    assert run_edit(bound, view).mismatch is not None
+    assert [finding.what for finding in nearest(bound, view, [])] == said

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.base import Place
+from vpatch.codemods.custom import Custom
 from vpatch.codemods.match import GAP_PARAMETER, PREFIX, canonical, code_of
 from vpatch.codemods.text import AddFile, TextEdit
 from vpatch.editing import search
@@ -44,9 +45,13 @@ def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[F
     """Say what an edit may have meant that found nothing.
 
     That is the code that it searches, where its own limits exclude it, else code that is like it;
-    and where `within` names nothing in the tree, the scope whose name is like it.
+    and where `within` names nothing in the tree, the scope whose name is like it. Of a codemod, it
+    is the words of `contains` that keep it from every file.
     """
     codemod = edit.codemod
+    if isinstance(codemod, Custom):
+        yield from _words_not_there(edit, codemod, view)
+        return
     if isinstance(codemod, (TextEdit, AddFile)) or codemod.sought is None:
         return
     sought, place = codemod.sought, codemod.place
@@ -86,6 +91,25 @@ def _why(edit: BoundEdit, place: Place, found: Found) -> str:
         if value not in map(canonical, allowed):
             return f"${name} is {value}, and `where` has {', '.join(allowed)}"
     return "the edit does not take this place"
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def _words_not_there(edit: BoundEdit, codemod: Custom, view: View) -> Iterator[Finding]:
+    """Say which words of `contains` no file has, or that no file has all of them."""
+    if view.holding([codemod.contains], edit.files):
+        return
+    strange = [w for w in sorted(codemod.contains) if not view.holding([frozenset([w])], None)]
+    for word in strange:
+        text = word.decode()
+        near = difflib.get_close_matches(text, view.vocabulary, _SHOWN, _SAME_NAME)
+        meant = f"; nearest: {', '.join(near)}" if near else ""
+        yield Finding(f"no file contains {text!r}, as `contains` has it{meant}")
+    if not strange:
+        listed = ", ".join(repr(word.decode()) for word in sorted(codemod.contains))
+        among = f" among `files` ({', '.join(edit.files)})" if edit.files else ""
+        yield Finding(f"no file{among} contains all of `contains`: {listed}")
 
 
 # --- scopes -----------------------------------------------------------------------------------

@@ -77,7 +77,10 @@ def test_an_unknown_command(empty):
         (
             ["evidence", "lst"],
             "there is no command 'lst'",
-            "did you mean 'vpatch evidence list'? If not, vpatch evidence --help lists all commands",
+            (
+                "did you mean 'vpatch evidence list'? If not, vpatch evidence --help lists all "
+                "commands"
+            ),
         ),
         (["xyzzy"], "there is no command 'xyzzy'", "vpatch --help lists all commands"),
         (
