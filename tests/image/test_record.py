@@ -7,13 +7,18 @@ from contextlib import contextmanager
 
 import pytest
 
+from vpatch.engine.environment import probed
 from vpatch.errors import VpatchError
 from vpatch.image.record import recorded
+from vpatch.image.verify import _shaped
 from vpatch.lock import LockedImage
 
 
 class Container:
-    """A container whose python3 finds no package vllm."""
+    """A container whose python3 finds no package vllm, or what `files` say."""
+
+    def __init__(self, files=None):
+        self.files = files
 
     def put(self, *_):
         pass
@@ -24,14 +29,25 @@ class Container:
     def wait(self, _):
         return 0
 
-    def read(self, _):
-        return json.dumps(None).encode()
+    def read(self, path):
+        if self.files is None:
+            return json.dumps(None).encode()
+        return self.files.get(path)
+
+    def digests(self, _):
+        return {"a.py": "sha256:1"}
+
+    def logs(self):
+        return b""
 
 
 class Engine:
+    def __init__(self, files=None):
+        self.files = files
+
     @contextmanager
     def container(self, *_):
-        yield Container()
+        yield Container(self.files)
 
 
 @pytest.mark.parametrize(
@@ -47,5 +63,74 @@ class Engine:
 def test_a_base_without_vllm(mode, todo):
     image = LockedImage(mode=mode, base="python:3.12", pinned="sha256:1")
     with pytest.raises(VpatchError, match="python3 of this image has no package vllm") as caught:
-        recorded(Engine(), "sha256:1", image)
+        recorded(Engine(), "sha256:1", image, "0.50.0")
     assert (caught.value.where, caught.value.todo) == ("python:3.12", todo)
+
+
+RESULT = "/vpatch-find/result"
+VERSION = "/p/vllm/_version.py"
+
+
+def _found(mode, files):
+    image = LockedImage(mode=mode, base="x/y:1", pinned="sha256:1")
+    return recorded(Engine({RESULT: b'"/p/vllm"'} | files), "sha256:1", image, "0.50.0")
+
+
+@pytest.mark.parametrize("version", ["0.49.0", "0.49.0+cu130", "0.50.1"])
+def test_a_base_of_another_release(version):
+    text = f"__version__ = version = '{version}'\n".encode()
+    public = version.partition("+")[0]
+    with pytest.raises(VpatchError) as caught:
+        _found("overlay", {VERSION: text})
+    assert caught.value.what == f"it has vLLM {public}, and the patches are for 0.50.0"
+    assert caught.value.where == "x/y:1"
+    assert caught.value.todo == (
+        f"name a --base with vLLM 0.50.0, or apply the patches to {public} with --vllm {public}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", [None, b"", b"\xff", b"__version__ = version = '0.50.0+cu130'\n", b"__version__ = x"]
+)
+def test_a_base_of_the_same_release_or_that_does_not_tell(text):
+    assert _found("overlay", {VERSION: text})[0].package == "/p/vllm"
+
+
+@pytest.mark.parametrize("answer", [b"{", b"3", b"[]", b'"p"', b"[" * 100_000, b"\xff"])
+def test_a_base_whose_python_answers_anything(answer):
+    with pytest.raises(VpatchError, match="did not answer as it was asked"):
+        _found("overlay", {RESULT: answer})
+
+
+@pytest.mark.parametrize("pip", [b"{", b"[1]", b"[{}]", b'{"a": 1}', b"3"])
+def test_a_list_of_packages_that_is_none(pip):
+    with pytest.raises(VpatchError, match="what the build installed cannot be read"):
+        _found("cpu", {"/opt/vllm/installed/pip.json": pip})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problems": 3}, {"problems": [3]}, {"problems": [{"path": 1}]}, {"imports": []},
+        {"probes": {"a": 1}}, {"probes": {"a": {"held": "x", "problems": [], "unknown": []}}},
+    ],
+)  # fmt: skip
+def test_an_answer_of_an_image_that_has_another_shape(change):
+    whole = {"package": None, "problems": [], "imports": {}, "probes": {}}
+    assert _shaped(whole) == whole
+    with pytest.raises((AttributeError, LookupError, TypeError, ValueError)):
+        _shaped(whole | change)
+
+
+def test_an_answer_of_an_image_is_cut():
+    found = _shaped(
+        {"package": "p" * 9999, "problems": [{"path": "x" * 9999, "what": "y"}] * 9999}
+        | {"imports": {"m": "w" * 9999}, "probes": {}}
+    )
+    assert len(found["package"]) == len(found["imports"]["m"]) == 500
+    assert len(found["problems"]) == 1000
+
+
+@pytest.mark.parametrize("text", ["vpatch:{", "vpatch:3", "vpatch:{}", "vpatch:" + "[" * 100_000])
+def test_a_vllm_that_answers_anything(text):
+    assert probed(f"x\n{text}\n") is None

@@ -6,6 +6,7 @@ import hashlib
 import io
 import tarfile
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _ALL_GPUS = DeviceRequest(count=-1, capabilities=[["gpu"]])
 _LARGEST = 2**24
 _AT_ONCE = 2**20
+_LAST_LINES = 10_000
 _CREATION_SECONDS = 10.0
 # For those who find a container: docker ps --filter label=vpatch
 _LABEL = "vpatch"
@@ -158,9 +160,16 @@ class Container:
             yield from self.api.logs(self.id, stream=True, follow=True)
 
     def logs(self) -> bytes:
-        """Return all that it said so far."""
+        """Return what it said so far, or the end of it."""
+        kept: deque[bytes] = deque()
+        size = 0
         with asking(self.id):
-            return bytes(self.api.logs(self.id))
+            for piece in self.api.logs(self.id, stream=True, follow=False, tail=_LAST_LINES):
+                kept.append(piece)
+                size += len(piece)
+                while size > _LARGEST:
+                    size -= len(kept.popleft())
+        return b"".join(kept)
 
     def signal(self, number: int) -> None:
         with asking(self.id):

@@ -18,6 +18,7 @@ from packaging.version import Version
 from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.process import run
 from vpatch.errors import UsageError
+from vpatch.foreign import parse_json
 from vpatch.source.cache import CacheError, disk_size
 from vpatch.source.locks import try_lock, wait_for_lock, wait_to_make
 
@@ -31,6 +32,7 @@ KINDS: dict[str, Kind] = {"cpu": "cpu", "cuda": "cuda"}
 # Written last: an environment without it was not finished.
 _COMPLETE = "vpatch-engine.json"
 _PROBE_TIMEOUT = 300.0
+_TOLD = ("package", "kind")
 PROBE = """
 import importlib.util, json
 spec = importlib.util.find_spec("vllm")
@@ -166,7 +168,14 @@ def probed(text: str) -> dict[str, Any] | None:
     `package`, the folder of vllm; `kind`, what it runs on; `pytest`, whether that is there.
     """
     answer = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
-    return json.loads(answer[1]) if answer else None
+    try:
+        found = parse_json(answer[1]) if answer else None
+        if not found:
+            return None
+        package, kind = (None if found[key] is None else str(found[key]) for key in _TOLD)
+        return {"package": package, "kind": kind, "pytest": bool(found["pytest"])}
+    except (LookupError, TypeError, ValueError):
+        return None  # not PROBE wrote it
 
 
 def managed_folders(cache: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from vpatch.docker.buildkit import sent_files
 from vpatch.docker.engine import Build
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git_found import opened_checkout
-from vpatch.image.context import EPOCH, labels_of, version_of, write_context
+from vpatch.image.context import EPOCH, labels_of, release_of, version_of, write_context
 from vpatch.image.cpu import cpu_build
 from vpatch.image.record import recorded
 from vpatch.image.source import needed, source_build
@@ -88,7 +88,7 @@ def build_image(
                 todo="see that nothing removes images meanwhile",
             )
         tell("Reading the package vllm")
-        image, files = recorded(docker, base.id, payload.image)
+        image, files = recorded(docker, base.id, payload.image, release_of(payload.lock))
         payload = payload.on(image, files)
         last = overlay_build(payload, settings, below, room)
         # The image runs as the same user as its base.

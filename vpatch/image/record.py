@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,19 @@ _SHOWN = 20
 _WITH_VLLM = "name a --base with vLLM, or use --mode cpu to install its CPU build on this one"
 # Where the cpu build leaves what it installed.
 _INSTALLED = "/opt/vllm/installed"
+# Without the local part that a platform appends.
+_VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.]{0,80})[+']", re.MULTILINE)
 
 
-def recorded(docker: Docker, below: str, image: LockedImage) -> tuple[LockedImage, str]:
+def recorded(
+    docker: Docker, below: str, image: LockedImage, release: str
+) -> tuple[LockedImage, str]:
     """Return `image` with what is in the image below the patches, and the list of the package.
 
+    `release` is that of vLLM which the patches are for.
+
     Raises:
-        VpatchError: it has no vLLM, or not the one that was locked.
+        VpatchError: it has no vLLM, another release of it, or not the one that was locked.
     """
     words = ["python3", "-B", f"/{_FOLDER}/verify.py", "--locate", f"/{_FOLDER}/result"]
     with docker.container(below, words, Room(user="0")) as container:
@@ -44,19 +51,27 @@ def recorded(docker: Docker, below: str, image: LockedImage) -> tuple[LockedImag
                 where=image.base,
                 todo="name a --base in which python3 runs",
             )
-        folder = parse_json(answer)
+        folder = _folder_in(answer, image)
         if folder is None:
             raise VpatchError(
                 "python3 of this image has no package vllm",
                 where=image.base,
                 todo=_WITH_VLLM if image.mode == "overlay" else "name another --base",
             )
+        _refuse_other_release(container.read(f"{folder}/_version.py"), image, release)
         digests = container.digests(folder)
         if digests is None:
             raise VpatchError("the folder of vllm cannot be read", where=f"{image.base}:{folder}")
         is_cpu = image.mode == "cpu"
-        apt = _of_apt(container.read(f"{_INSTALLED}/apt.txt")) if is_cpu else ()
-        pip = _of_pip(container.read(f"{_INSTALLED}/pip.json")) if is_cpu else ()
+        try:
+            apt = _of_apt(container.read(f"{_INSTALLED}/apt.txt")) if is_cpu else ()
+            pip = _of_pip(container.read(f"{_INSTALLED}/pip.json")) if is_cpu else ()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise VpatchError(
+                f"what the build installed cannot be read: {type(error).__name__}",
+                where=f"{image.base}:{_INSTALLED}",
+                todo="use --no-cache to build it anew",
+            ) from error
     text = package.list_text(of_mode(image, digests))
     contents = digest_of(text.encode())
     if image.mode != "source" and image.contents not in (None, contents):
@@ -67,6 +82,38 @@ def recorded(docker: Docker, below: str, image: LockedImage) -> tuple[LockedImag
         )
     found = {"package": folder, "contents": contents, "apt": apt, "pip": pip}
     return image.model_copy(update=found), text
+
+
+def _folder_in(answer: bytes, image: LockedImage) -> str | None:
+    """Where the image's python3 says that vllm is: whatever it writes, the image is not ours."""
+    try:
+        folder = parse_json(answer)
+    except ValueError:
+        folder = 0
+    if folder is None or (isinstance(folder, str) and folder.startswith("/")):
+        return folder
+    raise VpatchError(
+        "python3 of this image did not answer as it was asked",
+        where=image.base,
+        todo="name a --base in which python3 runs",
+    )
+
+
+def _refuse_other_release(text: bytes | None, image: LockedImage, release: str) -> None:
+    """Refuse a base of another release before the patches are laid over it.
+
+    A vLLM that does not tell its release is left to the build, which compares its files.
+    """
+    found = _VERSION.search(text or b"")
+    there = found[1].decode() if found else release
+    if there != release:
+        todo = f"name a --base with vLLM {release}"
+        other = f", or apply the patches to {there} with --vllm {there}"
+        raise VpatchError(
+            f"it has vLLM {there}, and the patches are for {release}",
+            where=image.base,
+            todo=todo + other if image.mode == "overlay" else todo,
+        )
 
 
 def of_mode(image: LockedImage | None, digests: Mapping[str, str]) -> Mapping[str, str]:
@@ -80,7 +127,7 @@ def of_mode(image: LockedImage | None, digests: Mapping[str, str]) -> Mapping[st
 
 
 def _of_apt(text: bytes | None) -> tuple[LockedPackage, ...]:
-    lines = [line.partition("=") for line in (text or b"").decode().splitlines()]
+    lines = [line.partition("=") for line in (text or b"").decode(errors="replace").splitlines()]
     return tuple(LockedPackage(name=name, version=version) for name, _, version in lines)
 
 

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 _FOLDER = "vpatch-verify"
 _SECONDS = 900.0
 _SHOWN = 20
+# Of what an image says of itself: it may say anything.
+_LONGEST = 500
+_MOST = 1000
+_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -203,12 +207,35 @@ def _ask(
             f"its Python {how}:\n{lines}", where=name, todo="see that python3 runs there"
         )
     try:
-        found: dict[str, Any] = parse_json(answer)
-        if {"package", "problems", "imports", "probes"} <= found.keys():
-            return found
-    except (ValueError, AttributeError):
+        return _shaped(parse_json(answer))
+    except (ValueError, AttributeError, LookupError, TypeError):
         pass  # said below: whatever it is, its Python did not write what the script writes
     raise VpatchError("its Python did not answer as it was asked", where=name)
+
+
+def _shaped(found: dict[str, Any]) -> dict[str, Any]:
+    """Return of an answer what the script writes, as it writes it."""
+    package = found["package"]
+    return {
+        "package": None if package is None else _short(package),
+        "problems": [
+            {"path": _short(one["path"]), "what": _short(one["what"])}
+            for one in found["problems"][:_MOST]
+        ],
+        "imports": {_short(module): _short(why) for module, why in found["imports"].items()},
+        "probes": {
+            str(patch): {
+                "held": int(str(effect["held"])[:_DIGITS]),
+                "problems": [_short(text) for text in effect["problems"][:_MOST]],
+                "unknown": [_short(text) for text in effect["unknown"][:_MOST]],
+            }
+            for patch, effect in found["probes"].items()
+        },
+    }
+
+
+def _short(text: Any) -> str:
+    return str(text)[:_LONGEST]
 
 
 def _script() -> bytes:
@@ -230,7 +257,9 @@ def _of_lock(
     names = [label for label in wanted if label not in left_out]
     for label in names:
         if labels.get(label) != wanted[label]:
-            yield Problem(f"label {label}", f"it is {labels.get(label)!r}, not {wanted[label]!r}")
+            yield Problem(
+                f"label {label}", f"it is {_short(labels.get(label))!r}, not {wanted[label]!r}"
+            )
 
 
 def _inside(
