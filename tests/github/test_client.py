@@ -252,3 +252,13 @@ def test_a_time_that_is_none(github, connect, reset):
     github.faults = [Fault("GET", "/user$", 429, {"message": "rate limit"}, headers)]
     with connect(github.plain_url) as found, pytest.raises(GitHubError):
         found.login()
+
+
+def test_an_answer_that_is_to_come_later_is_not_waited_for(github, connect):
+    github.faults = [Fault("GET", "/user$", 202, {}, times=9)]
+    with (
+        connect(github.plain_url) as found,
+        pytest.raises(GitHubError, match="none of GitHub's"),
+    ):
+        found.login()
+    assert github.count("GET", "/user$") == 1

@@ -5,13 +5,18 @@ import hashlib
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import requests
+import trustme
 
 from tests.index_server import Index, sdist, serve
 from vpatch import limited
@@ -286,3 +291,73 @@ def test_a_length_of_thousands_of_digits():
         assert network._promised(response) is None
     response.headers["Content-Length"] = "12"
     assert network._promised(response) == 12
+
+
+@contextmanager
+def leading(to, authority=None):
+    """A server that sends everybody elsewhere, by https with an authority."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302)
+            self.send_header("Location", to)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if authority is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http{'s' if authority else ''}://127.0.0.1:{server.server_port}/simple"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_nobody_is_led_from_tls_to_the_clear(index, opening, settings, tmp_path, monkeypatch):
+    for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(variable, raising=False)
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    trusting = replace(settings, cert=str(tmp_path / "ca.pem"))
+    with leading(f"{index.url}/vllm/", authority) as url:
+        with pytest.raises(IndexAccessError, match=r"leads to http://.*, which is less safe"):
+            opening(settings=replace(trusting, index_url=url))
+        assert index.asked == []
+    with (
+        leading(f"{index.url}/vllm/") as url,
+        opening(settings=replace(trusting, index_url=url)) as tree,
+    ):
+        assert tree.pin.version == "0.23.0"
+
+
+def test_nobody_is_led_to_a_file_of_this_machine(opening, settings, tmp_path):
+    (tmp_path / "vllm").mkdir()
+    folder = tmp_path.as_uri()
+    with (
+        leading(f"{folder}/vllm/") as url,
+        pytest.raises(IndexAccessError, match=r"leads to file:.*, which is less safe"),
+    ):
+        opening(settings=replace(settings, index_url=url, extra_index_urls=(folder,)))
+
+
+def test_what_netrc_has_is_not_sent_in_the_clear(settings, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine a login me password hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    for index_url, url, sent in (
+        ("https://a/simple", "https://a/x", True),
+        ("https://a/simple", "http://a/x", False),
+        ("https://b/simple", "https://a/x", True),
+        ("http://a/simple", "http://a/x", True),
+    ):
+        credentials = network._IndexCredentials(replace(settings, index_url=index_url))
+        request = requests.Request("GET", url).prepare()
+        assert ("Authorization" in credentials(request).headers) == sent

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from github.Requester import (
     HTTPRequestsConnectionClass,
     HTTPSRequestsConnectionClass,
     Requester,
+    RequestsResponse,
 )
 
+from vpatch.github.errors import UnreadableAnswer
 from vpatch.limited import LimitedAdapter
 
 
@@ -18,11 +21,24 @@ class _Https(HTTPSRequestsConnectionClass):
         super().__init__(*args, **options)
         self.session.mount("https://", _adapter(self.retry, self.pool_size))
 
+    def getresponse(self) -> RequestsResponse:
+        return _refused_later(super().getresponse())
+
 
 class _Http(HTTPRequestsConnectionClass):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.session.mount("http://", _adapter(self.retry, self.pool_size))
+
+    def getresponse(self) -> RequestsResponse:
+        return _refused_later(super().getresponse())
+
+
+def _refused_later(response: RequestsResponse) -> RequestsResponse:
+    """Refuse "later" as an answer: PyGithub would ask again for hours, and GitHub never says it."""
+    if response.status == HTTPStatus.ACCEPTED:
+        raise UnreadableAnswer
+    return response
 
 
 def _adapter(retry: Any, size: int) -> LimitedAdapter:

@@ -9,7 +9,7 @@ import hashlib
 import logging
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import requests
 from packaging.utils import canonicalize_name
@@ -174,7 +174,7 @@ def _session(settings: PipSettings) -> Iterator[requests.Session]:
         status_forcelist=_PASSING,
         raise_on_status=False,
     )
-    with requests.Session() as session:
+    with _Session() as session:
         session.headers["User-Agent"] = f"vpatch/{__version__}"
         session.auth = _IndexCredentials(settings)
         session.verify = settings.cert or True
@@ -193,19 +193,45 @@ def _session(settings: PipSettings) -> Iterator[requests.Session]:
         yield session
 
 
+class _Session(requests.Session):
+    """Follows no answer by TLS to one without, and none to a file of this machine."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        target = super().get_redirect_target(resp)
+        if target is not None:
+            leads = urljoin(resp.url, target)
+            safe = ("https:",) if resp.url.startswith("https:") else ("https:", "http:")
+            if not leads.lower().startswith(safe):
+                raise _InsecureRedirectError(
+                    f"the answer leads to {redact(leads)}, which is less safe", response=resp
+                )
+        return target
+
+
+class _InsecureRedirectError(requests.RequestException):
+    """A server sends its client to where it must not go."""
+
+
 class _IndexCredentials(AuthBase):
-    """The credentials in an index's URL, for that host alone; else what netrc has."""
+    """The credentials in an index's URL, for that host alone; else what netrc has.
+
+    What netrc has goes nowhere in the clear, but to a host that an index by http is on.
+    """
 
     def __init__(self, settings: PipSettings) -> None:
         self._known = {}
+        self._indexes = set()
         for url in index_urls(settings):
             address, credentials = split_credentials(url)
+            self._indexes.add(_host(address))
             if credentials:
                 self._known[_host(address)] = credentials
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         url = request.url or ""
-        found = self._known.get(_host(url)) or requests.utils.get_netrc_auth(url)
+        found = self._known.get(_host(url))
+        if found is None and (url.startswith("https:") or _host(url) in self._indexes):
+            found = requests.utils.get_netrc_auth(url)
         hide((found[1] or found[0]) if found else None)
         return HTTPBasicAuth(*found)(request) if found else request
 
@@ -266,7 +292,7 @@ def _no_answer(
 
 
 def _answer(error: requests.RequestException, settings: PipSettings) -> str:
-    if isinstance(error, TooLargeError):
+    if isinstance(error, (TooLargeError, _InsecureRedirectError)):
         return str(error)
     if error.response is not None:
         return f"the index answered {error.response.status_code} {error.response.reason}"
