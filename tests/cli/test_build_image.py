@@ -418,6 +418,23 @@ def test_a_python_that_answers_for_itself_hides_no_file(project, docker, small, 
         docker.forget(name)
 
 
+def test_a_python_that_puts_a_file_back_hides_nothing(project, docker, small, tag):
+    """Files are read where nothing of the image has run, whatever runs at the same time."""
+    build(project, small, tag)
+    name = f"{tag}-restoring"
+    script = f'#!/bin/sh\ncp /whole {PACKAGES}/{LLAMA}\nexec /usr/bin/python3.11 "$@"\n'
+    change = f"cp {PACKAGES}/{LLAMA} /whole && echo '# mine' >> {PACKAGES}/{LLAMA}"
+    lines = [f"RUN {change}", "COPY python3 /usr/local/bin/python3"]
+    lines += ["RUN chmod 755 /usr/local/bin/python3"]
+    docker.build(name, "\n".join([f"FROM {tag}", *lines]), {"python3": script.encode()})
+    try:
+        run = project.run("verify-image", name, code=1)
+        assert run.out.startswith(f"{PACKAGES}/{LLAMA}: it was changed: it is sha256:")
+        assert run.out.endswith(f"{name} is not what the lock says: 1 difference\n")
+    finally:
+        docker.forget(name)
+
+
 def test_what_only_the_images_python_can_tell_is_named_so(project, docker, small, tag):
     build(project, small, tag)
     name = lying(docker, tag, "true")

@@ -80,12 +80,14 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
         DockerError: it is not there, or cannot be run.
     """
     image = docker.image(name) or pull(docker, name, None, progress)
-    with docker.container(
-        image.id,
-        ["python3", f"/{_FOLDER}/verify.py", f"/{_FOLDER}/manifest.json", f"/{_FOLDER}/result"],
-        Room(user="0"),
-    ) as container:
-        carried = container.read(LOCK)
+    words = ["verify.py", "manifest.json", "result"]
+    command = ["python3", *(f"/{_FOLDER}/{word}" for word in words)]
+    # Files are read from a container that never starts, while the other one runs its Python.
+    with (
+        docker.container(image.id, ["true"]) as files_only,
+        docker.container(image.id, command, Room(user="0")) as asked,
+    ):
+        carried = files_only.read(LOCK)
         own, unknown = lock is None, list[str]()
         if lock is None:
             if carried is None and "vpatch.lock" in image.labels:
@@ -101,13 +103,16 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
                     todo="say what it is to have: --lock FILE",
                 )
             lock = parse_lock(carried, f"{name}:{LOCK}")
-        text = container.read(MANIFEST)
+        text = files_only.read(MANIFEST)
         found = list(_of_lock(lock, carried, image.labels, text))
         # Which names to ask for a build knows; all else follows from the lock.
         wanted = manifest_of(lock, {}) | {"probes": _probes(lock, text, found)}
-        left = _installed(container.read(INSTALLED), found)
-        package, files = _outside(container, lock, left.package, found, unknown)
-        answer = _ask(container, wanted, progress, name)
+        left = _installed(files_only.read(INSTALLED), found)
+        task = progress.start(f"Verifying {name}")
+        _start(asked, wanted)
+        package, files = _outside(files_only, lock, left.package, found, unknown)
+        answer = _answer(asked, name)
+        task.done()
     found += _inside(lock, answer, left, package, {problem.where for problem in found})
     unknown += [f"{module} is not importable here, nor was it in the base" for module in left.old]
     for effect in answer["probes"].values():
@@ -125,7 +130,7 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
 def _outside(
     container: Container, lock: Lock, place: str | None, found: list[Problem], unknown: list[str]
 ) -> tuple[str, int]:
-    """Compare the files of the package, before anything of the image runs.
+    """Compare the files of the package, in a container in which nothing of the image runs.
 
     Returns its folder and how many files are as locked. `place` is where the image says it is.
     """
@@ -188,17 +193,17 @@ def _installed(text: bytes | None, found: list[Problem]) -> _Installed:
         return _Installed(None, {})
 
 
-def _ask(
-    container: Container, manifest: Mapping[str, Any], progress: Progress, name: str
-) -> dict[str, Any]:
-    """Run the script in the container, which has not been started yet."""
+def _start(container: Container, manifest: Mapping[str, Any]) -> None:
+    """Start the script in the container."""
     files = {"verify.py": _script(), "manifest.json": json.dumps(manifest).encode()}
     container.put({f"{_FOLDER}/{file}": text for file, text in files.items()}, "/")
-    task = progress.start(f"Verifying {name}")
     container.start()
+
+
+def _answer(container: Container, name: str) -> dict[str, Any]:
+    """Wait for the script, and return its answer."""
     code = container.wait(_SECONDS)
     answer = container.read(f"/{_FOLDER}/result") if code == 0 else None
-    task.done()
     if answer is None:
         said = container.logs()
         how = f"did not end in {_SECONDS:g} s" if code is None else f"ended with {code}"
