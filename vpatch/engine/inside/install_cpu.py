@@ -22,7 +22,6 @@ _HERE = Path(__file__).parent
 # cuda_free.py can change those before pip reads them.
 _ALONE = ("torch", "xgrammar")
 _REPORTS = 2
-_NAME = re.compile(r"[\w.-]+")
 
 
 def main() -> None:
@@ -33,7 +32,7 @@ def main() -> None:
         (wheel,) = Path(room).glob("*.whl")
         metadata = requirements.metadata_of(str(wheel))
         for line in requirements.requirements(metadata, exact=True):
-            if name_of(line) in _ALONE:
+            if requirements.name_of(line) in _ALONE:
                 install_alone(line)
         tell("leaving out libraries for GPUs")
         subprocess.run([sys.executable, _HERE / "cuda_free.py"], check=True)
@@ -59,11 +58,6 @@ def install_alone(line: str) -> None:
     except subprocess.CalledProcessError:
         tell(f"pip install {plain}, as there is no {line}")
         pip("install", "--no-deps", plain)
-
-
-def name_of(requirement: str) -> str:
-    found = _NAME.match(requirement)
-    return found[0] if found else ""
 
 
 def tell(what: str) -> None:

@@ -14,20 +14,24 @@ import email
 import re
 import sys
 import zipfile
+from collections.abc import Collection
 
 from pip._vendor.packaging.requirements import Requirement
 from pip._vendor.packaging.specifiers import SpecifierSet
 
-_UNNEEDED = {"torchaudio", "torchcodec", "torchvision"}
+_NAME = re.compile(r"[\w.-]+")
+UNNEEDED = ("torchaudio", "torchcodec", "torchvision")
 
 
-def requirements(metadata: bytes, *, exact: bool = False) -> list[str]:
+def requirements(
+    metadata: bytes, *, exact: bool = False, unneeded: Collection[str] = UNNEEDED
+) -> list[str]:
     """Return the requirements; `exact` keeps torch's local version, as +cpu."""
     found = []
     for text in email.message_from_bytes(metadata).get_all("Requires-Dist", []):
         requirement = Requirement(text)
         wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        if not wanted or requirement.name in _UNNEEDED:
+        if not wanted or requirement.name in unneeded:
             continue
         requirement.marker = None
         if requirement.name == "torch" and not exact:
@@ -41,6 +45,11 @@ def metadata_of(wheel: str) -> bytes:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
         return archive.read(name)
+
+
+def name_of(requirement: str) -> str:
+    found = _NAME.match(requirement)
+    return found[0] if found else ""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Compile vLLM, and of other packages what vLLM imports to serve a model.
+"""Compile vLLM, and of other packages and Python itself what vLLM imports to serve a model.
 
     python3 bytecode.py
 
@@ -41,6 +41,10 @@ def imported() -> list[str]:
     return [file for file in files if file and file.endswith(".py")]
 
 
+def is_without_bytecode(file: str) -> bool:
+    return Path(file).is_absolute() and not Path(importlib.util.cache_from_source(file)).exists()
+
+
 def main() -> None:
     package = importlib.util.find_spec("vllm")
     place = (package.submodule_search_locations or ["/nowhere"])[0] if package else "/nowhere"
@@ -53,6 +57,8 @@ def main() -> None:
         files = set(json.loads(list_file.read_text(encoding="utf-8")))
     site = sysconfig.get_path("purelib")
     wanted = {file for file in files if file.startswith(f"{site}/")}
+    # Some images have a Python without its bytecode. What is compiled already stays.
+    wanted |= {file for file in files - wanted if is_without_bytecode(file)}
     wanted |= {str(file) for file in Path(place).rglob("*.py")}
     for file in sorted(wanted):
         # A template, or a file for another Python, does not compile: nobody imports it.
