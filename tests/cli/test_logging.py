@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import pty
+import shutil
 import stat
+import subprocess
+import sys
+from contextlib import suppress
 
 import click
 import pytest
@@ -206,3 +212,32 @@ def test_without_a_run_the_options_do_nothing():
     with click.Context(cli.cli) as context:
         assert context.find_object(RunLog) is None
         cli.cli.parse_args(context, ["-vv", "list"])
+
+
+def on_a_terminal(project, *args):
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "vpatch", *args],
+        cwd=project.folder,
+        env=os.environ | project.env | {"TERM": "xterm"},
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # Linux says so where the other side is closed
+            while piece := os.read(ours, 4096):
+                shown += piece
+    os.close(ours)
+    assert process.returncode == 0
+    return shown.decode()
+
+
+def test_a_terminal_has_lines_instead_of_bars_beside_a_log(project):
+    line = f"Downloading vllm-{VERSION}.tar.gz"
+    apply = ("apply", "--vllm", VERSION)
+    assert "\x1b[2K" in on_a_terminal(project, *apply)
+    shutil.rmtree(project.cache)
+    shown = on_a_terminal(project, *apply, "-v")
+    assert line in shown
+    assert "\x1b[2K" not in shown
