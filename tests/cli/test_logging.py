@@ -104,7 +104,7 @@ def test_the_file_has_what_was_shown(project):
     assert f"vpatch.cli.progress: Downloading vllm-{VERSION}.tar.gz" in file.read_text("utf-8")
     file.unlink()
     project.run("--log-file", file, "aply", code=2)
-    assert "ERROR vpatch.cli: No such command 'aply'" in file.read_text("utf-8")
+    assert "ERROR vpatch.cli: there is no command 'aply'" in file.read_text("utf-8")
 
 
 def broken(*_, **__):
