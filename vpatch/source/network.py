@@ -202,6 +202,7 @@ class _Session(requests.Session):
             leads = urljoin(resp.url, target)
             safe = ("https:",) if resp.url.startswith("https:") else ("https:", "http:")
             if not leads.lower().startswith(safe):
+                resp.close()
                 raise _InsecureRedirectError(
                     f"the answer leads to {redact(leads)}, which is less safe", response=resp
                 )
