@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.projects import FILES, LLAMA, VERSION, git, write_tree
+from vpatch.checkpoint import tokenizer
 from vpatch.cli.grounds import folders_to_show
 from vpatch.cli.session import Session
+from vpatch.errors import VpatchError
 from vpatch.smoke.models import given
 from vpatch.trust import UntrustedError
 
@@ -317,3 +321,23 @@ def test_a_behaviour_test_gets_no_credentials(proven):
     secrets = ("AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "GH_TOKEN", "VLLM_API_KEY")
     proven.env |= dict.fromkeys(secrets, "secret") | {"VLLM_CPU_KVCACHE_SPACE": "1"}
     proven.run("test", "--engine", sys.executable, "name-proj")
+
+
+def test_modules_in_the_current_folder_are_not_imported(project, tmp_path):
+    """Code that Python does not know is tried by a Python of its own, which imports libcst."""
+    proof = tmp_path / "ran"
+    for name in ("libcst", "sitecustomize", "sys", "json", "vllm", "transformers"):
+        (project.folder / f"{name}.py").write_text(f"open({str(proof)!r}, 'w').close()\n")
+    project.patch("third", f"- find: f(x)\n  rewrite: g({' + a' * 600}\n")
+    assert "not Python" in project.run("show", "third", code=2, in_process=True).errors
+    assert not proof.exists()
+
+
+def test_a_tokenizer_is_asked_elsewhere_than_in_the_current_folder(tmp_path, monkeypatch):
+    proof = tmp_path / "ran"
+    for name in ("tokenizers", "transformers", "vllm", "json", "sys"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(proof)!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    with suppress(VpatchError):
+        tokenizer._ask(Path(sys.executable), "deepseek_v4")
+    assert not proof.exists()

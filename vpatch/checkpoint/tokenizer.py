@@ -61,7 +61,9 @@ def _ask(python: Path, name: str) -> tuple[str, bool]:
     environment = {k: v for k, v in inherited().items() if k != "PYTHONPATH"}
     try:
         done = subprocess.run(
-            [python, "-c", _ASK, name],
+            [python.absolute(), "-c", _ASK, name],
+            # Python looks for modules there first, and the current folder may be anybody's.
+            cwd="/",
             capture_output=True,
             text=True,
             check=False,

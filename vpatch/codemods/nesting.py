@@ -64,7 +64,8 @@ def _survives(source: bytes) -> bool:
     """Whether libcst's parser comes back; asked in a process of its own."""
     try:
         ended = subprocess.run(
-            [sys.executable, "-c", _PARSE],
+            # Not from the current folder, which may have a libcst.py of somebody else.
+            [sys.executable, "-P", "-c", _PARSE],
             input=source,
             capture_output=True,
             timeout=_SECONDS,
