@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from vpatch.errors import UsageError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.trust import Store, Trust, UntrustedError, content_of
 
 
@@ -168,3 +170,14 @@ def test_a_file_without_end_cannot_be_trusted(patch):
         file.truncate(1 << 40)
     with pytest.raises(UsageError, match="is larger than"):
         content_of(patch)
+
+
+def test_a_record_that_cannot_be_written(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(json, "dump", full)
+    with pytest.raises(VpatchError, match="cannot be recorded: No space") as caught:
+        Store(tmp_path / "trust").add("host", "example.com", "")
+    assert caught.value.where == str(tmp_path / "trust")
+    assert list((tmp_path / "trust").iterdir()) == []

@@ -115,6 +115,16 @@ class Store:
         return _load(self._file(kind, name))
 
     def add(self, kind: Literal["path", "host"], name: str, digest: str) -> Record:
+        try:
+            return self._added(kind, name, digest)
+        except OSError as error:
+            raise VpatchError(
+                f"what you trust cannot be recorded: {error.strerror}",
+                where=str(self._folder),
+                todo="free space or correct the permissions; this record was not made",
+            ) from error
+
+    def _added(self, kind: Literal["path", "host"], name: str, digest: str) -> Record:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._refuse_others()
         since = datetime.now(UTC).isoformat(timespec="seconds")

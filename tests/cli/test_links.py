@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -9,7 +10,8 @@ import pytest
 
 from tests.projects import VERSION, snapshot
 from vpatch.cli import build_image_command
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
+from vpatch.smoke import claim
 from vpatch.smoke.collecting import collected
 
 LABEL = f"vllm-{VERSION}"
@@ -109,3 +111,15 @@ def test_the_log_of_a_build_is_a_link_or_a_pipe(tmp_path, outside):
         ):
             pass
     assert (outside / "mine.txt").read_text() == "mine"
+
+
+def test_a_claim_that_could_not_be_written_is_not_left(tmp_path, monkeypatch):
+    """On a full disk, where the file can be made and nothing be written into it."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(claim.json, "dump", full)
+    with pytest.raises(UsageError, match="No space left on device"), collected(tmp_path, "mine"):
+        pass
+    assert list(tmp_path.iterdir()) == []

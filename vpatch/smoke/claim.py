@@ -90,8 +90,13 @@ def _take(claim: Path) -> bool:
         descriptor = os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(asdict(_this_process()), file)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(_this_process()), file)
+    except BaseException:
+        # On a full disk: nobody could tell later that the one who holds it is dead.
+        claim.unlink()
+        raise
     return True
 
 
