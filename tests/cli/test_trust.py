@@ -341,3 +341,18 @@ def test_a_tokenizer_is_asked_elsewhere_than_in_the_current_folder(tmp_path, mon
     with suppress(VpatchError):
         tokenizer._ask(Path(sys.executable), "deepseek_v4")
     assert not proof.exists()
+
+
+def test_what_was_read_before_it_was_trusted_does_not_run(project, monkeypatch):
+    """Somebody swaps a file after vpatch read it, and back before trust is looked at."""
+    folder = project.patches / "slow-mode"
+    file = folder / "patch.yaml"
+    good = file.read_text()
+    project.trust()
+    monkeypatch.chdir(project.folder)
+    file.write_text(good.replace('mode="slow"', 'mode="evil"'))
+    patch = Session().library.patch("slow-mode")
+    file.write_text(good)
+    with pytest.raises(UntrustedError, match="it changed while it was read"):
+        Session().require_trust([patch])
+    Session().require_trust([Session().library.patch("slow-mode")])

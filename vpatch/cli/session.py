@@ -19,6 +19,7 @@ from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError, VpatchError, together
 from vpatch.jobs import Request
 from vpatch.library import Library, find_library, installed
+from vpatch.patch import load_patch
 from vpatch.project import Project, find_project
 from vpatch.source import index
 from vpatch.source.cache import Cache, default_cache_folder
@@ -83,14 +84,24 @@ class Session:
         Raises:
             UntrustedError: some of it is not trusted; all of that is said.
         """
-        paths = [patch.folder for patch in patches]
-        paths += [self.library.recipe(recipe)] if recipe else []
         errors: list[VpatchError] = []
-        for path in dict.fromkeys(paths):
+        for patch in {patch.folder: patch for patch in patches}.values():
             try:
-                self.trust.require(path)
+                # What runs was read before, and somebody may have put other bytes there since.
+                trusted = load_patch(self.trust.copy_of(patch.folder), self.trust)
+                if trusted.digest != patch.digest:
+                    raise UntrustedError(  # noqa: TRY301 - as the others
+                        "it changed while it was read",
+                        where=str(patch.folder),
+                        todo="run the command again when nothing writes there",
+                    )
             except UntrustedError as error:
                 errors.append(error)
+        try:
+            if recipe:
+                self.trust.require(self.library.recipe(recipe))
+        except UntrustedError as error:
+            errors.append(error)
         if errors:
             raise together(errors)
 
