@@ -1,6 +1,8 @@
 # Installs Debian's packages that vLLM's CPU build needs, and lists those that were not there before.
 # `pins` has the packages of an earlier build as NAME=VERSION, or nothing.
 set -eu
+# What the engine writes as it makes the container is older than a second then, and stays.
+sleep 1
 started=$(date +%s)
 here="$(dirname "$0")"
 room="$(mktemp -d)"
@@ -49,6 +51,10 @@ chmod -R g+rwX /home/vllm
 # What this step left is removed. A file that the base has is emptied: a layer marks a removed one
 # with the time of the build.
 leftovers | LC_ALL=C comm -13 "$room/had" - | xargs rm -f
+while read -r file; do
+    # apt replaced it by another.
+    if [ ! -e "$file" ] && [ -d "${file%/*}" ]; then : > "$file"; fi
+done < "$room/had"
 leftovers | while read -r file; do
     if [ "$(stat --format=%Y "$file")" -ge "$started" ]; then : > "$file"; fi
 done
