@@ -181,3 +181,13 @@ def test_a_record_that_cannot_be_written(tmp_path, monkeypatch):
         Store(tmp_path / "trust").add("host", "example.com", "")
     assert caught.value.where == str(tmp_path / "trust")
     assert list((tmp_path / "trust").iterdir()) == []
+
+
+def test_a_record_that_is_none(tmp_path):
+    store = Store(tmp_path / "trust")
+    store.add("host", "example.com", "")
+    os.mkfifo(tmp_path / "trust" / "pipe.json")
+    (tmp_path / "trust" / "zero.json").symlink_to("/dev/zero")
+    (tmp_path / "trust" / "deep.json").write_text("[" * 60_000)
+    (tmp_path / "trust" / "large.json").write_text(" " * 1_000_000)
+    assert [record.name for record in store] == ["example.com"]

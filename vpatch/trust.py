@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import platformdirs
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.foreign import LARGEST_BESIDE, read_file
+from vpatch.foreign import LARGEST_BESIDE, parse_json, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 State = Literal["shipped", "trusted", "changed", "not trusted"]
 
 # Python never reads what is in here: trusted code runs from a copy without it.
+# Of a path and a digest.
+_LARGEST_RECORD = 64_000
 _BYTECODE = "__pycache__"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -179,7 +181,7 @@ class Store:
 
 def _load(file: Path) -> Record | None:
     try:
-        record = Record(**json.loads(file.read_bytes()))
+        record = Record(**parse_json(read_file(file, _LARGEST_RECORD)))
     except (OSError, ValueError, TypeError):
         return None  # not there, or cut off: nothing is trusted by it
     return record if all(isinstance(value, str) for value in asdict(record).values()) else None
