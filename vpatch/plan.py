@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 
 from vpatch.codemods.base import Repeat
 from vpatch.codemods.custom import CodemodError
+from vpatch.codemods.pattern import TooManyGapsError
 from vpatch.editing import EditResult, describe, findings, lacks, probe, run_edit
 from vpatch.errors import UsageError
 from vpatch.nearest import nearest
@@ -215,7 +216,7 @@ class _Decider:
         except UntrustedError as error:
             reason = f"{error.where}: {error.what}\nnext: {error.todo}"
             return Decision(self.patch, State.UNTRUSTED, reason), self.view
-        except CodemodError as error:
+        except (CodemodError, TooManyGapsError) as error:
             # One patch whose code fails says nothing of the others.
             reason = f"{error.where}: {error.what}\nnext: {error.todo}"
             return Decision(self.patch, State.CONFLICT, reason), self.view

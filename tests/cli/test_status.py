@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.projects import LLAMA, NAME_PROJ, NO_SUCH, VERSION, archive
+from tests.projects import FILES, LLAMA, NAME_PROJ, NO_SUCH, VERSION, archive, write_tree
 
 # The library claims to be needed in releases that are still to come, as these made-up ones are.
 OWN = ("--patch", "name-proj")
@@ -187,3 +187,15 @@ def test_a_codemod_that_fails_hides_no_other_patch(project, text, said):
     assert f"codemod.py{said}" in run.out
     assert "nothing was written: 1 patch cannot be applied" in run.err
     assert not project.target.exists()
+
+
+def test_a_pattern_with_very_many_gaps_is_a_conflict(project):
+    """It says nothing of the other patches."""
+    names = ", ".join(f"x{number}" for number in range(60))
+    tree = write_tree(project.folder / "tree", FILES | {"vllm/many.py": f"f({names})\n".encode()})
+    gaps = ", ".join(f"..., $a{number}" for number in range(12))
+    edit = f"- find: f({gaps}, ..., x0)\n  add-keyword: {{k: '1'}}\n"
+    project.patch("third", edit)
+    run = project.run("status", "--vllm", tree, "--patch", "third", "--patch", "name-proj", code=1)
+    assert "too many ways to fill them" in run.out
+    assert "needed      name-proj" in run.out

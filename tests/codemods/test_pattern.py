@@ -8,7 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vpatch.codemods.match import _between, canonical, code_of, is_gap, same_code
-from vpatch.codemods.pattern import PatternError, find_in, parse_code, parse_pattern
+from vpatch.codemods.pattern import (
+    PatternError,
+    TooManyGapsError,
+    find_in,
+    parse_code,
+    parse_pattern,
+)
 
 
 def matched(pattern, code):
@@ -278,3 +284,11 @@ def test_many_metavariables_in_a_text():
 def test_what_is_between_the_parts_of_a_text(parts, text):
     found = re.fullmatch("(.+)".join(map(re.escape, parts)), text)
     assert _between(parts, text) == (None if found is None else list(found.groups()))
+
+
+def test_gaps_that_can_be_filled_in_very_many_ways():
+    gaps = ", ".join(f"..., $a{number}" for number in range(12))
+    names = ", ".join(f"x{number}" for number in range(60))
+    with pytest.raises(TooManyGapsError, match="too many ways to fill them"):
+        matched(f"f({gaps}, ..., zz)", f"f({names})")
+    assert matched("f(..., $a, ..., zz)", f"f({names})") is None

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PREFIX = "vpatch_mv_"
 GAP_PARAMETER = "vpatch_gap"
 IN_TEXT = re.compile(rf"{PREFIX}([A-Za-z_]\w*)")
+# Some seconds. Two gaps in a list of two hundred can be filled in 20,000 ways, and with each gap
+# more there are hundreds of times as many.
+_MOST_WAYS = 100_000
 # Fields of libcst nodes that hold formatting and no meaning.
 _TRIVIA = frozenset(
     {"colon", "comma", "dot", "empty_lines", "end", "equal", "first_line", "footer", "header"}
@@ -38,6 +41,10 @@ OPTIONAL = {
 }
 
 
+class TooManyWaysError(Exception):
+    """A pattern has so many gaps that they can be filled in too many ways."""
+
+
 @dataclass
 class Match:
     """What a successful match found.
@@ -52,12 +59,24 @@ class Match:
     paired: dict[int, cst.CSTNode] = field(default_factory=dict)
     literal: bool = False
     whole: bool = False
+    # Shared with all copies: the ways that were tried to fill gaps.
+    tried: list[int] = field(default_factory=lambda: [0])
 
     def texts(self) -> dict[str, str]:
         return {name: canonical(code_of(node)) for name, node in self.bindings.items()}
 
     def copy(self) -> Match:
-        return Match(dict(self.bindings), dict(self.paired), self.literal, self.whole)
+        return Match(dict(self.bindings), dict(self.paired), self.literal, self.whole, self.tried)
+
+    def try_another(self) -> None:
+        """Count one more way to fill a gap.
+
+        Raises:
+            TooManyWaysError: there were more than any sensible pattern has.
+        """
+        self.tried[0] += 1
+        if self.tried[0] > _MOST_WAYS:
+            raise TooManyWaysError
 
     def become(self, other: Match) -> None:
         self.bindings, self.paired = other.bindings, other.paired
@@ -242,6 +261,7 @@ def _same_sequence(pattern: Sequence[Any], nodes: Sequence[Any], match: Match) -
     head, rest = pattern[0], pattern[1:]
     if not match.literal and is_gap(head):
         for taken in range(len(nodes) + 1):
+            match.try_another()
             trial = match.copy()
             if _same_sequence(rest, nodes[taken:], trial):
                 match.become(trial)

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.gaps import spell_gaps
-from vpatch.codemods.match import GAP_PARAMETER, PREFIX, Match, is_gap, same, variable_of
+from vpatch.codemods.match import (
+    GAP_PARAMETER,
+    PREFIX,
+    Match,
+    TooManyWaysError,
+    is_gap,
+    same,
+    variable_of,
+)
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import UsageError
@@ -28,8 +36,13 @@ from vpatch.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_SHOWN = 80
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 _Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+class TooManyGapsError(UsageError):
+    """A pattern whose gaps take too long to fill."""
 
 
 class PatternError(UsageError):
@@ -50,8 +63,20 @@ class Pattern:
     names: frozenset[bytes]
 
     def match(self, node: cst.CSTNode) -> Match | None:
+        """Compare with a node.
+
+        Raises:
+            TooManyGapsError: that would take for ever.
+        """
         match = Match()
-        return match if same(self.node, node, match) else None
+        try:
+            return match if same(self.node, node, match) else None
+        except TooManyWaysError as error:
+            raise TooManyGapsError(
+                "the pattern has so many gaps (...) that there are too many ways to fill them",
+                where=str(self)[:_SHOWN],
+                todo="leave out gaps, or make one pattern two",
+            ) from error
 
     def __str__(self) -> str:
         return " ".join(self.source.split())
