@@ -21,7 +21,7 @@ GAP_PARAMETER = "vpatch_gap"
 IN_TEXT = re.compile(rf"{PREFIX}([A-Za-z_]\w*)")
 # Some seconds. Two gaps in a list of two hundred can be filled in 20,000 ways, and with each gap
 # more there are hundreds of times as many.
-_MOST_WAYS = 100_000
+_MOST_WAYS = 30_000
 # Fields of libcst nodes that hold formatting and no meaning.
 _TRIVIA = frozenset(
     {"colon", "comma", "dot", "empty_lines", "end", "equal", "first_line", "footer", "header"}
