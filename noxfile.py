@@ -1,4 +1,4 @@
-"""What one does with this repository: `nox -s test`, `nox -s lint`, or both with `nox -s all`.
+"""What one does here: `nox -s test`, `nox -s lint`, `nox -s docs`, or all with `nox -s all`.
 
 The sessions use the Python that runs nox and install nothing: `pip install -e '.[dev]'` did that.
 `.ci/run` runs more: it sets up a real vLLM, a Docker Engine and a browser for the tests first.
@@ -20,8 +20,8 @@ nox.options.stop_on_first_error = False
 PROGRAMS = Path(sys.executable).parent
 
 
-def run(session: nox.Session, program: str, *args: str) -> None:
-    session.run(str(PROGRAMS / program), *args, external=True)
+def run(session: nox.Session, program: str, *args: str, env: dict[str, str] | None = None) -> None:
+    session.run(str(PROGRAMS / program), *args, env=env, external=True)
 
 
 @nox.session
@@ -39,8 +39,16 @@ def lint(session: nox.Session) -> None:
     run(session, "hadolint", *map(str, sorted(Path("docker").glob("*.Dockerfile"))))
 
 
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation's site into site/, and fail on every broken link."""
+    # Material for MkDocs advertises its successor in every build otherwise.
+    run(session, "mkdocs", "build", "--strict", "--quiet", env={"NO_MKDOCS_2_WARNING": "1"})
+
+
 @nox.session(name="all")
 def everything(session: nox.Session) -> None:
     """Run all of these."""
     session.notify("lint")
+    session.notify("docs")
     session.notify("test")

@@ -1,32 +1,38 @@
-"""Every edit, patch and target that the documentation shows is one that loads."""
+"""What the documentation shows loads, does what it says, and leaves nothing out."""
 
 from __future__ import annotations
 
+import json
 import re
-from pathlib import Path
+from typing import get_args
 
+import click
 import pytest
 from ruamel.yaml import YAML
 
+from tests import documents
+from tests.documents import ROOT, followed, page
 from tests.helpers import MODULE, edits_of, patch_of, run
+from vpatch.cli import cli
 from vpatch.codemods import SiteTransformer
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
 from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.smoke import Figure
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
-
-DOCS = Path(__file__).parents[1] / "docs"
+from vpatch.errors import ExitCode
+from vpatch.lock import Lock
 
 
 def blocks(name):
-    text = (DOCS / name).read_text(encoding="utf-8")
-    found = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```yaml\n(.*?)^```", page(name), re.MULTILINE | re.DOTALL)
     return [YAML(typ="safe").load(block) for block in found]
 
 
-LOADED = blocks("patches.md")
-PROPOSAL, NOT_PROPOSED, *TARGETS = blocks("upstream.md")
+LOADED = [*blocks("reference/edits.md"), *blocks("reference/patch.md")]
+PROPOSAL, NOT_PROPOSED = blocks("how-to/upstream.md")
+TARGETS = blocks("reference/target.md")
 EDITS = [edit for block in LOADED if isinstance(block, list) for edit in block]
 KEYS = [block for block in LOADED if isinstance(block, dict)]
 CODEMOD = "from vpatch.codemods import SiteTransformer\nclass Codemod(SiteTransformer): ...\n"
@@ -55,7 +61,7 @@ def test_every_edit_is_shown():
 
 CODEMODS = re.findall(
     r"^```yaml\n(.*?)^```\n\n```python\n(.*?)^```\n\n```diff\n(.*?)^```",
-    (DOCS / "codemods.md").read_text(encoding="utf-8"),
+    page("how-to/codemods.md"),
     re.MULTILINE | re.DOTALL,
 )
 
@@ -84,7 +90,7 @@ def test_both_kinds_of_codemod_are_shown():
 
 
 def test_every_name_of_the_base_class_is_documented():
-    text = (DOCS / "codemods.md").read_text(encoding="utf-8")
+    text = page("how-to/codemods.md")
     own = {"kinds", "edit", "enter", "add", "is_within", "sees_identifiers"}
     assert own <= set(dir(SiteTransformer))
     assert {name for name in own if f"`{name}" not in text and f"self.{name}" not in text} == set()
@@ -104,7 +110,7 @@ def test_why_a_patch_is_not_for_upstream_loads(tmp_path):
 
 
 def test_the_benchmark_plans_that_are_shown_load():
-    small, plan = blocks("bench.md")
+    (small,), (plan,) = blocks("how-to/bench.md"), blocks("reference/bench-plan.md")
     small = RecipeDeclaration.model_validate(small, strict=False)
     assert [(cells.model, cells.k) for cells in small.bench.cells] == [("tiny", (0, 2))]
     bench = Bench.model_validate(plan, strict=False)
@@ -112,7 +118,7 @@ def test_the_benchmark_plans_that_are_shown_load():
 
 
 def test_every_key_of_a_benchmark_plan_is_told_of():
-    text = (DOCS / "bench.md").read_text(encoding="utf-8")
+    text = page("reference/bench-plan.md")
     names = {field.alias for field in Bench.model_fields.values()}
     assert {name for name in names if f"`{name}`" not in text} == set()
 
@@ -125,16 +131,170 @@ def test_a_target_that_is_shown_loads(target, tmp_path):
 
 
 def test_every_gate_is_in_the_table():
-    text = (DOCS / "upstream.md").read_text(encoding="utf-8")
+    text = page("how-to/upstream.md")
     named = set(re.findall(r"^\| ([a-z' -]+) \| ", text, re.MULTILINE)) - {"gate"}
-    source = (DOCS.parent / "vpatch" / "upstream" / "gates.py").read_text(encoding="utf-8")
+    source = (ROOT / "vpatch" / "upstream" / "gates.py").read_text(encoding="utf-8")
     known = set(re.findall(r'(?:name = |Gate\(\s*)"([a-z\' -]+)"', source)) - {"described"}
     assert named == known
 
 
 def test_every_kind_of_finding_is_in_a_table():
-    text = (DOCS / "checkpoints.md").read_text(encoding="utf-8")
+    text = page("reference/checkpoint-findings.md")
     named = set(re.findall(r"^\| `([a-z0-9-]+)` \| ", text, re.MULTILINE))
-    source = (DOCS.parent / "vpatch" / "checkpoint" / "findings.py").read_text(encoding="utf-8")
+    source = (ROOT / "vpatch" / "checkpoint" / "findings.py").read_text(encoding="utf-8")
     known = set(re.findall(r'Finding\(\s*"([a-z0-9-]+)"', source))
     assert named == known
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_edit_is_listed(verb):
+    assert f"`{verb}`" in page("reference/edits.md")
+
+
+def test_the_tutorial_ends_in_a_working_patch(tmp_path):
+    assert followed(page("tutorial/own-patch.md"), tmp_path) == (4, 9)
+
+
+def keys_of(schema):
+    """Every key of a JSON schema, at any depth."""
+    found = set()
+    if isinstance(schema, dict):
+        found |= set(schema.get("properties", {}))
+        parts = schema.values()
+    else:
+        parts = schema if isinstance(schema, list) else []
+    return found.union(*map(keys_of, parts))
+
+
+def unnamed(keys, *names):
+    """The keys that are neither in code marks nor in a block of these pages."""
+    code = re.findall(
+        r"^```.*?^```|`[^`\n]+`", "\n".join(map(page, names)), re.MULTILINE | re.DOTALL
+    )
+    words = set(re.findall(r"[\w-]+", "\n".join(code)))
+    return {key for key in keys if key not in words}
+
+
+def schema(kind, tmp_path):
+    return json.loads(documents.run(f"vpatch schema {kind}", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("patch", ["reference/patch.md", "reference/edits.md", "how-to/upstream.md"]),
+        ("target", ["reference/target.md"]),
+    ],
+)
+def test_every_key_of_a_declaration_is_named(kind, names, tmp_path):
+    assert unnamed(keys_of(schema(kind, tmp_path)), *names) == set()
+
+
+def test_every_key_of_a_recipe_is_named_on_the_page_of_its_part(tmp_path):
+    found = schema("recipe", tmp_path)
+    definitions = found.pop("$defs")
+    own = keys_of(found)
+    shared = {"Smoke", "Settings", "Cells", "Model", "Needs", "Imports", "Sampling", "Timeouts"}
+    bench = {"Bench", "BenchCells", "Shape"}
+    other = set(definitions) - shared - bench
+    assert other == {"Image", "PinDeclaration"}
+    own |= keys_of([definitions[name] for name in other])
+    assert unnamed(own, "reference/recipe.md") == set()
+    for names, path in ((shared, "smoke-plan"), (bench, "bench-plan")):
+        keys = keys_of([definitions[name] for name in names])
+        assert len(keys) > 10
+        assert unnamed(keys, f"reference/{path}.md") == set()
+
+
+def test_every_figure_of_a_threshold_is_named():
+    assert unnamed(get_args(Figure), "reference/smoke-plan.md") == set()
+
+
+@pytest.mark.parametrize("name", ["recipe", "smoke-plan"])
+def test_a_recipe_that_is_shown_loads(name):
+    (recipe,) = blocks(f"reference/{name}.md")
+    assert RecipeDeclaration.model_validate(recipe, strict=False).patches
+
+
+def test_every_key_of_a_lock_is_named():
+    keys = keys_of(Lock.model_json_schema())
+    assert len(keys) > 30
+    assert unnamed(keys, "reference/lock.md") == set()
+
+
+def test_every_command_with_json_is_in_the_table():
+    listed = re.findall(r"^\| (`.*?) \|", page("reference/json.md"), re.MULTILINE)
+    named = {found for cell in listed for found in re.findall(r"`([a-z -]+?)(?: --[a-z]+)?`", cell)}
+    assert set(with_json(cli)) - named == set()
+
+
+def with_json(group):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if any("--json" in option.opts for option in command.params):
+            yield name
+        if isinstance(command, click.Group):
+            for below in with_json(command):
+                yield f"{name} {below}"
+
+
+def test_every_document_in_json_is_as_described(tmp_path):
+    text = page("reference/json.md")
+    documents.run("vpatch apply --vllm 0.23 --patch mtp-proj-prefix", tmp_path)
+    one = "--vllm 0.23 --patch mtp-proj-prefix"
+    for command, keys in {
+        "status": f"status {one}",
+        "apply": f"apply {one}",
+        "check": "check",
+        "list": "list",
+        "test": "test mtp-proj-prefix",
+        "cache list": "cache list",
+        "upstream-status": f"upstream-status {one} --offline",
+        "upstream-pr": "upstream-pr mtp-proj-prefix --on 0.33.0 --offline --no-hooks",
+    }.items():
+        printed = json.loads(documents.run(f"vpatch {keys} --json", tmp_path, codes=(0, 1)))
+        first = printed[0] if isinstance(printed, list) else printed
+        found = set(first)
+        if command == "list":
+            found |= set(first["patches"][0])
+        if "decisions" in first:
+            found |= set(first["decisions"][0])
+        row = re.search(rf"^\| `{command}` \|.*", text, re.MULTILINE)[0]
+        told = row + text.partition("## A tree")[2] if "decisions" in first else row
+        assert {key for key in found if f"`{key}`" not in told} == set(), command
+    error = re.search(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
+    assert documents.run("vpatch status --vllm 9.9 --json", tmp_path, codes=(2,)) == error
+
+
+def test_an_error_is_what_is_shown(tmp_path):
+    shown = re.search(
+        r"^\$ (vpatch .*?)\n(.*?)^```", page("reference/exit-codes.md"), re.MULTILINE | re.DOTALL
+    )
+    assert documents.run(f"{shown[1]} 2>&1", tmp_path, codes=(2,)) == shown[2]
+
+
+def test_a_check_is_what_is_shown(tmp_path):
+    documents.run("vpatch apply --vllm 0.23", tmp_path)
+    assert followed(page("how-to/ci.md"), tmp_path) == (0, 1)
+
+
+def test_every_exit_code_is_told_of():
+    told = re.findall(r"^\| (\d+) \|", page("reference/exit-codes.md"), re.MULTILINE)
+    assert {int(code) for code in told} == set(ExitCode)
+
+
+def test_every_environment_variable_is_told_of():
+    """Those that the source reads by name."""
+    read = re.compile(r'(?:environ|env(?:ironment)?)(?:\.get\(|\[)\s*f?"([A-Z][A-Z_]+)"')
+    constant = re.compile(r"^_(?:KEY|AUTHORITIES|MARK|OWN|ENTERPRISE) = (.*)", re.MULTILINE)
+    found = set()
+    for file in (ROOT / "vpatch").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        found |= set(read.findall(text))
+        if "environ" in text:
+            found |= {n for line in constant.findall(text) for n in re.findall('"([A-Z_]+)"', line)}
+    for file in (ROOT / "tests").rglob("*.py"):
+        found |= set(re.findall(r'"(VPATCH_TEST_[A-Z]+)"', file.read_text(encoding="utf-8")))
+    assert {"VPATCH_CACHE_DIR", "GH_TOKEN", "OPENAI_API_KEY", "VPATCH_TEST_ENGINE"} <= found
+    assert unnamed(found, "reference/environment.md") == set()

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.bench.browser import fixture_open_page
+from tests.documents import shown
 from tests.engine.conftest import vpatch
-from tests.test_readme import README
 from vpatch.smoke.predict import Counters, counters_of
 
 RECIPE = """
@@ -125,14 +125,15 @@ def test_the_page_in_a_browser(folder, open_page, scheme):
     assert "not judged" in text
 
 
-def test_the_table_is_what_the_readme_shows(folder):
+def test_the_table_is_what_the_documentation_shows(folder):
     """But for speeds, and what is said of them after one repeat."""
-    shown = [line.split("|") for line in README.splitlines() if line.startswith("| all-accepted")]
+    table = shown("bench").splitlines()
+    theirs = [line.split("|") for line in table if line.startswith("| all-accepted")]
     lines = (folder / "report.md").read_text().splitlines()
     ours = [line.split("|") for line in lines if line.startswith("| all-accepted")]
     places = [[cell.strip() for cell in (*row[2:5], *row[7:])] for row in ours if len(row) == 11]
     assert len(places) == 8
-    assert places == [[cell.strip() for cell in (*row[2:5], *row[7:])] for row in shown]
+    assert places == [[cell.strip() for cell in (*row[2:5], *row[7:])] for row in theirs]
 
 
 def test_reports_for_others(folder):

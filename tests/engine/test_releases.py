@@ -15,7 +15,7 @@ from vpatch.source.cache import default_cache_folder
 
 # 0.20.0 needs a torch that the index has for CUDA alone; 0.31.0 one that there may be for the CPU.
 RELEASES = ("0.20.0", "0.31.0")
-# Of vLLM itself, by release and k: see docs/releases.md.
+# Of vLLM itself, by release and k: see docs/reference/releases.md.
 DEFECTS = {("0.20.0", 3): "vLLM 0.20 cannot speculate on a CPU"}
 # The runtime is asked how many GPUs there are, and the toolkit's package only names it.
 ALLOWED = {"cuda-toolkit", "nvidia-cuda-runtime"}

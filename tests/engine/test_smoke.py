@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.test_readme import shown
+from tests.documents import shown
 from vpatch.engine.environment import managed_folders
 from vpatch.source.cache import default_cache_folder
 

@@ -1,4 +1,4 @@
-"""Serve the fake GitHub, to rehearse `vpatch upstream-pr --submit`: docs/upstream.md says how."""
+"""Serve the fake GitHub, to rehearse `vpatch upstream-pr --submit`: see docs/how-to/upstream.md."""
 
 from __future__ import annotations
 

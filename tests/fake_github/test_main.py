@@ -1,4 +1,4 @@
-"""`python -m tests.fake_github`, by which docs/upstream.md rehearses --submit."""
+"""`python -m tests.fake_github`, by which docs/how-to/upstream.md rehearses --submit."""
 
 from __future__ import annotations
 

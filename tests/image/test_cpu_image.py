@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.docker_engine import tar
+from tests.documents import shown
 from vpatch.lock import read_lock
 
 PACKAGES = "/opt/vllm/lib/python3.11/site-packages"
 MTP = "vllm/models/deepseek_v4/nvidia/mtp.py"
-ROOT = Path(__file__).parents[2]
 _SECONDS = 1500
 
 
@@ -78,12 +78,12 @@ def test_what_was_applied_is_in_the_image(built):
     }
 
 
-def test_it_is_said_as_the_readme_shows(built):
+def test_it_is_said_as_the_documentation_shows(built):
     out = vpatch(built.folder, "verify-image", built.tag).stdout
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("<!-- shown: verify-image -->\n```text\n")[2].partition("```")[0]
     lock = re.compile(r"vpatch\.[0-9a-f]{12}")
-    assert lock.sub("", out.replace(built.tag, "vllm-vpatch:cpu")) == lock.sub("", shown)
+    assert lock.sub("", out.replace(built.tag, "vllm-vpatch:cpu")) == lock.sub(
+        "", shown("verify-image")
+    )
 
 
 def test_and_nothing_else(built):
