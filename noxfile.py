@@ -36,6 +36,7 @@ def lint(session: nox.Session) -> None:
     run(session, "ruff", "check", ".")
     run(session, "ruff", "format", "--check", ".")
     run(session, "mypy")
+    run(session, "lint-imports")
     run(session, "hadolint", *map(str, sorted(Path("docker").glob("*.Dockerfile"))))
 
 

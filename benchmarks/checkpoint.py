@@ -61,14 +61,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--graft-gb", type=float, default=4.0)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as room:
-        large = builders.large_v4(Path(room) / "large")
+    with tempfile.TemporaryDirectory() as workdir:
+        large = builders.large_v4(Path(workdir) / "large")
         found = {}
         for name in ("inspect", "ignore-names"):
             runs = [measure(name, large, ends_with=1) for _ in range(asked.rounds)]
             found[f"{name}, s"], found[f"{name}, MB"] = report(name, runs)
         for form in ("source", "trunk"):
-            original, dropped = heads(Path(room) / form, asked.graft_gb)
+            original, dropped = heads(Path(workdir) / form, asked.graft_gb)
             run = measure("graft-mtp", dropped, "--from", original, "--as", form, ends_with=0)
             _, memory = report(f"graft-mtp --as {form}, {asked.graft_gb:g} GB", [run])
             found["graft-mtp, MB"] = max(memory, found.get("graft-mtp, MB", 0.0))

@@ -32,15 +32,15 @@ from typing import TYPE_CHECKING, Literal
 
 from packaging.version import Version
 
-from vpatch.cli.session import Session
+from vpatch.app.context import Context
+from vpatch.app.selection import with_required
 from vpatch.errors import VpatchError
-from vpatch.jobs import with_required
-from vpatch.outcome import State
-from vpatch.plan import plan
+from vpatch.planning.plan import plan
+from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
-    from vpatch.patch import Patch
+    from vpatch.library.patch import Patch
     from vpatch.source.tree import Pin, Tree
 
 ORIGINS = ["0.23.0", "0.22.1"]
@@ -189,7 +189,7 @@ def try_tools(trial: Trial, origin: Edit, target: Files, wanted: Files) -> Itera
             yield replace(trial, tool=tool, result=result, note=note, files=files)
 
 
-def survey(session: Session, asked: list[str]) -> Iterator[Trial]:
+def survey(session: Context, asked: list[str]) -> Iterator[Trial]:
     """Try patches on all releases, those first of which the diffs are."""
     chosen = {name: with_required([name], session.library) for name in asked}
     chosen = {name: ps for name, ps in chosen.items() if "vllm" in ps[0].declaration.needed_in}
@@ -254,7 +254,7 @@ def main() -> int:
     parser.add_argument("--offline", action="store_true", help="use the cache alone")
     parser.add_argument("--json", action="store_true", dest="as_json")
     options = parser.parse_args()
-    session = Session(offline=options.offline)
+    session = Context(offline=options.offline)
     try:
         asked = options.patches or sorted(session.library.patches)
         trials = sorted(survey(session, asked), key=lambda t: (t.patch, Version(t.release)))

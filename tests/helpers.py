@@ -9,13 +9,13 @@ from pydantic import TypeAdapter
 
 from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
-from vpatch.editing import run_edit
-from vpatch.patch import load_patch
-from vpatch.plan import plan
+from vpatch.library.patch import load_patch
+from vpatch.planning.editing import run_edit
+from vpatch.planning.plan import plan
+from vpatch.planning.view import View
 from vpatch.source.memory import MemoryTree
 from vpatch.source.tree import Pin
-from vpatch.trust import EVERYTHING
-from vpatch.view import View
+from vpatch.trust.decision import EVERYTHING
 
 MODULE = "vllm/m.py"
 _EDIT = TypeAdapter(Edit)

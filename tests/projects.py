@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.index_server import sdist
-from vpatch.patch import load_patch
-from vpatch.plan import plan
+from vpatch.library.patch import load_patch
+from vpatch.planning.plan import plan
 from vpatch.progress import Silent
 from vpatch.source.cache import Cache
 from vpatch.source.pip_settings import PipSettings
 from vpatch.source.resolve import open_tree
 from vpatch.source.spec import FolderSpec
-from vpatch.trust import EVERYTHING
+from vpatch.trust.decision import EVERYTHING
 
 VERSION = "0.50.0"
 LLAMA = "vllm/models/llama.py"
@@ -130,7 +130,7 @@ def snapshot(folder):
 def names_in(folder):
     """What is in a folder, and in the rooms of vpatch there, but the rooms' lock files."""
     rooms = [path for path in folder.iterdir() if path.suffix == ".vpatch" and path.is_dir()]
-    left = [f"{room.name}/{path.name}" for room in rooms for path in room.iterdir()]
+    left = [f"{workdir.name}/{path.name}" for workdir in rooms for path in workdir.iterdir()]
     names = [path.name for path in folder.iterdir() if path not in rooms]
     names = [name for name in names if name != ".gitignore"]
     return sorted(names + [name for name in left if not name.endswith("/lock")])

@@ -86,7 +86,7 @@ def test_the_wheel_has_the_package_and_the_library(built):
         text=True,
         check=True,
     ).stdout.split("\0")[:-1]
-    places = [p if p.startswith("vpatch/") else f"vpatch/library/{p}" for p in listed]
+    places = [p if p.startswith("vpatch/") else f"vpatch/data/{p}" for p in listed]
     assert found == set(places)
 
 

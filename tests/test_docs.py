@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from tests import documents
 from tests.documents import ROOT, followed, page
 from tests.helpers import MODULE, edits_of, patch_of, run
+from vpatch.checkout.lockfile import LockFile
 from vpatch.cli import cli
 from vpatch.codemods import SiteTransformer
 from vpatch.declare.bench import Bench
@@ -22,7 +23,6 @@ from vpatch.declare.smoke import Figure
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import ExitCode
-from vpatch.lock import Lock
 
 
 def blocks(name):
@@ -194,10 +194,10 @@ def test_every_key_of_a_recipe_is_named_on_the_page_of_its_part(tmp_path):
     found = schema("recipe", tmp_path)
     definitions = found.pop("$defs")
     own = keys_of(found)
-    shared = {"Smoke", "Settings", "Cells", "Model", "Needs", "Imports", "Sampling", "Timeouts"}
+    shared = {"Smoke", "CellSettings", "Cells", "Model", "Needs", "Imports", "Sampling", "Timeouts"}
     bench = {"Bench", "BenchCells", "Shape"}
     other = set(definitions) - shared - bench
-    assert other == {"Image", "PinDeclaration"}
+    assert other == {"ImageDeclaration", "PinDeclaration"}
     own |= keys_of([definitions[name] for name in other])
     assert unnamed(own, "reference/recipe.md") == set()
     for names, path in ((shared, "smoke-plan"), (bench, "bench-plan")):
@@ -217,7 +217,7 @@ def test_a_recipe_that_is_shown_loads(name):
 
 
 def test_every_key_of_a_lock_is_named():
-    keys = keys_of(Lock.model_json_schema())
+    keys = keys_of(LockFile.model_json_schema())
     assert len(keys) > 30
     assert unnamed(keys, "reference/lock.md") == set()
 

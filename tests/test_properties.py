@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import decide, edits_of, patch_of, tree_of
-from vpatch.editing import run_edit
-from vpatch.outcome import State
-from vpatch.patch import load_patch
-from vpatch.trust import EVERYTHING
-from vpatch.view import View
+from vpatch.library.patch import load_patch
+from vpatch.planning.editing import run_edit
+from vpatch.planning.state import State
+from vpatch.planning.view import View
+from vpatch.trust.decision import EVERYTHING
 
 LIBRARY = Path(__file__).parents[1] / "patches"
 BOM = b"\xef\xbb\xbf"

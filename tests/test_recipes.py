@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vpatch.cli.session import Session
+from vpatch.app.context import Context
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.smoke.cells import cells_of
@@ -24,7 +24,7 @@ def declared(path):
 @pytest.fixture(scope="module")
 def engine_arguments():
     """The fields of EngineArgs: what vLLM's command line and its class LLM take."""
-    with Session().tree(parse_vllm("0.23.0")) as tree:
+    with Context().tree(parse_vllm("0.23.0")) as tree:
         module = ast.parse(tree.read("vllm/engine/arg_utils.py"))
     (found,) = (n for n in module.body if isinstance(n, ast.ClassDef) and n.name == "EngineArgs")
     return {n.target.id for n in found.body if isinstance(n, ast.AnnAssign)}

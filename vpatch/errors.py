@@ -54,6 +54,6 @@ class ManyErrors(VpatchError):
         self.exit_code = max(error.exit_code for error in errors)
 
 
-def together(errors: Sequence[VpatchError]) -> VpatchError:
+def combine(errors: Sequence[VpatchError]) -> VpatchError:
     """Return what to raise for one error or more: it itself, or all of them."""
     return errors[0] if len(errors) == 1 else ManyErrors(errors)

@@ -8,10 +8,10 @@ import time
 from contextlib import contextmanager
 
 from tests.smoke.fake_vllm import write_fake
-from vpatch.bench.load import Target
-from vpatch.smoke.client import MODEL, Client
-from vpatch.smoke.launch import free_port, url_of
-from vpatch.smoke.site import OverlaySite
+from vpatch.bench.load import LoadTarget
+from vpatch.harness.client import MODEL, Client
+from vpatch.harness.launch import free_port, url_of
+from vpatch.harness.sandbox import OverlaySite
 
 
 @contextmanager
@@ -26,26 +26,29 @@ def serving(folder, k, fault="", model="model", authority=None):
         write_fake(engine)
     site = OverlaySite(sys.executable, (engine,))
     port = free_port(None)
-    room = folder / f"server-{port}"
-    room.mkdir()
+    workdir = folder / f"server-{port}"
+    workdir.mkdir()
     words = ["--model", model, "--served-model-name", MODEL, "--host", "127.0.0.1"]
     words += ["--port", str(port), "--tensor-parallel-size", "1"]
     if k:
         words += ["--speculative-config", f'{{"method": "mtp", "num_speculative_tokens": {k}}}']
     url = url_of(port)
     if authority is not None:
-        issued, files = authority.issue_cert("127.0.0.1"), [room / "certificate", room / "key"]
+        issued, files = (
+            authority.issue_cert("127.0.0.1"),
+            [workdir / "certificate", workdir / "key"],
+        )
         issued.cert_chain_pems[0].write_to_path(files[0])
         issued.private_key_pem.write_to_path(files[1])
         words += ["--ssl-certfile", str(files[0]), "--ssl-keyfile", str(files[1])]
         url = url.replace("http:", "https:")
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words]
     further = {"FAKE_FAULT": fault}
-    with site.started(command, room=room, log=room / "log", further=further) as child:
+    with site.started(command, workdir=workdir, log=workdir / "log", further=further) as child:
         client = Client(url, 10.0, math.inf)
         deadline = time.monotonic() + 30
         while not client.is_healthy():
             assert time.monotonic() < deadline
-            assert child.poll() is None, (room / "log").read_text()
+            assert child.poll() is None, (workdir / "log").read_text()
             time.sleep(0.05)
-        yield Target(client, MODEL, model), site
+        yield LoadTarget(client, MODEL, model), site

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from vpatch.bench.plots import plots_of
-from vpatch.bench.scene import Scene
+from vpatch.bench.scene import PlotData
 from vpatch.bench.summary import rows_of, speed_ups
 
 SPEED_UP, THROUGHPUT = "Speed-up over k", "Output tokens/s over concurrency"
@@ -16,7 +16,7 @@ LATENCIES = "Latencies at concurrency"
 def scene_of(found, ratios=None):
     rows = rows_of(found)
     names = [side["name"] for side in found["sides"]]
-    return Scene("tiny, 24/32", rows, names, speed_ups(rows) if ratios is None else ratios)
+    return PlotData("tiny, 24/32", rows, names, speed_ups(rows) if ratios is None else ratios)
 
 
 def all_of(found, ratios=None):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tests.declare.test_bench import WHOLE
-from vpatch.bench.cells import cells_of, loads_of, visits_of, warm_up_of
+from vpatch.bench.cells import cells_of, loads_of, schedule, warm_up_of
 from vpatch.declare.bench import Bench
 
 
@@ -12,7 +12,7 @@ def bench(**keys):
 
 
 def order(plan, sides=1):
-    return list(visits_of([cells_of(plan)] * sides, plan))
+    return list(schedule([cells_of(plan)] * sides, plan))
 
 
 def test_an_engine_is_told_of_k_and_not_of_0():
@@ -72,7 +72,7 @@ def test_sides_take_turns():
 def test_sides_of_servers_have_cells_of_their_own():
     plan = bench(repeats=1)
     without, with_two = cells_of(plan)
-    visits = list(visits_of([[without], [with_two]], plan))
+    visits = list(schedule([[without], [with_two]], plan))
     assert [(visit.side, visit.cell.k) for visit in visits] == [(0, 0), (1, 2), (1, 2), (0, 0)]
 
 
@@ -97,5 +97,5 @@ def test_a_server_that_runs_gets_prompts_that_it_has_not_seen():
     plan = bench()
     seeds = {load.seed for salt in ("", "2026", "2027") for load in loads_of(plan, 0, salt)}
     assert len(seeds) == 6
-    visits = list(visits_of([cells_of(plan)], plan, "2026"))
+    visits = list(schedule([cells_of(plan)], plan, "2026"))
     assert visits[0].loads == (loads_of(plan, 0, "2026")[0],)

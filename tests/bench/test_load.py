@@ -12,14 +12,14 @@ import pytest
 
 from tests.bench.fakes import serving
 from tests.test_releases import TABLE
+from vpatch.app.context import Context
 from vpatch.bench.cells import Load
 from vpatch.bench.load import Sender, send
-from vpatch.bench.measured import Measured, measured_from
-from vpatch.cli.session import Session
+from vpatch.bench.measured import LoadResult, measured_from
 from vpatch.declare.bench import Shape
 from vpatch.declare.smoke import Sampling
-from vpatch.smoke.measured import Fault
-from vpatch.smoke.predict import Counters
+from vpatch.harness.measured import Fault
+from vpatch.harness.predict import Counters
 from vpatch.source.spec import parse_vllm
 
 LOAD = Load(Shape(input=8, output=7), 2, 6, 11)
@@ -34,17 +34,17 @@ def at(tmp_path):
             sender = Sender(
                 site, sampling or Sampling(), {"FAKE_FAULT": client_fault}, seconds, flags or {}
             )
-            room = tmp_path / "room"
-            room.mkdir(exist_ok=True)
+            workdir = tmp_path / "room"
+            workdir.mkdir(exist_ok=True)
             log, raw = tmp_path / "client.log", tmp_path / "raw.json"
-            return send(load, target, sender, room, log, raw)
+            return send(load, target, sender, workdir, log, raw)
 
     return at
 
 
 def test_what_came_of_a_load(at, tmp_path):
     found = at()
-    assert isinstance(found, Measured), found
+    assert isinstance(found, LoadResult), found
     raw = json.loads((tmp_path / "raw.json").read_text())
     assert (found.requests, found.input_tokens, found.output_tokens) == (6, 48, 42)
     assert found.output_tokens_per_second == raw["output_throughput"]
@@ -171,7 +171,7 @@ def test_what_is_no_measurement(at, faults, kind, said):
 
 
 def test_what_another_load_left_is_not_taken_for_this_one(at):
-    assert isinstance(at(), Measured)
+    assert isinstance(at(), LoadResult)
     found = at(client_fault="client is silent")
     assert (found.kind, found.what) == ("crashed", "vllm bench serve ended with 0")
 
@@ -192,7 +192,7 @@ def test_every_release_knows_what_it_is_told(version):
         if isinstance(node, ast.Constant) and str(node.value).startswith("--")
     }
     assert len(options) > 20
-    with Session().tree(parse_vllm(version)) as tree:
+    with Context().tree(parse_vllm(version)) as tree:
         paths = [path for path in tree.paths() if path.startswith("vllm/benchmarks/")]
         text = "\n".join(tree.read(path).decode() for path in paths if path.endswith(".py"))
         entry = tree.read("vllm/entrypoints/cli/benchmark/serve.py").decode()

@@ -16,7 +16,7 @@ from tests.bench.scenes import (
 from vpatch.bench import plots, svg
 from vpatch.bench.plots import plots_of
 from vpatch.bench.summary import Ratio, rows_of, speed_ups
-from vpatch.smoke.predict import Counters
+from vpatch.harness.predict import Counters
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def test_one_run_has_no_interval(drawn):
 def test_how_far_ratios_reach(ratios, expected):
     bottom, top = plots._bounds(ratios)
     low, high = expected
-    room = max(abs(ratio.value - 1) for ratio in ratios)
-    margin = max(room, 0.1) * 0.08
+    workdir = max(abs(ratio.value - 1) for ratio in ratios)
+    margin = max(workdir, 0.1) * 0.08
     assert (bottom, top) == (pytest.approx(low - margin), pytest.approx(high + margin))
 
 

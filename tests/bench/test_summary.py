@@ -9,7 +9,7 @@ from scipy import stats
 
 from tests.bench.records import point, record
 from vpatch.bench.summary import JUDGED, THROUGHPUT, Ratio, between, rows_of, sides_of, speed_ups
-from vpatch.smoke.predict import Counters
+from vpatch.harness.predict import Counters
 
 
 def test_repeats_are_taken_together():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import patch_of, tree_of, write_patch
-from vpatch.library import Library
+from vpatch.library.catalog import Library
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "survival.py"
 PATH = "vllm/m.py"

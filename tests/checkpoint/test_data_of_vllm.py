@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from vpatch.app.context import Context
 from vpatch.checkpoint.fused import _COMMON, _DEEPSEEK_V4, _GATED, _VISION
 from vpatch.checkpoint.schemes import FAMILIES
-from vpatch.cli.session import Session
 from vpatch.source.spec import parse_vllm
 
 # The first, the last, and each in which something begins, with the one before it.
@@ -32,7 +32,7 @@ REGISTRY = "vllm/model_executor/models/registry.py"
 @pytest.fixture(scope="module")
 def trees():
     with ExitStack() as stack:
-        yield {v: stack.enter_context(Session().tree(parse_vllm(v))) for v in RELEASES}
+        yield {v: stack.enter_context(Context().tree(parse_vllm(v))) for v in RELEASES}
 
 
 def text(tree, path):

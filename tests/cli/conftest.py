@@ -33,11 +33,11 @@ from tests.projects import (
     write_tree,
 )
 from tests.smoke.fake_vllm import FAKE, write_fake
-from vpatch import library
 from vpatch.cli import main
 from vpatch.errors import VpatchError
-from vpatch.library import find_library
-from vpatch.trust import Store, content_of, default_folder
+from vpatch.library import catalog
+from vpatch.library.catalog import find_library
+from vpatch.trust.store import Store, content_of, default_folder
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 60
@@ -145,9 +145,11 @@ class Project:
         kept = {f"cache/{path}": what for path, what in snapshot(self.cache).items()}
         # What an index answered, plans, lock files, and what hides checkouts from git, come and go.
         skipped = ("cache/index", "cache/locks", "cache/plans")
-        room = f"/.vllm-{VERSION}.vpatch"
+        workdir = f"/.vllm-{VERSION}.vpatch"
         locks = {
-            path for path in found if path.endswith((room, f"{room}/lock", "/.vpatch/.gitignore"))
+            path
+            for path in found
+            if path.endswith((workdir, f"{workdir}/lock", "/.vpatch/.gitignore"))
         }
         return {path: what for path, what in found.items() if path not in locks} | {
             path: what for path, what in kept.items() if not path.startswith(skipped)
@@ -230,7 +232,7 @@ def empty(isolated, index, site, monkeypatch):
     folder = isolated / "project"
     folder.mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{site}:{ROOT}")
-    monkeypatch.setattr(library, "__file__", str(site / "vpatch" / "library.py"))
+    monkeypatch.setattr(catalog, "__file__", str(site / "vpatch" / "library" / "catalog.py"))
     env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": "5", "PIP_RETRIES": "0"}
     return Project(folder, index, isolated / "cache", env)
 

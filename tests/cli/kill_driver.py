@@ -95,7 +95,7 @@ def main(project, cache, *args):
     import git  # noqa: F401 - this and the next once, and not in each child
 
     import vpatch.cli.apply_command
-    import vpatch.lint
+    import vpatch.planning.lint
     import vpatch.source.network  # noqa: F401
 
     global _watched  # noqa: PLW0603 - the hook of a child reads it

@@ -149,7 +149,7 @@ OWN = """
 import os, subprocess, sys
 from pathlib import Path
 from vpatch.engine.process import run
-from vpatch.own_environment import set_own
+from vpatch.util.own_environment import set_own
 
 set_own()
 code = "import os; print(os.environ.get('PYDANTIC_DISABLE_PLUGINS'))"

@@ -15,7 +15,7 @@ import trustme
 from tests.bench.fakes import serving
 from vpatch.bench.load import send
 from vpatch.errors import VpatchError
-from vpatch.smoke.predict import Counters
+from vpatch.harness.predict import Counters
 
 PLAN = """
 bench:

@@ -22,9 +22,9 @@ from tests.docker_engine import PACKAGES, tar
 from tests.engine.wheels import engine_wheels
 from tests.projects import ENGINE, FILES, LLAMA
 from vpatch import __version__
-from vpatch.commits import digest_of
-from vpatch.lock import read_lock
-from vpatch.smoke.launch import free_port
+from vpatch.checkout.lockfile import read_lock
+from vpatch.harness.launch import free_port
+from vpatch.util.digest import digest_of
 
 VERSION_FILE = "vllm/_version.py"
 SMALL = {path: text for path, text in FILES.items() if path.startswith("vllm/")} | {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.projects import VERSION
+from vpatch.app import build
 from vpatch.cli import build_image_command
-from vpatch.docker.engine import Image
+from vpatch.docker.engine import DockerImage
 from vpatch.errors import VpatchError
-from vpatch.smoke.machine import this_machine
+from vpatch.harness.machine import this_machine
 
 OFFLINE = ("build-image", "--vllm", VERSION, "--offline")
 DRY = ("build-image", "--vllm", VERSION, "--dry-run")
@@ -22,7 +23,8 @@ def gpus(monkeypatch):
     def having(*names):
         machine = this_machine()
         object.__setattr__(machine, "gpus", names)
-        monkeypatch.setattr(build_image_command, "this_machine", lambda: machine)
+        for module in (build, build_image_command):
+            monkeypatch.setattr(module, "this_machine", lambda: machine)
 
     return having
 
@@ -71,7 +73,7 @@ class Engine:
     platform = "linux/amd64"
 
     def image(self, name):
-        return Image("sha256:1", (), self.platform, "", {}) if name == "here:1" else None
+        return DockerImage("sha256:1", (), self.platform, "", {}) if name == "here:1" else None
 
     def close(self):
         pass

@@ -19,7 +19,7 @@ from tests.projects import (
     archive,
     write_tree,
 )
-from vpatch import vllm_log
+from vpatch.logs import vllm_format
 
 LOG = Path(__file__).parents[1] / "resources" / "vllm-0.23.0-cpu-mtp.log"
 CORE = "(EngineCore pid=7) INFO 11-21 08:00:00 [core.py:113] "
@@ -298,7 +298,7 @@ def test_a_log_of_very_many_versions(empty):
 
 
 def test_a_log_that_does_not_end(empty, monkeypatch):
-    monkeypatch.setattr(vllm_log, "LARGEST", 10**6)
+    monkeypatch.setattr(vllm_format, "LARGEST", 10**6)
     run = empty.run("diagnose", "/dev/zero", code=2)
     assert run.errors == (
         "error: /dev/zero: the log cannot be read: it is larger than 0 GB\n"

@@ -11,8 +11,8 @@ import pytest
 from tests.projects import VERSION, snapshot
 from vpatch.cli import build_image_command
 from vpatch.errors import UsageError, VpatchError
-from vpatch.smoke import claim
-from vpatch.smoke.collecting import collected
+from vpatch.evidence import claim
+from vpatch.evidence.collecting import collected
 
 LABEL = f"vllm-{VERSION}"
 
@@ -57,20 +57,20 @@ def test_a_checkout_below_it_is_a_link(project, outside):
 @pytest.mark.parametrize("name", ["", "lock", "old", "new-1"])
 @pytest.mark.parametrize("there", [True, False])
 def test_the_room_beside_a_checkout_has_links(project, outside, name, there):
-    room = project.folder / ".vpatch" / f".{LABEL}.vpatch"
-    room.parent.mkdir()
+    workdir = project.folder / ".vpatch" / f".{LABEL}.vpatch"
+    workdir.parent.mkdir()
     if name:
-        room.mkdir()
-        (room / "lock").touch()
-        (room / name).unlink(missing_ok=True)
+        workdir.mkdir()
+        (workdir / "lock").touch()
+        (workdir / name).unlink(missing_ok=True)
         leads = outside / "mine.txt" if name == "lock" and there else outside
-        (room / name).symlink_to(leads if there else outside / "none")
+        (workdir / name).symlink_to(leads if there else outside / "none")
     else:
         empty = outside / "inner"
-        room.symlink_to(empty if there else outside / "none")
+        workdir.symlink_to(empty if there else outside / "none")
     before = _kept(outside)
     run = project.apply(code=2)
-    link = room / name if name else room
+    link = workdir / name if name else workdir
     assert f"error: {os.path.relpath(link, project.folder)}: is a symbolic link" in run.err
     assert "next: remove it" in run.err
     assert _kept(outside) == before
@@ -96,7 +96,7 @@ def test_what_is_collected_begins_with_a_folder_of_its_own(tmp_path, outside):
     before = _kept(outside)
     for name in ("linked", "left"):
         with collected(root, name) as made:
-            assert [path.name for path in made.room.iterdir()] == ["logs"]
+            assert [path.name for path in made.workdir.iterdir()] == ["logs"]
     assert _kept(outside) == before
     assert not (root / "linked").is_symlink()
 

@@ -9,8 +9,8 @@ import sys
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from vpatch.cli.locked import Locked
-from vpatch.lock import LockedImage, read_lock
+from vpatch.app.locked import Locked
+from vpatch.checkout.lockfile import LockedImage, read_lock
 
 checkout = Path(sys.argv[1])
 lock = read_lock(checkout / "vpatch.lock")

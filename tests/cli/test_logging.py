@@ -16,7 +16,8 @@ import click
 import pytest
 
 from tests.projects import VERSION
-from vpatch import cli, jobs
+from vpatch import cli
+from vpatch.app import selection
 from vpatch.cli.log_options import RunLog
 from vpatch.errors import UsageError
 
@@ -55,7 +56,7 @@ def test_v_tells_what_is_done_and_how_long_it_takes(project, before, after):
     run = project.run(*before, "apply", "--vllm", VERSION, *after)
     assert f"INFO vpatch.source.network: asking the index {project.index.url}" in run.err
     assert "INFO vpatch.source.network: downloading " in run.err
-    assert "INFO vpatch.plan: name-proj is needed: " in run.err
+    assert "INFO vpatch.planning.plan: name-proj is needed: " in run.err
     assert "INFO vpatch.cli: ended with 0 after " in run.err
     assert "DEBUG" not in run.err
     assert "git -C" not in run.err
@@ -66,14 +67,14 @@ def test_v_tells_what_is_done_and_how_long_it_takes(project, before, after):
 @pytest.mark.parametrize("args", [["-vv", "apply"], ["-v", "apply", "-v"], ["apply", "-v", "-v"]])
 def test_vv_tells_the_commands_of_git_and_the_requests(project, args):
     run = project.run(*args, "--vllm", VERSION)
-    assert "DEBUG vpatch.git: git -C " in run.err
+    assert "DEBUG vpatch.git.command: git -C " in run.err
     assert "DEBUG urllib3.connectionpool: http://127.0.0.1:" in run.err
 
 
 def test_json_stays_clean(project):
     run = project.apply("-vv", "--json", in_process=False)
     assert json.loads(run.out)[0]["outcome"] == "created"
-    assert "DEBUG vpatch.git: " in run.err
+    assert "DEBUG vpatch.git.command: " in run.err
 
 
 def test_the_file_has_all_whatever_is_on_the_screen(project):
@@ -81,7 +82,7 @@ def test_the_file_has_all_whatever_is_on_the_screen(project):
     run = project.apply("--log-file", file, in_process=False)
     assert "INFO" not in run.err
     text = file.read_text(encoding="utf-8")
-    assert "DEBUG vpatch.git: git -C " in text
+    assert "DEBUG vpatch.git.command: git -C " in text
     assert f"vpatch apply --vllm {VERSION} --log-file {file}" in text
     assert "INFO vpatch.cli: ended with 0 after " in text
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -113,7 +114,7 @@ def broken(*_, **__):
 
 @pytest.mark.parametrize("options", [[], ["-v"], ["-vv"]])
 def test_the_cause_of_an_error_is_told_at_vv_alone(project, monkeypatch, options):
-    monkeypatch.setattr(jobs, "resolve", broken)
+    monkeypatch.setattr(selection, "resolve", broken)
     file = project.folder / "run.log"
     run = project.apply(*options, "--log-file", file, code=2)
     assert ("KeyError: 'the cause'" in run.err) == (options == ["-vv"])
@@ -128,7 +129,7 @@ def test_the_cause_of_a_fault_of_the_machine_is_told(project, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device", "/some/file")
 
-    monkeypatch.setattr(jobs, "resolve", full)
+    monkeypatch.setattr(selection, "resolve", full)
     assert ", in full\n" in project.apply("-vv", code=1).err
 
 
@@ -137,7 +138,7 @@ def test_a_fault_of_ours_is_shown_once_and_logged(project, monkeypatch, options)
     def fault(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(jobs, "resolve", fault)
+    monkeypatch.setattr(selection, "resolve", fault)
     file = project.folder / "run.log"
     run = project.apply(*options, "--log-file", file, code=3)
     assert run.err.count("ZeroDivisionError: oops") == 1
@@ -170,7 +171,7 @@ def test_a_log_holds_no_secret(project):
     assert run.code == 1
     assert "git ls-remote -- http://127.0.0.1:9/***/x.git" in text
     assert "asking the index http://127.0.0.1:" in text
-    assert "vpatch.git.GitError: " in text
+    assert "vpatch.git.command.GitError: " in text
     for shown in (text, run.err.partition("\nerror: ")[0]):
         for secret in (TOKEN, PASSWORD, IN_URL):
             assert secret not in shown
@@ -180,7 +181,7 @@ def test_a_traceback_in_a_log_holds_no_secret(project, monkeypatch):
     def fault(*_, **__):
         raise ZeroDivisionError(f"with {TOKEN}, from https://me:{IN_URL}@host/")
 
-    monkeypatch.setattr(jobs, "resolve", fault)
+    monkeypatch.setattr(selection, "resolve", fault)
     project.env["GH_TOKEN"] = TOKEN
     file = project.folder / "run.log"
     run = project.apply("-vv", "--log-file", file, code=3)

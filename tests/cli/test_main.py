@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from tests.projects import VERSION
-from vpatch import __version__, cli, jobs
+from vpatch import __version__, cli
+from vpatch.app import selection
 
 COMMANDS = [
     ["apply"],
@@ -146,7 +147,7 @@ def test_a_fault_of_ours_ends_with_3(project, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(jobs, "resolve", broken)
+    monkeypatch.setattr(selection, "resolve", broken)
     run = project.apply(code=3)
     assert "ZeroDivisionError: oops" in run.err
     assert run.err.endswith("this is a fault of vpatch; please report it with the lines above\n")
@@ -157,7 +158,7 @@ def test_a_fault_of_the_machine_is_said_without_a_traceback(project, monkeypatch
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
 
-    monkeypatch.setattr(jobs, "resolve", full)
+    monkeypatch.setattr(selection, "resolve", full)
     run = project.apply(code=1)
     assert "error: /some/file: No space left on device\n  next: " in run.err
     assert "Traceback" not in run.err
@@ -168,7 +169,7 @@ def test_an_interrupt_ends_with_130(project, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs, "resolve", interrupted)
+    monkeypatch.setattr(selection, "resolve", interrupted)
     run = project.apply(code=130)
     assert run.err.strip() == "interrupted; nothing was left half done"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.projects import FILES, LLAMA, VERSION, git, write_tree
+from vpatch.app.context import Context
+from vpatch.app.targets import folders_to_show
 from vpatch.checkpoint import tokenizer
-from vpatch.cli.grounds import folders_to_show
-from vpatch.cli.session import Session
 from vpatch.errors import VpatchError
-from vpatch.smoke.models import given
-from vpatch.trust import UntrustedError
+from vpatch.harness.models import given
+from vpatch.trust.decision import UntrustedError
 
 CODEMOD = """
 import pathlib
@@ -288,16 +288,16 @@ def test_a_container_sees_no_folder_that_only_a_project_names(smoked, monkeypatc
     files = ["data.jsonl"] if what == "a dataset" else []
     models = [] if files else [given("./model")]
     with pytest.raises(UntrustedError, match="you did not trust it"):
-        folders_to_show(Session(), "vllm-0.50", models, files, named=False)
+        folders_to_show(Context(), "vllm-0.50", models, files, named=False)
     smoked.run("trust")
     folder = smoked.folder if files else smoked.folder / "model"
-    assert folders_to_show(Session(), "vllm-0.50", models, files, named=False) == [folder]
+    assert folders_to_show(Context(), "vllm-0.50", models, files, named=False) == [folder]
 
 
 def test_a_container_sees_the_checkpoint_that_the_user_names(smoked, monkeypatch):
     monkeypatch.chdir(smoked.folder)
     folder = smoked.folder / "model"
-    assert folders_to_show(Session(), "vllm-0.50", [given("./model")], named=True) == [folder]
+    assert folders_to_show(Context(), "vllm-0.50", [given("./model")], named=True) == [folder]
 
 
 def test_code_above_a_patch_takes_no_part_in_its_test(proven):
@@ -351,8 +351,8 @@ def test_what_was_read_before_it_was_trusted_does_not_run(project, monkeypatch):
     project.trust()
     monkeypatch.chdir(project.folder)
     file.write_text(good.replace('mode="slow"', 'mode="evil"'))
-    patch = Session().library.patch("slow-mode")
+    patch = Context().library.patch("slow-mode")
     file.write_text(good)
     with pytest.raises(UntrustedError, match="it changed while it was read"):
-        Session().require_trust([patch])
-    Session().require_trust([Session().library.patch("slow-mode")])
+        Context().require_trust([patch])
+    Context().require_trust([Context().library.patch("slow-mode")])

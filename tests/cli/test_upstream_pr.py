@@ -89,7 +89,7 @@ def test_no_evidence_and_what_to_do(upstream):
 
 def rewrite(upstream, change):
     """Make evidence of another record, whole."""
-    from vpatch.smoke.evidence import read_evidence, write_evidence
+    from vpatch.evidence.store import read_evidence, write_evidence
 
     (folder,) = (upstream.project.folder / "evidence").iterdir()
     record = json.loads(json.dumps(read_evidence(folder).record))

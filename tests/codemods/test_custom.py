@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import decide, edited, edits_of, patch_of, run, tree_of
 from vpatch.errors import UsageError
-from vpatch.outcome import State
+from vpatch.planning.state import State
 
 CODEMOD = """
 import libcst as cst

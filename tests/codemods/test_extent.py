@@ -10,7 +10,7 @@ import libcst as cst
 import pytest
 
 from tests.helpers import edits_of
-from vpatch.codemods.base import Place, SiteTransformer
+from vpatch.codemods.base import Scope, SiteTransformer
 from vpatch.codemods.extent import Extents, has_word
 from vpatch.codemods.nesting import measured
 
@@ -149,7 +149,7 @@ def test_a_codemod_of_ones_own_sees_the_whole_module():
             return updated
 
     extents, module = extents_of(SOURCE.encode())
-    assert len(Notes(Place("A.p")).run(module, extents).sites) == 2
+    assert len(Notes(Scope("A.p")).run(module, extents).sites) == 2
 
 
 def test_what_is_passed_over_stays_the_same_object():
@@ -177,14 +177,14 @@ def test_what_is_passed_over_stays_the_same_object():
     ],
 )
 def test_reaches(within, scope, code, reaches):
-    assert Place(within).reaches(scope, cst.parse_statement(code)) is reaches
+    assert Scope(within).reaches(scope, cst.parse_statement(code)) is reaches
 
 
 def test_words_of_a_place():
-    assert Place("A.__init__").words == {b"A", b"__init__"}
-    assert Place("*.__init__").words == {b"__init__"}
-    assert Place("A*").words == set()
-    assert Place().words == set()
+    assert Scope("A.__init__").words == {b"A", b"__init__"}
+    assert Scope("*.__init__").words == {b"__init__"}
+    assert Scope("A*").words == set()
+    assert Scope().words == set()
 
 
 def test_has_word():

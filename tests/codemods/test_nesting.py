@@ -13,8 +13,8 @@ from tests.helpers import decide, patch_of, run, tree_of
 from vpatch.codemods import nesting
 from vpatch.codemods.nesting import DEEPEST, NestedTooDeeplyError, measured
 from vpatch.codemods.pattern import PatternError, parse_pattern
-from vpatch.outcome import State
-from vpatch.view import UnparsableFile, parse
+from vpatch.planning.state import State
+from vpatch.planning.view import UnparsableFile, parse
 
 # Each is one level deep for each of its repeats, for Python, for libcst, or for both.
 CHAINS = {

@@ -4,10 +4,10 @@ import pytest
 
 from tests.helpers import edits_of, run, tree_of
 from vpatch.codemods.diff import parse_diff
-from vpatch.codemods.text import AddFile, TextEdit
-from vpatch.editing import run_edit
+from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.errors import UsageError
-from vpatch.view import View
+from vpatch.planning.editing import run_edit
+from vpatch.planning.view import View
 
 DIFF = """\
 --- a/cmake/x.cmake
@@ -36,7 +36,7 @@ HUNK = "@@ -1 +1 @@\n-a\n+b\n"
 
 
 def text(find, replace):
-    return TextEdit(("*",), find, replace)
+    return TextReplacement(("*",), find, replace)
 
 
 def lines_of(sites):

@@ -2,30 +2,30 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.declare.settings import Settings, read_settings, settings_file
+from vpatch.declare.settings import ProjectSettings, read_settings, settings_file
 from vpatch.declare.yamlfile import DeclarationError
 
 
 def test_no_settings(tmp_path):
-    assert read_settings(tmp_path) == Settings()
+    assert read_settings(tmp_path) == ProjectSettings()
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
-    assert read_settings(tmp_path) == Settings()
+    assert read_settings(tmp_path) == ProjectSettings()
 
 
 def test_settings_of_vpatch_toml(tmp_path):
     (tmp_path / "vpatch.toml").write_text('patches = ["a", "b"]\nrecipes = ["c"]\n')
-    assert read_settings(tmp_path) == Settings(patches=["a", "b"], recipes=["c"])
+    assert read_settings(tmp_path) == ProjectSettings(patches=["a", "b"], recipes=["c"])
 
 
 def test_settings_of_pyproject(tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.vpatch]\npatches = ["a"]\n[tool.ruff]\nx = 1\n')
-    assert read_settings(tmp_path) == Settings(patches=["a"])
+    assert read_settings(tmp_path) == ProjectSettings(patches=["a"])
 
 
 def test_vpatch_toml_wins(tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.vpatch]\npatches = ["a"]\n')
     (tmp_path / "vpatch.toml").write_text("")
-    assert read_settings(tmp_path) == Settings()
+    assert read_settings(tmp_path) == ProjectSettings()
 
 
 LISTS = "vpatch.toml has lists of folders: patches, recipes, targets"
@@ -60,7 +60,7 @@ def test_settings_that_are_wrong(tmp_path, file, table, text, message, todo):
 
 def test_a_table_that_is_none(tmp_path):
     (tmp_path / "pyproject.toml").write_text("tool = 3\n")
-    assert read_settings(tmp_path) == Settings()
+    assert read_settings(tmp_path) == ProjectSettings()
     (tmp_path / "pyproject.toml").write_text("[tool]\nvpatch = 3\n")
     with pytest.raises(DeclarationError, match="must be a mapping of keys, not the number 3"):
         read_settings(tmp_path)
@@ -70,13 +70,13 @@ def test_a_table_that_is_none(tmp_path):
 def test_a_pyproject_that_says_nothing_of_vpatch_is_not_looked_into(tmp_path, data):
     (tmp_path / "pyproject.toml").write_bytes(data)
     assert settings_file(tmp_path) is None
-    assert read_settings(tmp_path) == Settings()
+    assert read_settings(tmp_path) == ProjectSettings()
 
 
 def test_an_empty_table_is_a_project(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[tool.vpatch]\n")
     assert settings_file(tmp_path) == tmp_path / "pyproject.toml"
-    assert read_settings(tmp_path) == Settings()
+    assert read_settings(tmp_path) == ProjectSettings()
 
 
 def test_settings_that_are_no_utf8(tmp_path):

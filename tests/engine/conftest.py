@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from vpatch.cli.session import Session, open_engine
+from vpatch.app.context import Context, open_engine
 from vpatch.engine.environment import managed_folders
 from vpatch.source.cache import default_cache_folder
 
@@ -32,5 +32,5 @@ def cpu_engine():
 @pytest.fixture(scope="module")
 def engine(cpu_engine):
     del cpu_engine  # it is there now
-    with open_engine(Session(), "cpu", RELEASE) as found:
+    with open_engine(Context(), "cpu", RELEASE) as found:
         yield found

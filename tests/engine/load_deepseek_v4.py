@@ -153,8 +153,8 @@ def main(folder: Path) -> dict:
         asked = [speculative.method, speculative.num_speculative_tokens]
         told["speculative"].append([*asked, draft.architecture, draft.quantization])
     tensors = {name: t.clone() for name, t in load_file(folder / "model.safetensors").items()}
-    with set_current_vllm_config(config), tempfile.TemporaryDirectory() as room:
-        init_distributed_environment(1, 0, f"file://{room}/store", 0, "gloo")
+    with set_current_vllm_config(config), tempfile.TemporaryDirectory() as workdir:
+        init_distributed_environment(1, 0, f"file://{workdir}/store", 0, "gloo")
         initialize_model_parallel(1, 1)
         with set_default_torch_dtype(torch.bfloat16):
             target = initialize_model(config)

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from tests.projects import NAME_PROJ, folder_plan, write_patch, write_tree
-from vpatch import matching
 from vpatch.declare.patch import Proof
-from vpatch.engine.behaviour import Ground, prove
 from vpatch.engine.environment import Engine
 from vpatch.engine.overlay import OverlayError
-from vpatch.patch import load_patch
-from vpatch.trust import EVERYTHING
+from vpatch.harness.behaviour import ProofPlans, run_behaviour_test
+from vpatch.library.patch import load_patch
+from vpatch.trust.decision import EVERYTHING
+from vpatch.util import matching
 
 LLAMA = """
 class Linear:
@@ -67,8 +67,8 @@ def behaviour(
     engine = Engine(sys.executable, (installed or tree) / "vllm", "cpu", "0.50.0")
     before, after = folder_plan(tree, [], tmp_path), folder_plan(tree, [patch], tmp_path)
     references = {"UPSTREAM": tmp_path / "reference"}
-    ground = Ground(before, after, more or (), references, packages)
-    return prove(patch, proof, engine, ground)
+    ground = ProofPlans(before, after, more or (), references, packages)
+    return run_behaviour_test(patch, proof, engine, ground)
 
 
 def outcomes(run):

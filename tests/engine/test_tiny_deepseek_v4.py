@@ -15,13 +15,13 @@ import pytest
 
 import vpatch.engine
 from tests.engine.conftest import RELEASE
-from vpatch.cli.session import Session
-from vpatch.commits import overall_changes
+from vpatch.app.context import Context
 from vpatch.engine.overlay import make_overlay
-from vpatch.plan import plan
+from vpatch.planning.plan import plan
+from vpatch.planning.state import overall_changes
 from vpatch.source.spec import parse_vllm
 
-INSIDE = Path(vpatch.engine.__file__).parent / "inside"
+PAYLOAD = Path(vpatch.engine.__file__).parent / "payload"
 SCRIPT = Path(__file__).with_name("load_deepseek_v4.py")
 WRITE = """
 import sys
@@ -37,7 +37,7 @@ ORDER = ("w13_weight_g_idx", "w2_weight_g_idx", "w13_g_idx_sort_indices", "w2_g_
 
 def inside(engine, path, *command):
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(str, (*path, INSIDE))),
+        "PYTHONPATH": os.pathsep.join(map(str, (*path, PAYLOAD))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HF_HUB_OFFLINE": "1",
     }
@@ -66,7 +66,7 @@ def pristine(engine, checkpoint):
 
 @pytest.fixture(scope="module")
 def patched(engine, checkpoint, tmp_path_factory):
-    session = Session()
+    session = Context()
     patches = session.library.load(["mtp-proj-prefix", "o-proj-bf16-fallback"])
     with session.tree(parse_vllm(RELEASE)) as tree:
         changes = overall_changes(plan(patches, tree))

@@ -16,7 +16,7 @@ from tests.fake_github.packages import installed
 from tests.fake_github.repository import made_up_sha
 from tests.fake_github.servers import Fake, served
 from tests.fake_github.state import GitHub
-from vpatch.library import find_library
+from vpatch.library.catalog import find_library
 
 TOKEN = "rehearsal"  # noqa: S105
 ENDINGS = (signal.SIGINT, signal.SIGTERM)

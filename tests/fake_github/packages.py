@@ -43,8 +43,8 @@ def installed():
     if npm is None:
         missing("no npm, which installs GitHub's published description and prism")
     CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE, prefix=".") as room:
-        made = Path(room) / "made"
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix=".") as workdir:
+        made = Path(workdir) / "made"
         packages = [f"{name}@{version}" for name, version in PINNED.items()]
         command = [npm, "install", "--prefix", made, "--no-audit", "--no-fund", *packages]
         subprocess.run(command, check=True, stdout=sys.stderr)

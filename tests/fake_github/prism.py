@@ -27,9 +27,9 @@ def listening(process, log):
 
 @contextmanager
 def prism(upstream, log):
-    room = installed()
+    workdir = installed()
     # It ends with this process, however that ends.
-    command = ["setpriv", "--pdeathsig", "KILL", room / PRISM, "proxy", room / DESCRIPTION]
+    command = ["setpriv", "--pdeathsig", "KILL", workdir / PRISM, "proxy", workdir / DESCRIPTION]
     command += [f"http://127.0.0.1:{upstream}", "--port", "0", "--errors", "--cors=false"]
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -7,13 +7,13 @@ from contextlib import closing
 import pytest
 
 from tests.fake_github import Fault
-from vpatch import limited
-from vpatch.foreign import MEGABYTE
 from vpatch.github import client
 from vpatch.github.client import GitHub
 from vpatch.github.connection import _Http, _Https
 from vpatch.github.errors import GitHubError, UnreachableError
 from vpatch.github.tokens import web_host
+from vpatch.util import limited
+from vpatch.util.untrusted import MEGABYTE
 
 UPSTREAM = "vllm-project/vllm"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vpatch.commits import digest_of
-from vpatch.lock import Lock, LockedFile, LockedPatch, LockedPin
+from vpatch.checkout.lockfile import LockedFile, LockedPatch, LockedPin, LockFile
+from vpatch.util.digest import digest_of
 
 
 def locked(path, before=b"old\n", after=b"new\n"):
@@ -35,4 +35,4 @@ def lock_of_files(paths, **keys):
     )
     settings = {"recipe": None, "source": pin, "base": "1" * 40, "head": "2" * 40, "skipped": ()}
     files = tuple(files[path] for path in sorted(files))
-    return Lock(patches=tuple(patches), files=files, **(settings | keys))
+    return LockFile(patches=tuple(patches), files=files, **(settings | keys))

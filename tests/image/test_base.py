@@ -4,10 +4,10 @@ import pytest
 
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
+from vpatch.checkout.lockfile import LockedImage
 from vpatch.errors import UsageError
 from vpatch.image.base import Choice, choose, refuse_network
 from vpatch.image.mode import ModeError
-from vpatch.lock import LockedImage
 
 PYTHON, KERNEL = "vllm/layer.py", "csrc/a.cu"
 LOCKED = LockedImage(mode="overlay", base="a:1", pinned="a@sha256:1")

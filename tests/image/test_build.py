@@ -7,15 +7,15 @@ import pytest
 from pydantic import ValidationError
 
 from tests.image.locks import lock_of_files
+from vpatch.checkout.lockfile import LockedImage, LockedPackage
 from vpatch.docker.buildkit import buildkit_command
 from vpatch.docker.engine import Build
 from vpatch.errors import UsageError
-from vpatch.image.build import Settings, builds_below, contexts, overlay_build
+from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
 from vpatch.image.context import Payload
 from vpatch.image.cpu import apt_pins, indexes, pip_pins
-from vpatch.library import installed
-from vpatch.lock import LockedImage, LockedPackage
-from vpatch.outcome import Plan
+from vpatch.library.catalog import installed
+from vpatch.planning.state import Plan
 from vpatch.source.pip_settings import PipSettings
 
 LOCKED = LockedImage(mode="cpu", base="python:3", pinned="python@sha256:1")
@@ -51,10 +51,10 @@ def test_a_password_does_not(settings, name):
 
 def below(settings):
     """The one build of a cpu image, and those files of its context that vpatch writes."""
-    with contexts(PAYLOAD, settings) as room:
-        (build,) = builds_below(PAYLOAD, settings, None, room)
+    with contexts(PAYLOAD, settings) as workdir:
+        (build,) = builds_below(PAYLOAD, settings, None, workdir)
         names = ("python/certificates.pem", "python/pins", "system/pins")
-        at = room / "cpu"
+        at = workdir / "cpu"
         texts = [(at / n.partition("/")[0] / "opt/vpatch-build" / n).read_text() for n in names]
         yield build, (at / "cpu.Dockerfile").read_text(), *texts
 
@@ -62,7 +62,7 @@ def below(settings):
 def test_without_secrets_the_engines_own_builder_does(tmp_path):
     (tmp_path / "a.pem").write_bytes(b"A")
     (tmp_path / "b.pem").write_bytes(b"B")
-    settings = Settings(PIP, certificates=(tmp_path / "a.pem", tmp_path / "b.pem"))
+    settings = BuildSettings(PIP, certificates=(tmp_path / "a.pem", tmp_path / "b.pem"))
     ((build, text, certificates, *pins),) = below(settings)
     assert "--mount" not in text
     whole = (installed("docker") / "cpu.Dockerfile").read_text()
@@ -80,21 +80,21 @@ def test_without_secrets_the_engines_own_builder_does(tmp_path):
 
 
 def test_the_overlay_gets_no_network(tmp_path):
-    build = overlay_build(PAYLOAD, Settings(PIP, no_cache=True), "below", tmp_path)
+    build = overlay_build(PAYLOAD, BuildSettings(PIP, no_cache=True), "below", tmp_path)
     assert build.network == "none"
     assert build.no_cache
     assert build.arguments == {"BASE": "below"}
 
 
 def test_a_context_has_one_time_and_the_usual_modes(tmp_path):
-    overlay_build(PAYLOAD, Settings(PIP, epoch=86400), "below", tmp_path)
+    overlay_build(PAYLOAD, BuildSettings(PIP, epoch=86400), "below", tmp_path)
     found = [path.stat() for path in (tmp_path / "overlay").rglob("*")]
     assert {one.st_mtime for one in found} == {86400}
     assert {stat.S_IMODE(one.st_mode) for one in found} == {0o755, 0o644}
 
 
 def test_with_a_secret_pips_settings_are_in_it():
-    settings = Settings(
+    settings = BuildSettings(
         PipSettings(index_url="https://me:secret@a/simple"), secrets=("id=pip.conf,src=f",)
     )
     ((build, text, *_),) = below(settings)

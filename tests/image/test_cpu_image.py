@@ -15,7 +15,7 @@ import pytest
 
 from tests.docker_engine import tar
 from tests.documents import shown
-from vpatch.lock import read_lock
+from vpatch.checkout.lockfile import read_lock
 
 PACKAGES = "/opt/vllm/lib/python3.11/site-packages"
 MTP = "vllm/models/deepseek_v4/nvidia/mtp.py"

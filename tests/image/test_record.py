@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from vpatch.checkout.lockfile import LockedImage
 from vpatch.engine.environment import probed
 from vpatch.errors import VpatchError
 from vpatch.image.record import recorded
 from vpatch.image.verify import _shaped
-from vpatch.lock import LockedImage
 
 
 class Container:

@@ -8,16 +8,16 @@ import pytest
 
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
-from vpatch.cli.session import Session
+from vpatch.app.context import Context
+from vpatch.checkout.lockfile import LockedImage
 from vpatch.docker.buildkit import sent_files
 from vpatch.errors import VpatchError
-from vpatch.git_checkout import check_out, create_checkout, tracked_files
+from vpatch.git.checkout import check_out, create_checkout, tracked_files
 from vpatch.image.base import Choice, pin
-from vpatch.image.build import Settings, builds_below, contexts, overlay_build
+from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
 from vpatch.image.context import Payload, version_of
 from vpatch.image.source import bases, source_build
-from vpatch.lock import LockedImage
-from vpatch.outcome import Plan
+from vpatch.planning.state import Plan
 from vpatch.progress import Silent
 from vpatch.source.pip_settings import PipSettings
 from vpatch.source.spec import parse_vllm
@@ -43,7 +43,7 @@ ARG FINAL_BASE_IMAGE=another
     ],
 )
 def test_what_vllms_own_dockerfile_is_built_on(tmp_path, release, final, compiler):
-    with Session().tree(parse_vllm(release)) as tree:
+    with Context().tree(parse_vllm(release)) as tree:
         write_tree(tmp_path, {"docker/Dockerfile": tree.read("docker/Dockerfile")})
     assert bases(tmp_path, {}) == {"FINAL_BASE_IMAGE": final, "BUILD_BASE_IMAGE": compiler}
 
@@ -114,11 +114,11 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
     git("commit", "--quiet", "--message", "patched")
     write_tree(checkout, {"vpatch.lock": b"{}", "left.py": b""})
     lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
-    settings = Settings(PipSettings(), "host", "linux/amd64", ("id=a",), (), {"max_jobs": "8"})
+    settings = BuildSettings(PipSettings(), "host", "linux/amd64", ("id=a",), (), {"max_jobs": "8"})
     payload = Payload(lock, LOCKED, Plan(None, ()))
-    with contexts(payload, settings) as room:
-        (first,) = builds_below(payload, settings, checkout, room)
-        last = overlay_build(payload, settings, "below", room)
+    with contexts(payload, settings) as workdir:
+        (first,) = builds_below(payload, settings, checkout, workdir)
+        last = overlay_build(payload, settings, "below", workdir)
         context = first.context
         assert git("rev-parse", "HEAD", folder=context) == git("rev-parse", "HEAD")
         assert git("describe", "--tags", "--dirty", folder=context).startswith("v0.50.0+vpatch.")
@@ -146,15 +146,15 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
 
 def test_a_build_of_the_real_tree_is_of_its_release(tmp_path):
     """With what vLLM's .dockerignore leaves behind, and after its version was written once."""
-    with Session().tree(parse_vllm("0.23.0")) as tree:
+    with Context().tree(parse_vllm("0.23.0")) as tree:
         base, commit = tree.base_repository(Silent())
         create_checkout(tmp_path / "checkout", base, commit, ["vpatch.lock"])
         check_out(tmp_path / "checkout", "base")
     lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
     payload = Payload(lock, LOCKED, Plan(None, ()))
-    settings = Settings(PipSettings())
-    with contexts(payload, settings) as room:
-        (first,) = builds_below(payload, settings, tmp_path / "checkout", room)
+    settings = BuildSettings(PipSettings())
+    with contexts(payload, settings) as workdir:
+        (first,) = builds_below(payload, settings, tmp_path / "checkout", workdir)
         sent = sent_files(first.context)
         assert {"setup.py", "vllm/__init__.py", "docker/Dockerfile"} <= sent
         for path in tracked_files(first.context) - sent:

@@ -7,15 +7,15 @@ from typing import Any
 
 from vpatch.declare.smoke import Sampling, Smoke, Timeouts
 from vpatch.engine.environment import Engine
+from vpatch.harness.machine import Gpu, Machine
+from vpatch.harness.measured import Fault, Measured, Output, Pass, Served
+from vpatch.harness.models import PreparedModel
+from vpatch.harness.predict import Counters, counters_of, last_token, tokens_after
+from vpatch.harness.target import EngineTarget
 from vpatch.smoke.cells import Cell
 from vpatch.smoke.checks import Check
-from vpatch.smoke.machine import Gpu, Machine
-from vpatch.smoke.measured import Fault, Measured, Output, Pass, Served
-from vpatch.smoke.models import Checkpoint
-from vpatch.smoke.predict import Counters, counters_of, last_token, tokens_after
-from vpatch.smoke.prove import EngineGround
-from vpatch.smoke.record import Ran, record_of
-from vpatch.smoke.run import CellResult, Visit
+from vpatch.smoke.record import SmokeRun, record_of
+from vpatch.smoke.run import CellResult, CellRun
 
 DIGESTS = {"vllm/a.py": "sha256:1"}
 PROMPTS = ((5, 0), (5, 17))
@@ -124,7 +124,7 @@ ASKED = {"vllm": "0.23.0", "recipe": None, "tree": (), "patch": ("fix",), "befor
 
 def result_of(log, *checks, phase="after", **keys):
     cell = cell_of(**keys)
-    visit = Visit(cell, log, measured_of(cell))
+    visit = CellRun(cell, log, measured_of(cell))
     return CellResult(phase, cell, checks or (PASSING,), (visit,))
 
 
@@ -136,11 +136,13 @@ def record_of_run(log, results=None, **keys):
         "asked": ASKED,
         "subject": [SUBJECT],
         "plan": smoke_of(),
-        "ground": EngineGround(Engine(log, log, "cpu", "0.23.0"), (), ()),
+        "target": EngineTarget(Engine(log, log, "cpu", "0.23.0"), (), ()),
         "machine": Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),)),
-        "checkpoints": {"m": Checkpoint("m", log, "synthetic: all", "sha256:" + "d" * 64, "all")},
+        "checkpoints": {
+            "m": PreparedModel("m", log, "synthetic: all", "sha256:" + "d" * 64, "all")
+        },
         "imports": {},
         "results": [result_of(log)] if results is None else results,
         "patches": (),
     }
-    return record_of(Ran(**(ran | keys)))
+    return record_of(SmokeRun(**(ran | keys)))

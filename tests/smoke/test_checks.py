@@ -19,9 +19,9 @@ from tests.smoke.builders import (
     with_seconds,
 )
 from vpatch.declare.smoke import Sampling
-from vpatch.smoke.checks import Against, Check, judge, speed_of, total, verdict_of
-from vpatch.smoke.measured import Measured, Output
-from vpatch.smoke.predict import Counters
+from vpatch.harness.measured import Measured, Output
+from vpatch.harness.predict import Counters
+from vpatch.smoke.checks import Baseline, Check, judge, speed_of, total, verdict_of
 
 WARM = Sampling(temperature=0.7)
 SHORT = Sampling.model_validate({"ignore-eos": False})
@@ -32,7 +32,7 @@ LOOP = said([250, 253, 252, 251] * 8)
 def check_of(name, cell, measured=None, **against):
     measured = measured_of(cell) if measured is None else measured
     given = {"digests": DIGESTS, "acceptance": None, "base": None} | against
-    (found,) = (check for check in judge(cell, measured, Against(**given)) if check.name == name)
+    (found,) = (check for check in judge(cell, measured, Baseline(**given)) if check.name == name)
     return found
 
 
@@ -46,7 +46,7 @@ def seen(name, cell, measured=None, **against):
 def test_nothing_fails_where_all_is_in_order(mode, k):
     cell = cell_of(k, mode)
     base = measured_of(cell_of(0, mode))
-    against = Against(DIGESTS, "all", base, THREE, THREE)
+    against = Baseline(DIGESTS, "all", base, THREE, THREE)
     found = {c.name: c.verdict for c in judge(cell, measured_of(cell), against)}
     assert "fail" not in found.values()
     not_run = {name for name, verdict in found.items() if verdict == "not run"}
@@ -72,7 +72,7 @@ def test_runs(keys, expected):
 
 def test_what_did_not_load_is_judged_by_nothing_that_comes_later():
     cell = cell_of(checks={"acceptance-rate": ">= 0.5", "load-seconds": "< 9"})
-    found = judge(cell, Measured(fault=NO_START), Against(DIGESTS, "all", None))
+    found = judge(cell, Measured(fault=NO_START), Baseline(DIGESTS, "all", None))
     assert [(check.name, check.verdict) for check in found] == [
         ("runs", "fail"),
         ("patched files", "not run"),
@@ -149,7 +149,7 @@ def test_speculation_where_the_run_ended_before_a_draft():
 
 def test_every_check_that_was_not_run_says_why():
     cell = cell_of()
-    found = judge(cell, measured_of(cell, passes={}, fault=CRASH), Against(DIGESTS, "all", None))
+    found = judge(cell, measured_of(cell, passes={}, fault=CRASH), Baseline(DIGESTS, "all", None))
     assert [check.name for check in found if check.verdict == "not run" and not check.reason] == []
 
 
@@ -409,7 +409,7 @@ def test_what_a_server_answered():
     measured = served(problems=problems, not_run={"chat": "no chat template"})
     found = {
         check.name: (check.verdict, check.reason)
-        for check in judge(cell_of(mode="server"), measured, Against(DIGESTS, None, None))
+        for check in judge(cell_of(mode="server"), measured, Baseline(DIGESTS, None, None))
     }
     assert found["/health"] == ("pass", "")
     assert found["/v1/models"] == ("fail", "it names x; it names y")
@@ -608,7 +608,7 @@ def test_a_figure_that_is_not_there(figure, keys):
 
 def test_thresholds_are_for_cells_that_speculate():
     cell = cell_of(0, checks={"memory-gib": "< 0.1"})
-    found = judge(cell, measured_of(cell), Against(DIGESTS, None, None))
+    found = judge(cell, measured_of(cell), Baseline(DIGESTS, None, None))
     assert [check for check in found if check.name.startswith("memory-gib")] == []
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.smoke.cells import cell_of
 from tests.smoke.fake_vllm import write_fake
+from vpatch.harness.predict import Counters
+from vpatch.harness.sandbox import OverlaySite
 from vpatch.smoke.offline import run_offline
-from vpatch.smoke.predict import Counters
-from vpatch.smoke.site import OverlaySite
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def offline(tmp_path):
 
     def run(fault="", **settings):
         cell = cell_of(environment={"FAKE_FAULT": fault}, **settings)
-        room = tmp_path / "room"
-        room.mkdir()
+        workdir = tmp_path / "room"
+        workdir.mkdir()
         place = OverlaySite(sys.executable, (site,), {"vllm/layer.py": layer})
-        return run_offline(cell, tmp_path / "model", place, room, tmp_path / "log")
+        return run_offline(cell, tmp_path / "model", place, workdir, tmp_path / "log")
 
     return run
 

@@ -15,12 +15,12 @@ from tests.smoke.builders import (
     with_outputs,
     with_seconds,
 )
-from vpatch.commits import digest_of
 from vpatch.declare.smoke import Sampling
-from vpatch.smoke.measured import Measured, StartHangs
-from vpatch.smoke.models import Checkpoint
-from vpatch.smoke.run import Place, run_phase
-from vpatch.smoke.site import OverlaySite
+from vpatch.harness.measured import Measured, StartHangs
+from vpatch.harness.models import PreparedModel
+from vpatch.harness.sandbox import OverlaySite
+from vpatch.smoke.run import PhaseContext, run_phase
+from vpatch.util.digest import digest_of
 
 OUT_OF_ORDER = Measured(fault=NO_START)
 
@@ -38,15 +38,16 @@ def phase(tmp_path, monkeypatch):
         seen = SimpleNamespace(events=[], told=[], rooms=[], logs=[], ports=[], judged=[])
         site = OverlaySite("python", (overlay,), digests)
         models = dict.fromkeys(
-            (cell.model for cell in cells), Checkpoint("m", tmp_path / "model", "", "", acceptance)
+            (cell.model for cell in cells),
+            PreparedModel("m", tmp_path / "model", "", "", acceptance),
         )
 
-        def started(mode, cell, model, given, room, log, **keys):
+        def started(mode, cell, model, given, workdir, log, **keys):
             assert (mode, model, given) == (cell.mode, tmp_path / "model", site)
-            assert list(room.iterdir()) == []
-            (room / "left").touch()
+            assert list(workdir.iterdir()) == []
+            (workdir / "left").touch()
             seen.events.append((cell.mode, cell.k))
-            seen.rooms.append(room)
+            seen.rooms.append(workdir)
             seen.logs.append(log.name)
             seen.ports += keys.values()
             found = answer(cell, len(seen.events)) if answer else measured_of(cell)
@@ -62,7 +63,7 @@ def phase(tmp_path, monkeypatch):
             seen.told.append((number, count, cell.k))
             return lambda: seen.told.append(number)
 
-        place = Place(phase, site, models, tmp_path / "logs", tmp_path / "room", port)
+        place = PhaseContext(phase, site, models, tmp_path / "logs", tmp_path / "room", port)
 
         def tell(result):
             seen.judged.append((len(seen.events), result))

@@ -10,12 +10,12 @@ import pytest
 
 from tests.smoke.cells import cell_of
 from tests.smoke.fake_vllm import write_fake
-from vpatch import limited
-from vpatch.smoke import client
-from vpatch.smoke.launch import free_port
-from vpatch.smoke.predict import Counters
+from vpatch.harness import client
+from vpatch.harness.launch import free_port
+from vpatch.harness.predict import Counters
+from vpatch.harness.sandbox import OverlaySite
 from vpatch.smoke.server import run_server
-from vpatch.smoke.site import OverlaySite
+from vpatch.util import limited
 
 QUICK = {"start": 20.0, "token": 1.0, "cell": 40.0, "stop": 2.0}
 

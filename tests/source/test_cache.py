@@ -15,9 +15,9 @@ from tests.index_server import FILES, sdist
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.cache import Cache, CacheError, default_cache_folder
 from vpatch.source.entry import DamagedEntry
-from vpatch.source.locks import try_lock
 from vpatch.source.resolve import open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
+from vpatch.util.filelock import try_lock
 
 OPEN = """
 import sys

@@ -19,15 +19,15 @@ import requests
 import trustme
 
 from tests.index_server import Index, sdist, serve
-from vpatch import limited
 from vpatch.errors import UsageError, VpatchError
-from vpatch.foreign import MEGABYTE
 from vpatch.source import index as index_module
 from vpatch.source import network
 from vpatch.source.index import IndexAccessError, Release, choose
 from vpatch.source.network import DownloadError
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.spec import parse_tree
+from vpatch.util import limited
+from vpatch.util.untrusted import MEGABYTE
 
 VERSIONS = ["0.22.1", "0.23.0rc1", "0.23.0", "0.23.1", "0.23.2", "0.24.0", "0.30.0rc2"]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.index_server import FILES
+from vpatch.checkout.transaction import CheckoutTransaction
 from vpatch.errors import UsageError, VpatchError
 from vpatch.progress import Silent
 from vpatch.source import folder as folder_module
 from vpatch.source.cache import CacheError
 from vpatch.source.resolve import PinMismatchError
-from vpatch.workplace import Workplace
 
 ODD = {
     "vllm/__init__.py": b"x = 1\r\n",
@@ -201,7 +201,7 @@ def test_a_folder_that_changes_while_it_is_read(tmp_path):
     records = folder_module.scan(tmp_path)
     write(tmp_path, {"a": b"2"})
     with pytest.raises(VpatchError, match="changed while"):
-        list(folder_module.reread(tmp_path, records))
+        list(folder_module.reparse(tmp_path, records))
 
 
 @pytest.mark.parametrize("offline", [False, True])
@@ -275,7 +275,7 @@ def test_what_others_cannot_read_stays_so(opening, tmp_path, private):
             assert tree.is_private == (private != "nothing")
             checkout = tmp_path / "out" / "checkout"
             checkout.parent.mkdir()
-            with Workplace(checkout, tree, Silent()) as workplace:
+            with CheckoutTransaction(checkout, tree, Silent()) as workplace:
                 staging, _ = workplace.pristine()
                 modes.add(stat.S_IMODE(staging.stat().st_mode))
     finally:

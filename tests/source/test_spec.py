@@ -4,7 +4,7 @@ import pytest
 
 from vpatch.errors import UsageError
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree, parse_vllm
-from vpatch.source.urls import redact
+from vpatch.util.urls import redact
 
 
 @pytest.fixture(autouse=True)

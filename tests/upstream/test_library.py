@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vpatch.library import find_library
+from vpatch.library.catalog import find_library
 
 LIBRARY = find_library(Path(__file__).parent)
 PATCHES = LIBRARY.load_all()

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.smoke.builders import record_of_run
-from vpatch import matching
 from vpatch.declare.patch import Hardware
-from vpatch.outcome import Change, Decision, State
-from vpatch.patch import load_patch
-from vpatch.smoke.evidence import read_evidence, write_evidence
-from vpatch.smoke.subject import digest_of_subject
-from vpatch.trust import EVERYTHING
+from vpatch.evidence.store import read_evidence, write_evidence
+from vpatch.evidence.subject import digest_of_subject
+from vpatch.library.patch import load_patch
+from vpatch.planning.state import Change, Decision, State
+from vpatch.trust.decision import EVERYTHING
 from vpatch.upstream.proof import IncomparableError, Judge, difference, unfit
+from vpatch.util import matching
 
 BEFORE = b"""LIMIT = 3
 LAYERS = make()
@@ -91,7 +91,7 @@ def test_hardware_that_cannot_be_told(monkeypatch):
 
 @pytest.fixture
 def patch():
-    from vpatch.library import installed
+    from vpatch.library.catalog import installed
 
     return load_patch(installed("patches") / "cpu-spec-decode-expand-copy-back", EVERYTHING)
 
@@ -107,10 +107,10 @@ def smoke(tmp_path, patch, *others, name="one"):
     record["digest"] = digest_of_subject(record["subject"])
     record["made"] = "2026-01-01T00:00:00+00:00"
     record["engine"]["kind"] = "cpu"
-    room = tmp_path / name
-    (room / "logs").mkdir(parents=True)
-    write_evidence(room, record)
-    return read_evidence(room)
+    workdir = tmp_path / name
+    (workdir / "logs").mkdir(parents=True)
+    write_evidence(workdir, record)
+    return read_evidence(workdir)
 
 
 def judge(patch, *, there=None):

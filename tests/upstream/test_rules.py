@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.upstream.releases import release
-from vpatch import matching
 from vpatch.declare.target import Sizes, Titles
-from vpatch.upstream.rules import (
-    RulesError,
-    known_tags,
-    labels_for,
-    read_yaml,
-    size_of,
-    tags_of,
-)
+from vpatch.upstream.rules import RulesError, known_tags, labels_for, read_yaml, size_of, tags_of
+from vpatch.util import matching
 
 TITLES = Titles.model_validate(
     {"tags-in": "docs/contributing/README.md", "below": "PR Title and Classification"}

@@ -10,7 +10,7 @@ import pytest
 
 from vpatch.declare.patch import Upstream
 from vpatch.github.client import Thread
-from vpatch.outcome import Decision, State
+from vpatch.planning.state import Decision, State
 from vpatch.source.tree import Pin
 from vpatch.upstream.status import Known, advise
 from vpatch.upstream.threads import Answer, age

@@ -1,1 +1,4 @@
-"""Servers under load: what they make of it, and whether a difference is one."""
+"""Speed under load: cells, loads, measurements, comparison, reports.
+
+It may import `smoke`, `evidence`, `harness` and what lies below them.
+"""

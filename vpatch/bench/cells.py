@@ -34,7 +34,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Cell:
+class BenchCell:
     """One way to serve one model: a `smoke.launch.Launch`. For a running server `k` is its own."""
 
     model: str
@@ -55,7 +55,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Visit:
+class ServerRun:
     """One server of a side, and the loads that it gets one after the other.
 
     `repeat` counts from 0, and `side` is the place of what is measured among all sides.
@@ -63,14 +63,14 @@ class Visit:
 
     repeat: int
     side: int
-    cell: Cell
+    cell: BenchCell
     loads: tuple[Load, ...]
 
 
-def cells_of(bench: Bench) -> list[Cell]:
+def cells_of(bench: Bench) -> list[BenchCell]:
     """Return the cells of a plan, those of a model by k."""
     return [
-        Cell(
+        BenchCell(
             model=cells.model,
             k=k,
             method=bench.method,
@@ -111,12 +111,14 @@ def warm_up_of(loads: Sequence[Load], longest: int | None = None) -> Load:
     most = max(loads, key=lambda load: load.concurrency)
     shape, seed = most.shape, _seed("warm-up", *(load.seed for load in loads))
     if shape.dataset != "random":
-        room = _WARM_UP_TOKENS if longest is None else longest - shape.output
-        shape = Shape(input=max(1, min(_WARM_UP_TOKENS, room)), output=shape.output)
+        workdir = _WARM_UP_TOKENS if longest is None else longest - shape.output
+        shape = Shape(input=max(1, min(_WARM_UP_TOKENS, workdir)), output=shape.output)
     return Load(shape, most.concurrency, most.concurrency, seed)
 
 
-def visits_of(sides: Sequence[Sequence[Cell]], bench: Bench, salt: str = "") -> Iterator[Visit]:
+def schedule(
+    sides: Sequence[Sequence[BenchCell]], bench: Bench, salt: str = ""
+) -> Iterator[ServerRun]:
     """Yield every server of some sides, in an order in which drift meets no cell and no side alone.
 
     Every side has as many cells. Those of one place come one right after the other, each time in
@@ -129,7 +131,7 @@ def visits_of(sides: Sequence[Sequence[Cell]], bench: Bench, salt: str = "") -> 
         found = list(enumerate((of_sides, group) for of_sides in cells for group in groups))
         for number, (of_sides, group) in _turned(found, repeat):
             for side in _turned(range(len(sides)), number + repeat):
-                yield Visit(repeat, side, of_sides[side], tuple(_turned(group, repeat)))
+                yield ServerRun(repeat, side, of_sides[side], tuple(_turned(group, repeat)))
 
 
 def _turned(items: Sequence[_T], number: int) -> Iterable[_T]:

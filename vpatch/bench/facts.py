@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch.bench.summary import fault_said, rows_of
-from vpatch.commits import short_digest
 from vpatch.declare.bench import Shape
-from vpatch.smoke.launch import flag_words
+from vpatch.harness.launch import flag_words
+from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

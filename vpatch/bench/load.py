@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 import requests
 
 from vpatch.bench.measured import UnreadableResultError, failures_in, measured_from
-from vpatch.engine import INSIDE
-from vpatch.smoke.client import AnswerError
-from vpatch.smoke.faults import fault
-from vpatch.smoke.measured import Fault
-from vpatch.smoke.site import run_in
+from vpatch.engine import PAYLOAD
+from vpatch.harness.client import AnswerError
+from vpatch.harness.faults import fault
+from vpatch.harness.measured import Fault
+from vpatch.harness.sandbox import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from vpatch.bench.cells import Load
-    from vpatch.bench.measured import Measured
+    from vpatch.bench.measured import LoadResult
     from vpatch.declare.smoke import Sampling
     from vpatch.engine.process import Ended
-    from vpatch.smoke.client import Client
-    from vpatch.smoke.site import Site
+    from vpatch.harness.client import Client
+    from vpatch.harness.sandbox import Sandbox
 
-_SCRIPT = INSIDE / "bench_serve.py"
+_SCRIPT = PAYLOAD / "bench_serve.py"
 _COUNTED_SECONDS = 10.0
 
 
@@ -39,7 +39,7 @@ class Sender:
     `seconds` is how long a load may take; `flags` are the server's, some of which it must know.
     """
 
-    site: Site
+    site: Sandbox
     sampling: Sampling
     environment: Mapping[str, str]
     seconds: float
@@ -53,7 +53,7 @@ class Sender:
 
 
 @dataclass(frozen=True)
-class Target:
+class LoadTarget:
     """A server that answers. `served` is what it calls its model."""
 
     client: Client
@@ -62,29 +62,29 @@ class Target:
 
 
 def send(
-    load: Load, target: Target, sender: Sender, room: Path, log: Path, raw: Path
-) -> Measured | Fault:
+    load: Load, target: LoadTarget, sender: Sender, workdir: Path, log: Path, raw: Path
+) -> LoadResult | Fault:
     """Send a load, and return what came of it; `raw` gets what vLLM wrote."""
     name = "result.json"
     # Where a load before this one left its own, the end of this one would not be seen.
-    (room / name).unlink(missing_ok=True)
-    words = _words(load, target, sender, room, name)
+    (workdir / name).unlink(missing_ok=True)
+    words = _words(load, target, sender, workdir, name)
     command: list[str | Path] = [sender.site.python, _SCRIPT, *words]
     try:
         before = target.client.counters()
         ended = run_in(
             sender.site,
             command,
-            room=room,
+            workdir=workdir,
             log=log,
             # It asks the environment for a proxy, and the server is measured, not what is between.
             further={**sender.environment, "NO_PROXY": "*", "no_proxy": "*"},
             timeout=sender.seconds,
         )
-        result = _result_of(ended, sender, room / name)
+        result = _result_of(ended, sender, workdir / name)
         if isinstance(result, Fault):
             return result
-        shutil.copyfile(room / name, raw)
+        shutil.copyfile(workdir / name, raw)
         wrong = _wrong(result, load, sender.sampling)
         if wrong:
             return fault("wrong answer", wrong, log)
@@ -114,7 +114,7 @@ def _result_of(ended: Ended, sender: Sender, file: Path) -> dict[str, Any] | Fau
     return found
 
 
-def _words(load: Load, target: Target, sender: Sender, room: Path, name: str) -> list[str]:
+def _words(load: Load, target: LoadTarget, sender: Sender, workdir: Path, name: str) -> list[str]:
     shape, sampling = load.shape, sender.sampling
     words = ["--backend", "openai", "--endpoint", "/v1/completions"]
     words += ["--base-url", target.client.url, "--model", target.served]
@@ -137,7 +137,7 @@ def _words(load: Load, target: Target, sender: Sender, room: Path, name: str) ->
         words += ["--extra-body", json.dumps(further)]
     words += ["--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", "50,95,99"]
     words += ["--ready-check-timeout-sec", "0", "--disable-tqdm"]
-    words += ["--save-result", "--save-detailed", "--result-dir", str(room)]
+    words += ["--save-result", "--save-detailed", "--result-dir", str(workdir)]
     return [*words, "--result-filename", name]
 
 

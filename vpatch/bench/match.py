@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from vpatch.commits import short_digest
 from vpatch.declare.bench import Shape
-from vpatch.smoke.subject import differences as differences_of_subjects
+from vpatch.evidence.subject import differences as differences_of_subjects
+from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,104 +11,104 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.bench.cells import warm_up_of
-from vpatch.bench.load import Target, send
+from vpatch.bench.load import LoadTarget, send
 from vpatch.engine.overlay import OverlayError
 from vpatch.engine.process import LogError
-from vpatch.smoke.client import MODEL, Client
-from vpatch.smoke.faults import fault
-from vpatch.smoke.launch import await_health, command_of, free_port, stop, url_of
-from vpatch.smoke.measured import Fault
+from vpatch.harness.client import MODEL, Client
+from vpatch.harness.faults import fault
+from vpatch.harness.launch import await_health, command_of, free_port, stop, url_of
+from vpatch.harness.measured import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from vpatch.bench.cells import Cell, Load, Visit
+    from vpatch.bench.cells import BenchCell, Load, ServerRun
     from vpatch.bench.load import Sender
-    from vpatch.bench.measured import Measured
+    from vpatch.bench.measured import LoadResult
     from vpatch.engine.process import Running
-    from vpatch.smoke.models import Checkpoint
-    from vpatch.smoke.site import Site
+    from vpatch.harness.models import PreparedModel
+    from vpatch.harness.sandbox import Sandbox
 
 # A worker's death ends the server a little later than the answers.
 _DEATH_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedSide:
     """A side whose servers are started and stopped: on a site, with the models of a plan."""
 
-    site: Site
-    checkpoints: Mapping[str, Checkpoint]
+    site: Sandbox
+    checkpoints: Mapping[str, PreparedModel]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundSide:
     """A side whose servers were there before, by the cell that each of them is."""
 
-    targets: Mapping[Cell, Target]
+    targets: Mapping[BenchCell, LoadTarget]
 
 
 @dataclass(frozen=True)
-class Point:
+class LoadRun:
     """One run of a load, and what came of it. `side` is its place among all sides."""
 
     side: int
-    cell: Cell
+    cell: BenchCell
     load: Load
     repeat: int
     log: Path
     raw: Path
-    result: Measured | Fault
+    result: LoadResult | Fault
 
 
 @dataclass(frozen=True)
-class Place:
+class BenchContext:
     """Where a benchmark runs. `logs` and `raw` are kept; `port` is of the servers, if given."""
 
-    sides: Sequence[Started | Found]
+    sides: Sequence[StartedSide | FoundSide]
     names: Sequence[str]
     sender: Sender
     logs: Path
     raw: Path
-    room: Path
+    workdir: Path
     port: int | None = None
     warm_up: bool = True
 
 
 def measure(
-    place: Place,
-    visits: Sequence[Visit],
+    place: BenchContext,
+    visits: Sequence[ServerRun],
     begin: Callable[[str], Callable[[], None]],
-) -> Iterator[Point]:
+) -> Iterator[LoadRun]:
     """Make all visits, and yield each point; `begin` is told what is next, and ends it.
 
     What did not start once is not started again: on large checkpoints, that costs hours.
     """
-    dead: dict[tuple[int, Cell], str] = {}
+    dead: dict[tuple[int, BenchCell], str] = {}
     for number, visit in enumerate(visits, 1):
         turn = _Turn(place, visit, number, f"{number} of {len(visits)}", begin)
         key = visit.side, visit.cell
         if key in dead:
             results = turn.all(Fault("not run", f"it did not start before: {dead[key]}"))
         else:
-            with tempfile.TemporaryDirectory(dir=place.room) as room:
+            with tempfile.TemporaryDirectory(dir=place.workdir) as workdir:
                 try:
-                    results = turn.results(Path(room))
+                    results = turn.results(Path(workdir))
                 except LogError as error:
                     results = turn.all(Fault("lost its log", error.what))
         for load, result in zip(visit.loads, results, strict=True):
             if isinstance(result, Fault) and result.kind == "does not start":
                 dead[key] = result.what
             log, raw = turn.log(load.name), turn.raw(load.name)
-            yield Point(visit.side, visit.cell, load, visit.repeat, log, raw, result)
+            yield LoadRun(visit.side, visit.cell, load, visit.repeat, log, raw, result)
 
 
 @dataclass(frozen=True)
 class _Turn:
     """A visit that is made now; `which` says in words how far the run has come."""
 
-    place: Place
-    visit: Visit
+    place: BenchContext
+    visit: ServerRun
     number: int
     which: str
     begin: Callable[[str], Callable[[], None]]
@@ -126,17 +126,17 @@ class _Turn:
     def _file(self, what: str) -> str:
         return f"{self.number:03}-" + re.sub(r"[^A-Za-z0-9.]+", "-", f"{self.title} {what}")
 
-    def all(self, found: Fault) -> list[Measured | Fault]:
+    def all(self, found: Fault) -> list[LoadResult | Fault]:
         return [found] * len(self.visit.loads)
 
-    def results(self, room: Path) -> list[Measured | Fault]:
+    def results(self, workdir: Path) -> list[LoadResult | Fault]:
         side = self.place.sides[self.visit.side]
-        if isinstance(side, Found):
-            return self._sent(side.targets[self.visit.cell], None, room)
-        with self._serving(side, room) as server:
+        if isinstance(side, FoundSide):
+            return self._sent(side.targets[self.visit.cell], None, workdir)
+        with self._serving(side, workdir) as server:
             if isinstance(server, Fault):
                 return self.all(server)
-            results = self._sent(*server, room)
+            results = self._sent(*server, workdir)
         try:
             side.site.verify()
         except OverlayError as error:
@@ -144,7 +144,9 @@ class _Turn:
         return results
 
     @contextmanager
-    def _serving(self, side: Started, room: Path) -> Iterator[tuple[Target, Running] | Fault]:
+    def _serving(
+        self, side: StartedSide, workdir: Path
+    ) -> Iterator[tuple[LoadTarget, Running] | Fault]:
         """Start a server, and stop it after the block."""
         cell, taken = self.visit.cell, free_port(self.place.port)
         if taken is None:
@@ -155,19 +157,23 @@ class _Turn:
         command = command_of(cell, model, side.site, taken)
         log = self.log("server")
         ended = self.begin(f"{self.which}: {self.title}, starting")
-        with side.site.started(command, room=room, log=log, further=cell.environment) as child:
+        with side.site.started(
+            command, workdir=workdir, log=log, further=cell.environment
+        ) as child:
             client = Client(url_of(taken), cell.timeouts.token, math.inf)
             found = await_health(child, cell.timeouts.start, client)
             ended()
             if found is not None:
                 yield found
                 return
-            yield Target(client, MODEL, str(model)), child
+            yield LoadTarget(client, MODEL, str(model)), child
             if child.poll() is None:
                 # Asked, and not only killed; whether it then ends is what `vpatch smoke` tells.
                 stop(child, cell.timeouts)
 
-    def _sent(self, target: Target, child: Running | None, room: Path) -> list[Measured | Fault]:
+    def _sent(
+        self, target: LoadTarget, child: Running | None, workdir: Path
+    ) -> list[LoadResult | Fault]:
         """Send all loads, after a warm-up; what the server does not survive ends them."""
         loads = self.visit.loads
         if self.place.warm_up:
@@ -175,31 +181,31 @@ class _Turn:
                 "warm-up",
                 warm_up_of(loads, _longest(self.visit.cell)),
                 target,
-                room,
-                room / "warm-up.json",
+                workdir,
+                workdir / "warm-up.json",
             )
             if isinstance(warm, Fault):
                 warm = _because(warm, child)
                 return self.all(replace(warm, what=f"while warming up: {warm.what}"))
-        results: list[Measured | Fault] = []
+        results: list[LoadResult | Fault] = []
         for load in loads:
             if child is not None and child.poll() is not None:
                 results.append(Fault("not run", "the server had ended"))
                 continue
-            result = self._send(load.name, load, target, room, self.raw(load.name))
+            result = self._send(load.name, load, target, workdir, self.raw(load.name))
             results.append(_because(result, child) if isinstance(result, Fault) else result)
         return results
 
     def _send(
-        self, what: str, load: Load, target: Target, room: Path, raw: Path
-    ) -> Measured | Fault:
+        self, what: str, load: Load, target: LoadTarget, workdir: Path, raw: Path
+    ) -> LoadResult | Fault:
         ended = self.begin(f"{self.which}: {self.title}, {what}")
-        result = send(load, target, self.place.sender, room, self.log(what), raw)
+        result = send(load, target, self.place.sender, workdir, self.log(what), raw)
         ended()
         return result
 
 
-def _longest(cell: Cell) -> int | None:
+def _longest(cell: BenchCell) -> int | None:
     """How many tokens a model takes, where the plan says so in digits, and not as 32k."""
     found = cell.flags.get("max-model-len")
     return found if isinstance(found, int) else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from vpatch.smoke.predict import Counters
+    from vpatch.harness.predict import Counters
 
 # The latencies, by vLLM's names for them: to the first token, for each further token of an answer,
 # between two pieces of it, and of all of it.
@@ -22,7 +22,7 @@ class UnreadableResultError(Exception):
 
 
 @dataclass(frozen=True)
-class Latency:
+class LoadLatency:
     """In milliseconds. `quantiles` are those for 0, 1, ... 100 percent."""
 
     mean: float
@@ -33,7 +33,7 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LoadResult:
     """One run of a load. `counters` are the server's, of this load alone.
 
     `cached_tokens` are those of the prompts that the server had computed before.
@@ -44,7 +44,7 @@ class Measured:
     input_tokens: int
     output_tokens: int
     output_tokens_per_second: float
-    latencies: Mapping[str, Latency]
+    latencies: Mapping[str, LoadLatency]
     counters: Counters
     cached_tokens: int
 
@@ -54,7 +54,7 @@ def failures_in(raw: Mapping[str, Any]) -> list[str]:
     return [error.strip().splitlines()[-1] for error in raw.get("errors", ()) if error.strip()]
 
 
-def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int) -> Measured:
+def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int) -> LoadResult:
     """Return what vLLM's own result says; only the quantiles are computed from its details.
 
     Raises:
@@ -62,7 +62,7 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
     """
     try:
         samples = _samples(raw)
-        return Measured(
+        return LoadResult(
             seconds=float(raw["duration"]),
             requests=int(raw["completed"]),
             input_tokens=int(raw["total_input_tokens"]),
@@ -76,13 +76,13 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
         raise UnreadableResultError(f"{type(error).__name__}: {error}") from error
 
 
-def _latency(raw: Mapping[str, Any], name: str, samples: Sequence[float]) -> Latency:
+def _latency(raw: Mapping[str, Any], name: str, samples: Sequence[float]) -> LoadLatency:
     import numpy as np  # noqa: PLC0415 - takes longer to import than most commands to run
 
     # Of nothing, as where each answer came in one piece, vLLM says 0 as well.
     quantiles = np.quantile(np.asarray(samples or [0.0]) * 1000, np.linspace(0, 1, PERCENTS))
     figures = {figure: float(raw[f"{figure}_{name}_ms"]) for figure in FIGURES}
-    return Latency(**figures, quantiles=tuple(round(float(value), 4) for value in quantiles))
+    return LoadLatency(**figures, quantiles=tuple(round(float(value), 4) for value in quantiles))
 
 
 def _samples(raw: Mapping[str, Any]) -> dict[str, list[float]]:

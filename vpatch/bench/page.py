@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.bench.facts import failed, notes, plan_said, shapes_said, sides_said
 from vpatch.bench.plots import plots_of
-from vpatch.bench.scene import Scene
+from vpatch.bench.scene import PlotData
 from vpatch.bench.summary import between, rows_of, sides_of, speed_ups
 from vpatch.bench.tables import latency_table, results_table, sides_table
 
@@ -78,7 +78,7 @@ def _parts(record: Mapping[str, Any]) -> Iterator[Part]:
             tables.append(latency_table(mine, sides))
         if own:
             tables.append(sides_table(own, against, sides))
-        scene = Scene(f"{model}, {shape}", mine, sides, speed_up)
+        scene = PlotData(f"{model}, {shape}", mine, sides, speed_up)
         yield Part(
             anchor=f"part-{number}",
             title=f"{model}, {shape}",

@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.bench.measured import LATENCIES, PERCENTS
-from vpatch.bench.scene import Line
+from vpatch.bench.scene import PlotLine
 from vpatch.bench.summary import THROUGHPUT
 from vpatch.bench.svg import blank, drawing, ink, svg_of
-from vpatch.smoke.predict import Counters
+from vpatch.harness.predict import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
 
-    from vpatch.bench.scene import By, Scene
+    from vpatch.bench.scene import By, PlotData
     from vpatch.bench.summary import Key, Ratio, Row
 
-    Draw = Callable[[Axes, Sequence[Line]], None]
+    Draw = Callable[[Axes, Sequence[PlotLine]], None]
 
 _LARGE, _MEDIUM, _SMALL = (480, 280), (368, 260), (270, 214)
 # As many large ones stand beside each other.
@@ -31,7 +31,7 @@ _MOST_TICKS = 12
 _NEAR = 0.1
 _MARKED = (50, 95)
 _SHARES = dict.fromkeys(LATENCIES, "requests") | {"itl": "pieces"}
-_HOLLOW = Line("hollow: within the noise, or not judged", (), ink("muted"), "o")
+_HOLLOW = PlotLine("hollow: within the noise, or not judged", (), ink("muted"), "o")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Plot:
     panels: tuple[str, ...] = ()
 
 
-def plots_of(scene: Scene) -> list[Plot]:
+def plots_of(scene: PlotData) -> list[Plot]:
     """Return all plots of a model and a shape; one that cannot be drawn says why."""
     if not scene.measured:
         return []
@@ -57,7 +57,7 @@ def plots_of(scene: Scene) -> list[Plot]:
     return found + [_latencies(scene, level) for level in dict.fromkeys((levels[0], levels[-1]))]
 
 
-def _speed_up(scene: Scene) -> Plot:
+def _speed_up(scene: PlotData) -> Plot:
     plot = Plot(
         "Speed-up over k",
         "Output tokens/s as a multiple of those without speculative decoding (k = 0). Bars are "
@@ -69,7 +69,7 @@ def _speed_up(scene: Scene) -> Plot:
         return replace(plot, missing=_nothing_to_compare(scene))
     ratios = [scene.ratios[row.key] for row in rows]
 
-    def draw(axes: Axes, lines: Sequence[Line]) -> None:
+    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
         axes.axhline(1, color=ink("muted"), linewidth=1)
         for line, xs in _over_k(axes, lines, rows):
             found = [scene.ratios[row.key] for row in line.rows]
@@ -85,7 +85,7 @@ def _speed_up(scene: Scene) -> Plot:
     return _drawn(plot, scene, rows, "concurrency", [("", draw)], further)
 
 
-def _throughput(scene: Scene) -> Plot:
+def _throughput(scene: PlotData) -> Plot:
     plot = Plot(
         "Output tokens/s over concurrency",
         "Output tokens of a load by its duration, with at most so many requests under way at "
@@ -97,7 +97,7 @@ def _throughput(scene: Scene) -> Plot:
     means = {row.key: row.mean(THROUGHPUT) or 0.0 for row in scene.measured}
     spreads = {row.key: row.spread(THROUGHPUT) or 0.0 for row in scene.measured}
 
-    def draw(axes: Axes, lines: Sequence[Line]) -> None:
+    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
         for line in lines:
             keys = [row.key for row in line.rows]
             line.curve(axes, [key.concurrency for key in keys], [means[key] for key in keys])
@@ -115,7 +115,7 @@ def _throughput(scene: Scene) -> Plot:
     return _drawn(plot, scene, scene.measured, "k", [("", draw)])
 
 
-def _acceptance(scene: Scene) -> Plot:
+def _acceptance(scene: PlotData) -> Plot:
     plot = Plot(
         "Acceptance rate over k",
         "Accepted draft tokens by all that were drafted; the repeats are taken together.",
@@ -125,7 +125,7 @@ def _acceptance(scene: Scene) -> Plot:
         return replace(plot, missing=_nothing_drafted(scene))
     rows = [row for row in scene.rows if row.key in counters]
 
-    def draw(axes: Axes, lines: Sequence[Line]) -> None:
+    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
         for line, xs in _over_k(axes, lines, rows):
             rates = [100 * (counters[row.key].rate or 0) for row in line.rows]
             line.curve(axes, xs, rates)
@@ -136,7 +136,7 @@ def _acceptance(scene: Scene) -> Plot:
     return _drawn(plot, scene, rows, "concurrency", [("", draw)])
 
 
-def _positions(scene: Scene) -> Plot:
+def _positions(scene: PlotData) -> Plot:
     plot = Plot(
         "Acceptance by position",
         "At how many of all drafts the token at this position was accepted, and all before it; "
@@ -148,7 +148,7 @@ def _positions(scene: Scene) -> Plot:
     rows = [row for row in scene.rows if row.key in counters]
     longest = max(len(found.per_position) for found in counters.values())
 
-    def draw(axes: Axes, lines: Sequence[Line]) -> None:
+    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
         for line, shift in _dodged(lines):
             of_line = sum((counters[row.key] for row in line.rows), Counters())
             shares = [100 * accepted / of_line.drafts for accepted in of_line.per_position]
@@ -164,7 +164,7 @@ def _positions(scene: Scene) -> Plot:
     return _drawn(plot, scene, rows, "k", [("", draw)])
 
 
-def _latencies(scene: Scene, concurrency: int) -> Plot:
+def _latencies(scene: PlotData, concurrency: int) -> Plot:
     plot = Plot(
         f"Latencies at concurrency {concurrency}",
         "Cumulative distributions: the share of all that took at most so long, so that a line "
@@ -176,7 +176,7 @@ def _latencies(scene: Scene, concurrency: int) -> Plot:
     def view(name: str) -> tuple[str, Draw]:
         slowest = max(row.quantiles(name)[99] for row in rows)
 
-        def draw(axes: Axes, lines: Sequence[Line]) -> None:
+        def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
             for line in lines:
                 (quantiles,) = (row.quantiles(name) for row in line.rows)
                 line.curve(axes, quantiles, range(PERCENTS))
@@ -194,11 +194,11 @@ def _latencies(scene: Scene, concurrency: int) -> Plot:
 
 def _drawn(
     plot: Plot,
-    scene: Scene,
+    scene: PlotData,
     rows: Sequence[Row],
     by: By,
     views: Sequence[tuple[str, Draw]],
-    further: Sequence[Line] = (),
+    further: Sequence[PlotLine] = (),
 ) -> Plot:
     """Draw each view of each of a scene's panels, and the key to all of them."""
     panels = list(scene.panels(rows, by))
@@ -221,8 +221,8 @@ def _drawn(
 
 
 def _over_k(
-    axes: Axes, lines: Sequence[Line], rows: Sequence[Row]
-) -> Iterator[tuple[Line, list[float]]]:
+    axes: Axes, lines: Sequence[PlotLine], rows: Sequence[Row]
+) -> Iterator[tuple[PlotLine, list[float]]]:
     """Make k the horizontal axis; yield the places of each line's rows, beside the others'."""
     ks = sorted({row.key.k for row in rows})
     _ticks(axes, ks)
@@ -232,7 +232,7 @@ def _over_k(
         yield line, [row.key.k + shift for row in line.rows]
 
 
-def _dodged(lines: Sequence[Line]) -> Iterator[tuple[Line, float]]:
+def _dodged(lines: Sequence[PlotLine]) -> Iterator[tuple[PlotLine, float]]:
     for number, line in enumerate(lines):
         yield line, _DODGE * (number - (len(lines) - 1) / 2)
 
@@ -258,19 +258,19 @@ def _bounds(ratios: Sequence[Ratio]) -> tuple[float, float]:
     """What a picture of ratios reaches from and to; a very wide interval leaves it."""
     values = [1.0, *(ratio.value for ratio in ratios)]
     low, high = min(values), max(values)
-    room = max(high - low, _NEAR)
+    workdir = max(high - low, _NEAR)
     lows = [1 - _NEAR, low, *(ratio.low for ratio in ratios if ratio.low is not None)]
     highs = [1 + _NEAR, high, *(ratio.high for ratio in ratios if ratio.high is not None)]
-    margin = room * 0.08
-    return max(min(lows), low - room) - margin, min(max(highs), high + room) + margin
+    margin = workdir * 0.08
+    return max(min(lows), low - workdir) - margin, min(max(highs), high + workdir) + margin
 
 
-def _counted(scene: Scene) -> dict[Key, Counters]:
+def _counted(scene: PlotData) -> dict[Key, Counters]:
     found = {row.key: row.counters for row in scene.measured}
     return {key: counters for key, counters in found.items() if counters is not None}
 
 
-def _nothing_to_compare(scene: Scene) -> str:
+def _nothing_to_compare(scene: PlotData) -> str:
     ks = {row.key.k for row in scene.measured}
     if ks == {0}:
         return "only k = 0 was measured"
@@ -279,7 +279,7 @@ def _nothing_to_compare(scene: Scene) -> str:
     return "no k > 0 was measured where k = 0 was"
 
 
-def _nothing_drafted(scene: Scene) -> str:
+def _nothing_drafted(scene: PlotData) -> str:
     if not any(row.key.k for row in scene.measured):
         return "only k = 0 was measured, which drafts nothing"
     return "the servers counted no drafts, or did not tell"

@@ -11,15 +11,15 @@ from pydantic import ValidationError
 from vpatch import __version__
 from vpatch.declare.words import first_of
 from vpatch.errors import VpatchError
-from vpatch.foreign import MEGABYTE, parse_json, read_file
-from vpatch.smoke.measured import Fault
+from vpatch.harness.measured import Fault
+from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from vpatch.bench.measure import Point
-    from vpatch.bench.measured import Measured
+    from vpatch.bench.measure import LoadRun
+    from vpatch.bench.measured import LoadResult
 
 RECORD = "bench.json"
 RAW = "raw"
@@ -33,7 +33,7 @@ class RecordError(VpatchError):
 
 
 @dataclass(frozen=True)
-class Ran:
+class BenchRun:
     """A benchmark. `asked` is what the command line said.
 
     `client` is the version of the vLLM that sent the loads. `datasets` are digests of the files
@@ -51,11 +51,11 @@ class Ran:
     models: Mapping[str, Mapping[str, Any]]
     datasets: Mapping[str, str]
     sides: Sequence[Mapping[str, Any]]
-    points: Sequence[Point]
+    points: Sequence[LoadRun]
     planned: int
 
 
-def record_of(ran: Ran) -> dict[str, Any]:
+def record_of(ran: BenchRun) -> dict[str, Any]:
     return {
         "record-version": _VERSION,
         "vpatch": __version__,
@@ -94,10 +94,10 @@ def read_record(place: Path) -> dict[str, Any]:
     if found.get("record-version") != _VERSION:
         raise RecordError("is no record that this vpatch knows", where=str(file))
     # Only a record of somebody's is looked at that closely.
-    from vpatch.bench.schema import Record  # noqa: PLC0415
+    from vpatch.bench.schema import BenchRecord  # noqa: PLC0415
 
     try:
-        Record.model_validate(found)
+        BenchRecord.model_validate(found)
     except ValidationError as error:
         raise RecordError(
             f"is no whole record: {first_of(error)}",
@@ -116,7 +116,7 @@ def _cleaned(value: Any) -> Any:
     return [_cleaned(one) for one in value] if isinstance(value, list) else value
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point(point: LoadRun) -> dict[str, Any]:
     load, result = point.load, point.result
     failed = isinstance(result, Fault)
     return {
@@ -135,7 +135,7 @@ def _point(point: Point) -> dict[str, Any]:
     }
 
 
-def _measured(measured: Measured) -> dict[str, Any]:
+def _measured(measured: LoadResult) -> dict[str, Any]:
     return {
         "seconds": measured.seconds,
         "requests": measured.requests,

@@ -18,8 +18,8 @@ from vpatch.bench.summary import (
     sides_of,
     speed_ups,
 )
-from vpatch.commits import short_digest
-from vpatch.smoke.launch import flag_words
+from vpatch.harness.launch import flag_words
+from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,25 +11,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.bench.cells import Cell, cells_of, visits_of
-from vpatch.bench.load import Sender, Target
-from vpatch.bench.measure import Found, Place, Point, Started, measure
+from vpatch.bench.cells import BenchCell, cells_of, schedule
+from vpatch.bench.load import LoadTarget, Sender
+from vpatch.bench.measure import BenchContext, FoundSide, LoadRun, StartedSide, measure
 from vpatch.bench.page import page_of
-from vpatch.bench.record import RAW, RECORD, Ran, record_of
+from vpatch.bench.record import RAW, RECORD, BenchRun, record_of
 from vpatch.bench.report import csv_of, report_of
 from vpatch.errors import UsageError, VpatchError
-from vpatch.smoke.evidence import LOGS
-from vpatch.smoke.models import Checkpoint, prepare
-from vpatch.smoke.site import run_in
+from vpatch.evidence.store import LOGS
+from vpatch.harness.models import PreparedModel, prepare
+from vpatch.harness.sandbox import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from vpatch.bench.running import Running
+    from vpatch.bench.running import RunningServer
     from vpatch.declare.bench import Bench
+    from vpatch.harness.sandbox import Sandbox
+    from vpatch.harness.target import ExecutionTarget
     from vpatch.progress import Progress
-    from vpatch.smoke.prove import Ground
-    from vpatch.smoke.site import Site
 
 REPORT = "report.md"
 PAGE = "report.html"
@@ -37,16 +37,16 @@ TABLE = "results.csv"
 # What vLLM reads prompts from files with, and does not require.
 _READER = "pandas"
 _READER_SECONDS = 300.0
-Tell = Callable[[str, Point], None]
+OnLoadRun = Callable[[str, LoadRun], None]
 # What of a plan is said to servers when they are started.
 _OF_SERVERS = ("method", "tensor-parallel", "share-server", "flags", "environment", "needs")
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A side whose servers are started: on its ground, and as the record has it."""
+    """A side whose servers are started: on its target, and as the record has it."""
 
-    ground: Ground
+    ground: ExecutionTarget
     described: Mapping[str, Any]
 
 
@@ -54,13 +54,13 @@ class Opened:
 class Answering:
     """A side whose servers were there before; prompts are made with a tokenizer, in a folder."""
 
-    servers: Sequence[Running]
+    servers: Sequence[RunningServer]
     described: Mapping[str, Any]
     tokenizer: Path
 
 
 @dataclass(frozen=True)
-class Order:
+class BenchRequest:
     """A benchmark to make. `client` makes the site that sends the loads, below a folder.
 
     `datasets` has the digests of the files that prompts come from, by the names of their shapes;
@@ -73,16 +73,16 @@ class Order:
     plan: Bench
     datasets: Mapping[str, str]
     sides: Sequence[Opened | Answering]
-    client: Callable[[Path], Site]
+    client: Callable[[Path], Sandbox]
     vllm: str
     port: int | None = None
     digests: Path | None = None
 
 
 def run(
-    order: Order, room: Path, progress: Progress, tell: Tell
+    order: BenchRequest, workdir: Path, progress: Progress, tell: OnLoadRun
 ) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
-    """Make a benchmark, and write its record to `room`; `tell` gets each point.
+    """Make a benchmark, and write its record to `workdir`; `tell` gets each point.
 
     It may take hours: what was measured when it breaks off is kept. Returns the record, and why it
     broke off, if it did.
@@ -92,21 +92,21 @@ def run(
         KeyboardInterrupt: nothing was measured when it was interrupted.
     """
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    points: list[Point] = []
+    points: list[LoadRun] = []
     failure: KeyboardInterrupt | VpatchError | None = None
     try:
-        (room / RAW).mkdir()
+        (workdir / RAW).mkdir()
         with tempfile.TemporaryDirectory(prefix="vpatch-") as work:
             # A server that runs may have had the prompts of an earlier benchmark.
             salt = made if isinstance(order.sides[0], Answering) else ""
-            place, cells, checkpoints = _prepared(order, room, Path(work), progress)
-            visits = list(visits_of(cells, order.plan, salt))
+            place, cells, checkpoints = _prepared(order, workdir, Path(work), progress)
+            visits = list(schedule(cells, order.plan, salt))
             try:
                 for point in measure(place, visits, lambda what: progress.start(what).done):
                     points.append(point)
                     tell(place.names[point.side], point)
             except OSError as error:
-                failure = _no_room(error, room)
+                failure = _no_room(error, workdir)
             except (KeyboardInterrupt, VpatchError) as error:
                 failure = error
         if failure is not None and not points:
@@ -116,7 +116,7 @@ def run(
             for name, side in zip(_names(order), order.sides, strict=True)
         ]
         record = record_of(
-            Ran(
+            BenchRun(
                 name=order.name,
                 made=made,
                 asked=order.asked,
@@ -133,28 +133,28 @@ def run(
                 planned=sum(len(visit.loads) for visit in visits),
             )
         )
-        (room / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (workdir / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise _no_room(error, room) from error
+        raise _no_room(error, workdir) from error
     return record, failure
 
 
-def _no_room(error: OSError, room: Path) -> VpatchError:
+def _no_room(error: OSError, workdir: Path) -> VpatchError:
     return VpatchError(
         f"the benchmark could not be made: {error}",
-        where=str(room),
+        where=str(workdir),
         todo="free space there and in the folder for temporary files (or name it with TMPDIR)",
     )
 
 
-def _known(order: Order) -> dict[str, Any]:
+def _known(order: BenchRequest) -> dict[str, Any]:
     """The plan, without what servers that were there before were started with."""
     plan = order.plan.model_dump(mode="json", exclude_none=True)
     unknown = _OF_SERVERS if isinstance(order.sides[0], Answering) else ()
     return {name: value for name, value in plan.items() if name not in unknown}
 
 
-def _served(order: Order) -> dict[str, dict[str, Any]]:
+def _served(order: BenchRequest) -> dict[str, dict[str, Any]]:
     """What running servers say that they serve; which bytes that is, they do not."""
     (name,) = order.plan.models
     roots = {
@@ -203,7 +203,7 @@ def write_page(file: Path, record: Mapping[str, Any]) -> None:
         ) from error
 
 
-def _names(order: Order) -> list[str]:
+def _names(order: BenchRequest) -> list[str]:
     return ["A", "B"] if len(order.sides) > 1 else [""]
 
 
@@ -231,8 +231,8 @@ def datasets_of(plan: Bench) -> dict[str, str]:
 
 
 def _prepared(
-    order: Order, room: Path, work: Path, progress: Progress
-) -> tuple[Place, list[list[Cell]], dict[str, Checkpoint]]:
+    order: BenchRequest, workdir: Path, work: Path, progress: Progress
+) -> tuple[BenchContext, list[list[BenchCell]], dict[str, PreparedModel]]:
     """Return where it all runs, the cells of each side, and the checkpoints."""
     plan = order.plan
     models = work / "models"
@@ -255,17 +255,17 @@ def _prepared(
         opened.append(found)
         cells.append(of_side)
     sender = Sender(client, plan.sampling, plan.environment, plan.timeouts.cell, plan.flags)
-    place = Place(
-        opened, names, sender, room / LOGS, room / RAW, work, order.port, warm_up=plan.warm_up
+    place = BenchContext(
+        opened, names, sender, workdir / LOGS, workdir / RAW, work, order.port, warm_up=plan.warm_up
     )
     return place, cells, checkpoints
 
 
-def _refuse_without_reader(client: Site, work: Path) -> None:
+def _refuse_without_reader(client: Sandbox, work: Path) -> None:
     """Look for it first: servers start slowly."""
     log = work / "reader.log"
     command: list[str | Path] = [client.python, "-c", f"import {_READER}"]
-    ended = run_in(client, command, room=work, log=log, further={}, timeout=_READER_SECONDS)
+    ended = run_in(client, command, workdir=work, log=log, further={}, timeout=_READER_SECONDS)
     if ended.code != 0:
         raise UsageError(
             f"vllm bench serve reads prompts from a file with {_READER}, and it is not there",
@@ -279,16 +279,16 @@ def _side(
     plan: Bench,
     work: Path,
     name: str,
-    checkpoints: Mapping[str, Checkpoint],
-) -> tuple[Started | Found, list[Cell]]:
+    checkpoints: Mapping[str, PreparedModel],
+) -> tuple[StartedSide | FoundSide, list[BenchCell]]:
     if isinstance(side, Opened):
-        site: Site = side.ground.site("after", work, name)
-        return Started(site, checkpoints), cells_of(plan)
+        site: Sandbox = side.ground.site("after", work, name)
+        return StartedSide(site, checkpoints), cells_of(plan)
     (model,) = plan.models
     targets = {
-        Cell(model, server.k, plan.method, plan.tensor_parallel, plan.timeouts): Target(
+        BenchCell(model, server.k, plan.method, plan.tensor_parallel, plan.timeouts): LoadTarget(
             server.client, server.served, str(side.tokenizer)
         )
         for server in sorted(side.servers, key=lambda server: server.k)
     }
-    return Found(targets), list(targets)
+    return FoundSide(targets), list(targets)

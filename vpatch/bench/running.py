@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import requests
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.smoke.client import AnswerError, Client
-from vpatch.source.urls import redact
+from vpatch.harness.client import AnswerError, Client
+from vpatch.util.urls import redact
 
 # Of OpenSSL, and so what vLLM's own sender reads.
 _AUTHORITIES = "SSL_CERT_FILE"
@@ -23,7 +23,7 @@ class ServerError(VpatchError):
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningServer:
     """A server, its model's name there, where it was loaded from, and its vLLM's version."""
 
     client: Client
@@ -43,7 +43,7 @@ class Running:
         }
 
 
-def look_at(url: str, patience: float, key: str | None) -> Running:
+def look_at(url: str, patience: float, key: str | None) -> RunningServer:
     """Ask a server what it serves; each of its answers may take `patience` seconds.
 
     Raises:
@@ -68,7 +68,7 @@ def look_at(url: str, patience: float, key: str | None) -> Running:
     if k is None:
         raise _unknown(url, "/metrics has none of its counters, which tell k and acceptance")
     served, root = next(iter(roots.items()))
-    return Running(client, served, root, version, k)
+    return RunningServer(client, served, root, version, k)
 
 
 def _refuse(url: str) -> None:

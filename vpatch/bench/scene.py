@@ -32,7 +32,7 @@ _SAMPLE = (34, 12)
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """The rows of a side that differ in one thing alone, and how they are drawn."""
 
     label: str
@@ -70,7 +70,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Scene:
+class PlotData:
     """The rows of one model and shape; `ratios` are their speed-ups, `about` says which they are.
 
     `sides` are the names of all sides.
@@ -85,7 +85,7 @@ class Scene:
     def measured(self) -> list[Row]:
         return [row for row in self.rows if row.runs]
 
-    def panels(self, rows: Sequence[Row], by: By) -> Iterator[tuple[str, list[Line]]]:
+    def panels(self, rows: Sequence[Row], by: By) -> Iterator[tuple[str, list[PlotLine]]]:
         """Yield the lines of each picture: those of all sides, or of one, which then has a name."""
         sides = sorted({row.key.side for row in rows})
         values = sorted({_value(row, by) for row in self.rows})
@@ -111,13 +111,13 @@ def _value(row: Row, by: By) -> int:
 
 def _line(
     side: str, number: int | None, rows: Sequence[Row], by: By, values: Sequence[int]
-) -> Line:
+) -> PlotLine:
     """The line of one of the values; sides are numbered where several are in one picture."""
     value = _value(rows[0], by)
     # Concurrency has other colours than k, and k = 0 that of text.
     place = values.index(value)
     own = place + (values[0] > 0) if by == "k" else COLOURS - 1 - place
-    return Line(
+    return PlotLine(
         label=side + (f"k = {value}" if by == "k" else f"concurrency {value}"),
         rows=tuple(rows),
         colour=ink(f"line-{own % COLOURS}"),

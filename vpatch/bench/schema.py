@@ -22,7 +22,7 @@ class _Part(BaseModel):
     )
 
 
-class Latency(_Part):
+class LatencyRecord(_Part):
     mean: Milliseconds
     p50: Milliseconds
     p95: Milliseconds
@@ -31,13 +31,13 @@ class Latency(_Part):
 
 
 class Latencies(_Part):
-    ttft: Latency
-    tpot: Latency
-    itl: Latency
-    e2el: Latency
+    ttft: LatencyRecord
+    tpot: LatencyRecord
+    itl: LatencyRecord
+    e2el: LatencyRecord
 
 
-class Counters(BaseModel):
+class CountersRecord(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     drafts: Count
@@ -46,25 +46,25 @@ class Counters(BaseModel):
     per_position: list[Count]
 
 
-class Measured(_Part):
+class MeasuredRecord(_Part):
     seconds: Positive
     requests: Count
     input_tokens: Count
     output_tokens: Count
     output_tokens_per_second: Positive
     latency_ms: Latencies
-    counters: Counters
+    counters: CountersRecord
     cached_tokens: Count
 
 
-class Fault(_Part):
+class FaultRecord(_Part):
     kind: str
     what: str
     cause: str | None
     ending: list[str]
 
 
-class Point(BaseModel):
+class PointRecord(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     side: Count
@@ -77,40 +77,40 @@ class Point(BaseModel):
     seed: Count
     log: str | None
     raw: str | None
-    measured: Measured | None
-    fault: Fault | None
+    measured: MeasuredRecord | None
+    fault: FaultRecord | None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Point:
+    def _one_of_both(self) -> PointRecord:
         if (self.measured is None) == (self.fault is None):
             raise ValueError("a point is either measured or has a fault")
         return self
 
 
-class Gpu(_Part):
+class GpuRecord(_Part):
     name: str
     capability: str
     memory: FiniteFloat
     driver: str
 
 
-class Machine(_Part):
+class MachineRecord(_Part):
     system: str
     processor: str
     cores: int
     memory: FiniteFloat
-    gpus: list[Gpu]
+    gpus: list[GpuRecord]
     problem: str | None
 
 
-class Pin(_Part):
+class PinRecord(_Part):
     tree: str
     version: str | None
     ref: str | None
     digest: str
 
 
-class Patch(_Part):
+class PatchRecord(_Part):
     id: str
 
 
@@ -118,18 +118,18 @@ class File(_Part):
     path: str
 
 
-class Tree(_Part):
-    pin: Pin
-    patches: list[Patch]
+class TreeRecord(_Part):
+    pin: PinRecord
+    patches: list[PatchRecord]
     files: list[File]
 
 
-class Engine(_Part):
+class EngineRecord(_Part):
     kind: str
     vllm: str
 
 
-class Image(_Part):
+class ImageRecord(_Part):
     name: str
     id: str
 
@@ -145,12 +145,12 @@ class Server(_Part):
 class Side(_Part):
     name: str
     what: str
-    machine: Machine
+    machine: MachineRecord
     inherited: dict[str, str]
     digest: str | None
-    subject: list[Tree] | None = None
-    engine: Engine | None = None
-    image: Image | None = None
+    subject: list[TreeRecord] | None = None
+    engine: EngineRecord | None = None
+    image: ImageRecord | None = None
     servers: list[Server] | None = None
 
     @model_validator(mode="before")
@@ -164,24 +164,24 @@ class Side(_Part):
         return found
 
 
-class Model(_Part):
+class ModelRecord(_Part):
     model: str
     digest: str | None
 
 
-class Cells(_Part):
+class CellsRecord(_Part):
     model: str
     k: list[Count]
 
 
-class Plan(_Part):
+class PlanRecord(_Part):
     shapes: list[Shape]
     concurrency: list[int]
     prompts: int
     repeats: int
     warm_up: bool
     sampling: dict[str, Any]
-    cells: list[Cells]
+    cells: list[CellsRecord]
     share_server: bool | None = None
     method: str | None = None
     tensor_parallel: int | None = None
@@ -189,23 +189,23 @@ class Plan(_Part):
     environment: dict[str, str] | None = None
 
 
-class Client(_Part):
+class ClientRecord(_Part):
     vllm: str
 
 
-class Record(_Part):
+class BenchRecord(_Part):
     record_version: Literal[1]
     vpatch: str
     name: str
     made: str
     asked: dict[str, Any]
-    client: Client
-    models: dict[str, Model]
+    client: ClientRecord
+    models: dict[str, ModelRecord]
     datasets: dict[str, str]
-    plan: Plan
+    plan: PlanRecord
     planned: Count
     sides: Annotated[list[Side], Field(min_length=1)]
-    points: Annotated[list[Point], Field(min_length=1)]
+    points: Annotated[list[PointRecord], Field(min_length=1)]
 
     @field_validator("made")
     @classmethod
@@ -215,7 +215,7 @@ class Record(_Part):
         return value
 
     @model_validator(mode="after")
-    def _points_are_of_its_sides(self) -> Record:
+    def _points_are_of_its_sides(self) -> BenchRecord:
         if max(point.side for point in self.points) >= len(self.sides):
             raise ValueError("a point is of a side that it does not have")
         return self

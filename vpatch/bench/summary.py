@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from vpatch.smoke.measured import Fault
-from vpatch.smoke.predict import Counters
+from vpatch.harness.measured import Fault
+from vpatch.harness.predict import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ _CLASSES = {"better": "better", "worse": "worse"}
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """`kind` is a class: number, better, worse, or unsaid for what must not look like a result."""
 
     text: str
@@ -26,7 +26,7 @@ class Cell:
     span: int = 1
 
 
-_NONE = Cell("-", "number unsaid")
+_NONE = TableCell("-", "number unsaid")
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Table:
 
     title: str
     words: str
-    heads: tuple[tuple[Cell, ...], ...]
-    body: tuple[tuple[Cell, ...], ...]
+    heads: tuple[tuple[TableCell, ...], ...]
+    body: tuple[tuple[TableCell, ...], ...]
 
 
 def results_table(rows: Sequence[Row], ratios: Mapping[Key, Ratio], sides: Sequence[str]) -> Table:
@@ -58,8 +58,8 @@ def results_table(rows: Sequence[Row], ratios: Mapping[Key, Ratio], sides: Seque
 def latency_table(rows: Sequence[Row], sides: Sequence[str]) -> Table:
     """Return all figures of all latencies, in ms."""
     places = _place_heads(sides)
-    above = [Cell("", span=len(places))]
-    above += [Cell(f"{name.upper()}, ms", "group", len(FIGURES)) for name in LATENCIES]
+    above = [TableCell("", span=len(places))]
+    above += [TableCell(f"{name.upper()}, ms", "group", len(FIGURES)) for name in LATENCIES]
     heads = [_head(text) for text in (*places, *(FIGURES * len(LATENCIES)))]
     names = [f"{name} {figure}" for name in LATENCIES for figure in FIGURES]
     body = [(*_place(row.key, sides), *(_latency(row.mean(n)) for n in names)) for row in rows]
@@ -73,17 +73,19 @@ def sides_table(
     sides: Sequence[str],
 ) -> Table:
     """Return the figures of further sides as multiples of the first side's."""
-    above = [Cell("", span=3)]
-    above += [Cell(_TITLES.get(f, f.upper().replace("MEAN", "mean")), "group", 2) for f in JUDGED]
+    above = [TableCell("", span=3)]
+    above += [
+        TableCell(_TITLES.get(f, f.upper().replace("MEAN", "mean")), "group", 2) for f in JUDGED
+    ]
     heads = [*map(_head, _place_heads(sides))]
-    heads += [cell for _ in JUDGED for cell in (Cell("ratio", "number"), Cell("verdict"))]
+    heads += [cell for _ in JUDGED for cell in (TableCell("ratio", "number"), TableCell("verdict"))]
     body = []
     for key, (base, _) in pairs.items():
         ks = str(key.k) if key.k == base.key.k else f"{key.k} / {base.key.k}"
         place = (
-            Cell(str(key.concurrency), "number"),
-            Cell(ks, "number"),
-            Cell(f"{sides[key.side]} / {sides[base.key.side]}"),
+            TableCell(str(key.concurrency), "number"),
+            TableCell(ks, "number"),
+            TableCell(f"{sides[key.side]} / {sides[base.key.side]}"),
         )
         judged = [cell for f in JUDGED for cell in _judged(ratios.get((key, f)))]
         body.append((*place, *judged))
@@ -96,52 +98,54 @@ def sides_table(
     )
 
 
-def _head(text: str) -> Cell:
-    return Cell(text, "" if text in {"side", "verdict", "by position, %"} else "number")
+def _head(text: str) -> TableCell:
+    return TableCell(text, "" if text in {"side", "verdict", "by position, %"} else "number")
 
 
 def _place_heads(sides: Sequence[str]) -> list[str]:
     return ["concurrency", "k", *(["side"] if len(sides) > 1 else [])]
 
 
-def _place(key: Key, sides: Sequence[str]) -> Iterator[Cell]:
-    yield Cell(str(key.concurrency), "number")
-    yield Cell(str(key.k), "number")
+def _place(key: Key, sides: Sequence[str]) -> Iterator[TableCell]:
+    yield TableCell(str(key.concurrency), "number")
+    yield TableCell(str(key.k), "number")
     if len(sides) > 1:
-        yield Cell(sides[key.side])
+        yield TableCell(sides[key.side])
 
 
-def _runs(row: Row) -> Cell:
+def _runs(row: Row) -> TableCell:
     planned = len(row.runs) + len(row.faults)
     if not row.faults:
-        return Cell(str(planned), "number")
-    return Cell(f"{len(row.runs)} of {planned}", "number worse")
+        return TableCell(str(planned), "number")
+    return TableCell(f"{len(row.runs)} of {planned}", "number worse")
 
 
-def _speed(row: Row) -> Cell:
+def _speed(row: Row) -> TableCell:
     mean, spread = row.mean(THROUGHPUT), row.spread(THROUGHPUT)
     if mean is None:
         return _NONE
-    return Cell(f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}", "number")
+    return TableCell(f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}", "number")
 
 
-def _latency(mean: float | None) -> Cell:
-    return _NONE if mean is None else Cell(f"{mean:.2f}", "number")
+def _latency(mean: float | None) -> TableCell:
+    return _NONE if mean is None else TableCell(f"{mean:.2f}", "number")
 
 
-def _judged(ratio: Ratio | None) -> tuple[Cell, Cell]:
+def _judged(ratio: Ratio | None) -> tuple[TableCell, TableCell]:
     """A ratio and what is to be thought of it, which is the same as nothing where it is unsaid."""
     if ratio is None:
-        return _NONE, Cell("")
+        return _NONE, TableCell("")
     kind = _CLASSES.get(ratio.verdict, "unsaid")
-    return Cell(str(ratio), f"number {kind}"), Cell(ratio.verdict, kind)
+    return TableCell(str(ratio), f"number {kind}"), TableCell(ratio.verdict, kind)
 
 
-def _counted(row: Row) -> Iterator[Cell]:
+def _counted(row: Row) -> Iterator[TableCell]:
     counters = row.counters
     if counters is None:
-        yield from (_NONE, _NONE, Cell(""))
+        yield from (_NONE, _NONE, TableCell(""))
         return
-    yield Cell(f"{100 * (counters.rate or 0):.1f}", "number")
-    yield Cell(f"{counters.length or 1:.3f}", "number")
-    yield Cell(" / ".join(f"{100 * one / counters.drafts:.1f}" for one in counters.per_position))
+    yield TableCell(f"{100 * (counters.rate or 0):.1f}", "number")
+    yield TableCell(f"{counters.length or 1:.3f}", "number")
+    yield TableCell(
+        " / ".join(f"{100 * one / counters.drafts:.1f}" for one in counters.per_position)
+    )

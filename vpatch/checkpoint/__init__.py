@@ -1,1 +1,4 @@
-"""A checkpoint on disk: what its headers tell, and what can be put right without loading it."""
+"""A checkpoint on disk: what its headers say, and what can be repaired without loading it.
+
+It may import `util` and `trust` alone.
+"""

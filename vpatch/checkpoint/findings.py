@@ -20,7 +20,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckpointFinding:
     """`kind` is a fixed word for programs. What is no `fault` is worth knowing, and no more."""
 
     kind: str
@@ -31,7 +31,7 @@ class Finding:
 
 def findings_of(
     inspection: Inspection, tokenizer: Tokenizer, platform: str | None
-) -> tuple[Finding, ...]:
+) -> tuple[CheckpointFinding, ...]:
     """Judge what was read. `platform` is one of platforms.NAMES, None where it is not known."""
     found = [
         *_files(inspection),
@@ -44,38 +44,38 @@ def findings_of(
     return tuple(sorted(found, key=lambda finding: not finding.fault))
 
 
-def _files(inspection: Inspection) -> Iterator[Finding]:
+def _files(inspection: Inspection) -> Iterator[CheckpointFinding]:
     checkpoint = inspection.checkpoint
     if not checkpoint.config:
-        yield Finding(
+        yield CheckpointFinding(
             "no-config", "there is no config.json, so nothing says what model this is", "fetch it"
         )
     for file, names in checkpoint.missing.items():
-        yield Finding(
+        yield CheckpointFinding(
             "missing-shard",
             f"{file} is not there, which the index says has {len(names)} tensors",
             "fetch it",
         )
     if checkpoint.absent:
-        yield Finding(
+        yield CheckpointFinding(
             "absent-tensors",
             f"the index names tensors that their shards do not have: {_some(checkpoint.absent)}",
             "fetch the index and the shards again, from one revision",
         )
     if checkpoint.unlisted:
-        yield Finding(
+        yield CheckpointFinding(
             "unlisted-shards",
             f"vLLM does not read {_some(checkpoint.unlisted)}: the index does not name it",
             fault=False,
         )
 
 
-def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Finding]:
+def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[CheckpointFinding]:
     stored = [m for m in inspection.modules.values() if m.quantised]
     eight = [m.name for m in stored if m.format == "I8"]
     other = [m.name for m in stored if m.format != "I8"]
     if inspection.quantisation is None and eight:
-        yield Finding(
+        yield CheckpointFinding(
             "int8-without-config",
             f"{len(eight)} modules are INT8, such as {eight[0]}, and config.json has no "
             "quantization_config: vLLM takes the model for unquantised, and runs out of memory or "
@@ -83,7 +83,7 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Find
             "take quantization_config from the tool that exported it, or export it again",
         )
     if inspection.quantisation is None and other:
-        yield Finding(
+        yield CheckpointFinding(
             "quantised-without-config",
             f"{len(other)} modules are quantised, such as {other[0]}, and config.json has no "
             "quantization_config",
@@ -94,13 +94,13 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Find
         blocks = any("block" in bits for bits in getattr(inspection.quantisation, "bits", ()))
         lacks = without_fp8(platform, blocks=blocks) if platform else None
         if lacks:
-            yield Finding(
+            yield CheckpointFinding(
                 "fp8-platform",
                 f"{len(eights)} modules are FP8, and {lacks}",
                 "take a checkpoint in BF16 or INT8, or another platform",
             )
         elif platform is None:
-            yield Finding(
+            yield CheckpointFinding(
                 "fp8",
                 f"{len(eights)} modules are FP8, which not every platform has: see --platform",
                 fault=False,
@@ -109,18 +109,18 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Find
         without_fp8(platform, blocks=False)  # one that there is not is wrong use all the same
 
 
-def _lists(inspection: Inspection) -> Iterator[Finding]:
+def _lists(inspection: Inspection) -> Iterator[CheckpointFinding]:
     for judged in inspection.judged:
         for entry in judged.entries:
             if entry.fault is not None:
-                yield Finding(
+                yield CheckpointFinding(
                     "ignore-pattern",
                     f"{judged.ignored.where} has {_short(entry.entry)!r}, and {entry.fault}",
                     "correct it in config.json",
                 )
         if judged.split or any(entry.missed for entry in judged.entries):
             count = len({*judged.split, *(n for e in judged.entries for n in e.missed)})
-            yield Finding(
+            yield CheckpointFinding(
                 "ignore-names",
                 f"{judged.ignored.where} does not leave out in vLLM what it leaves out on disk: "
                 f"{count} modules",
@@ -132,49 +132,53 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _layers(inspection: Inspection) -> Iterator[Finding]:
+def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
     mtp, folder = inspection.mtp, inspection.checkpoint.folder
     graft = f"vpatch checkpoint graft-mtp {folder} --from ORIGINAL"
     key = mtp.family.key if mtp.family else "num_nextn_predict_layers"
     counts = {declared.count for declared in mtp.declared}
     if len(counts) > 1:
         said = ", ".join(f"{d.key} {d.count}" for d in mtp.declared)
-        yield Finding("mtp-contradiction", f"config.json contradicts itself: {said}", "correct it")
+        yield CheckpointFinding(
+            "mtp-contradiction", f"config.json contradicts itself: {said}", "correct it"
+        )
     if mtp.scheme is None:
         if mtp.count:
-            yield Finding(
+            yield CheckpointFinding(
                 "mtp-dropped",
                 f"{mtp.count} MTP {_layer(mtp.count)} declared, and none of the tensors is there",
                 graft,
             )
         else:
             what = "there is no MTP: no key in config.json, and no tensors"
-            yield Finding("no-mtp", what, graft if mtp.family else None, bool(mtp.family))
+            yield CheckpointFinding("no-mtp", what, graft if mtp.family else None, bool(mtp.family))
         return
     if not mtp.count:
-        yield Finding(
+        yield CheckpointFinding(
             "mtp-undeclared",
             f"{len(mtp.names)} MTP tensors are there, and config.json declares no MTP layer",
             f"set {key} to {max(len(mtp.layers), 1)} in config.json",
         )
     elif absent := sorted(set(range(mtp.count)) - set(mtp.layers)):
-        yield Finding(
+        yield CheckpointFinding(
             "mtp-layers",
             f"{mtp.count} MTP {_layer(mtp.count)} declared, and of number "
             f"{_some([str(n) for n in absent])} (from 0) there is no tensor",
             graft,
         )
     if mtp.family and mtp.scheme is not mtp.family.scheme:
-        yield Finding(
+        yield CheckpointFinding(
             "mtp-names",
             f"the MTP tensors are called {mtp.scheme.name}, and vLLM looks for "
             f"{mtp.family.scheme.name} in a {inspection.checkpoint.architecture}",
             graft,
         )
     if mtp.missing:
-        yield Finding("mtp-incomplete", f"MTP tensors are missing: {_some(mtp.missing)}", graft)
+        yield CheckpointFinding(
+            "mtp-incomplete", f"MTP tensors are missing: {_some(mtp.missing)}", graft
+        )
     if mtp.lacking:
-        yield Finding(
+        yield CheckpointFinding(
             "mtp-scales",
             f"quantised MTP modules have no scale: {_some(mtp.lacking)}",
             graft,
@@ -185,7 +189,7 @@ def _layer(count: int) -> str:
     return "layer is" if count == 1 else "layers are"
 
 
-def _formats(inspection: Inspection) -> Iterator[Finding]:
+def _formats(inspection: Inspection) -> Iterator[CheckpointFinding]:
     wrong = inspection.built_quantised()
     if wrong:
         names = [inspection.run_time_names.get(name, name) for name in wrong]
@@ -194,7 +198,7 @@ def _formats(inspection: Inspection) -> Iterator[Finding]:
         if any(entry.better for one in inspection.judged for entry in one.entries):
             todo = f"vpatch checkpoint ignore-names {inspection.checkpoint.folder} --fix"
         kinds = _some(sorted({str(inspection.modules[n].format) for n in wrong}))
-        yield Finding(
+        yield CheckpointFinding(
             "mtp-format",
             f"the MTP head is {kinds}, and the quantisation config covers it: vLLM will build "
             f"{len(wrong)} modules quantised, such as {names[0]}, and has nowhere to load them",
@@ -205,7 +209,7 @@ def _formats(inspection: Inspection) -> Iterator[Finding]:
     differs = [kind for kind in head if trunk and kind not in trunk]
     quantised = [kind for kind in differs if kind not in FLOATS]
     if quantised:
-        yield Finding(
+        yield CheckpointFinding(
             "mtp-format",
             f"the MTP head is in {_some(quantised)}, and the trunk in {_some(list(trunk))}: few "
             "engines load two formats, and only where the config has a group for each",
@@ -213,7 +217,7 @@ def _formats(inspection: Inspection) -> Iterator[Finding]:
             fault=len((inspection.quantisation and inspection.quantisation.bits) or ()) < 2,  # noqa: PLR2004
         )
     elif head and trunk and next(iter(head)) != next(iter(trunk)):
-        yield Finding(
+        yield CheckpointFinding(
             "mtp-format-differs",
             f"the MTP head is {_some(list(head)[:1])} and the trunk {_some(list(trunk)[:1])}"
             + (", as the quantisation config says" if inspection.quantisation else ""),
@@ -221,9 +225,9 @@ def _formats(inspection: Inspection) -> Iterator[Finding]:
         )
 
 
-def _tokenizer(tokenizer: Tokenizer) -> Iterator[Finding]:
+def _tokenizer(tokenizer: Tokenizer) -> Iterator[CheckpointFinding]:
     if tokenizer.known is False:
-        yield Finding(
+        yield CheckpointFinding(
             "tokenizer",
             f"transformers {tokenizer.transformers} has no tokenizer class {tokenizer.name}",
             "install a transformers that has it"
@@ -231,7 +235,7 @@ def _tokenizer(tokenizer: Tokenizer) -> Iterator[Finding]:
             + ", or set tokenizer_class in tokenizer_config.json to what the original has",
         )
     elif tokenizer.known is None and tokenizer.name in NEW_IN_5:
-        yield Finding(
+        yield CheckpointFinding(
             "tokenizer-new",
             f"its tokenizer class {tokenizer.name} is in transformers from 5.0 on: --engine PYTHON "
             "asks one",

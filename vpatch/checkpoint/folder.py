@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.header import CheckpointError, Shard, Tensor, read_shard
-from vpatch.errors import UsageError, together
-from vpatch.foreign import parse_json
+from vpatch.errors import UsageError, combine
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         except CheckpointError as error:
             errors.append(error)
     if errors:
-        raise together(errors)
+        raise combine(errors)
     _check_once(shards)
     inside = {shard.path.name: shard.tensors for shard in shards}
     return Checkpoint(

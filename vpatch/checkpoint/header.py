@@ -101,7 +101,7 @@ def _opened(path: Path) -> Any:
     return path.open("rb")
 
 
-def _tensors(path: Path, text: bytes, room: int) -> dict[str, Tensor]:
+def _tensors(path: Path, text: bytes, workdir: int) -> dict[str, Tensor]:
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
@@ -117,10 +117,12 @@ def _tensors(path: Path, text: bytes, room: int) -> dict[str, Tensor]:
                 path, f"has a header that lies: {name} begins at {tensor.begin}, not {end}"
             )
         end = tensor.end
-    if end > room:
-        raise _damaged(path, f"is truncated: {room} bytes of data, and the header tells of {end}")
-    if end < room:
-        raise _damaged(path, f"has {room - end} bytes that its header does not tell of")
+    if end > workdir:
+        raise _damaged(
+            path, f"is truncated: {workdir} bytes of data, and the header tells of {end}"
+        )
+    if end < workdir:
+        raise _damaged(path, f"has {workdir - end} bytes that its header does not tell of")
     return found
 
 

@@ -20,7 +20,7 @@ _DEEP = 3
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredMtp:
     """One key of a config that counts MTP layers, with the way to it, such as text_config."""
 
     key: str
@@ -37,7 +37,7 @@ class Mtp:
     """
 
     family: Family | None
-    declared: tuple[Declared, ...]
+    declared: tuple[DeclaredMtp, ...]
     scheme: Scheme | None
     layers: dict[int, tuple[str, ...]]
     shared: tuple[str, ...]
@@ -56,7 +56,7 @@ class Mtp:
         own = [d.count for d in self.declared if self._is_own(d)]
         return max(own or [d.count for d in self.declared], default=0)
 
-    def _is_own(self, declared: Declared) -> bool:
+    def _is_own(self, declared: DeclaredMtp) -> bool:
         return self.family is not None and declared.key.rpartition(".")[2] == self.family.key
 
 
@@ -101,12 +101,12 @@ def _named(
     return {n: tuple(layers[n]) for n in sorted(layers)}, tuple(shared)
 
 
-def _declared(config: dict[str, Any], way: str, depth: int = 0) -> Iterator[Declared]:
+def _declared(config: dict[str, Any], way: str, depth: int = 0) -> Iterator[DeclaredMtp]:
     for key, value in config.items():
         if isinstance(value, dict) and depth < _DEEP and key != "quantization_config":
             yield from _declared(value, f"{way}{key}.", depth + 1)
         elif key in KEYS and (count := as_count(value)) is not None:
-            yield Declared(f"{way}{key}", count)
+            yield DeclaredMtp(f"{way}{key}", count)
 
 
 def _missing(mtp: Mtp, checkpoint: Checkpoint, modules: dict[str, Module]) -> Iterator[str]:

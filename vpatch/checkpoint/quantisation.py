@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.folder import MODELOPT
-from vpatch.matching import PatternFaultError, check, matching
+from vpatch.util.matching import PatternFaultError, check, matching
 
 if TYPE_CHECKING:
     from collections.abc import Collection

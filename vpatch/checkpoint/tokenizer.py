@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.folder import read_json
 from vpatch.errors import UsageError
-from vpatch.own_environment import inherited
+from vpatch.util.own_environment import inherited
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,7 @@
-"""The command line: one file a command; the only part of vpatch that prints."""
+"""The command line: one file for each command. Only this package prints.
+
+It parses and renders; `app` does the work. It may import every package.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from vpatch.cli.output import Group, made_visible, style
 from vpatch.cli.progress import stop_bars
 from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
-from vpatch.own_environment import set_own
+from vpatch.util.own_environment import set_own
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -208,7 +211,7 @@ def _ended(log: RunLog, *, wants_json: bool) -> int:
 
 def _fault() -> ExitCode:
     # Whoever reports a fault copies these lines to a public place.
-    from vpatch.run_log import hide_environment, redacted  # noqa: PLC0415
+    from vpatch.util.run_log import hide_environment, redacted  # noqa: PLC0415
 
     _log.exception("a fault of vpatch", extra=SHOWN)
     hide_environment()

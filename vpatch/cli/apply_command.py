@@ -9,28 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch import jobs
-from vpatch.apply import Applied, Order, apply
+from vpatch.app import selection
+from vpatch.app.checkout import order_for, states_of
+from vpatch.checkout.apply import Applied, ApplyRequest, apply
 from vpatch.cli import render
-from vpatch.cli.checkout import states_of
-from vpatch.cli.session import (
-    Session,
+from vpatch.cli.options import (
     json_option,
     library_options,
-    refuse_link,
+    open_context,
     request_from,
     source_options,
 )
 from vpatch.errors import ExitCode, UsageError
-from vpatch.memo import remembered_plan
-from vpatch.outcome import none_taken
+from vpatch.planning.state import none_taken
 from vpatch.source.tree import LOCK_FILE
-from vpatch.workplace import Workplace, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.outcome import Decision, Plan
+    from vpatch.app.context import Context
+    from vpatch.planning.state import Decision, Plan
 
 
 @click.command("apply")
@@ -61,20 +59,20 @@ def command(
 
     Nothing is written unless every patch is either applied or not needed.
     """
-    session = Session(patches, recipes, offline)
-    asked = jobs.resolve(request_from(vllm, recipe, trees, only), session.library)
+    context = open_context(patches, recipes, offline)
+    asked = selection.resolve(request_from(vllm, recipe, trees, only), context.library)
     if asked[0].recipe and not recipe:
-        _tell_of_patches_left(session, asked)
+        _tell_of_patches_left(context, asked)
     for patch in {patch.id: patch for job in asked for patch in job.left}.values():
         reason = patch.declaration.on_request or "it requires one that is"
-        session.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
+        context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     if target is not None and len(asked) > 1:
         raise UsageError(
             "--to names one folder, and there are several trees", todo="apply them one by one"
         )
     asked_for = bool(asked[0].recipe or only)
     with ExitStack() as stack:
-        orders = [order_for(job, target, session, stack) for job in asked]
+        orders = [order_for(job, target, context, stack) for job in asked]
         plans = [order.plan for order in orders]
         if not as_json:
             for order in orders:
@@ -83,7 +81,7 @@ def command(
         stopping = [d for made in plans for d in made.stopping(asked_for=asked_for)]
         idle = asked_for and not stopping and none_taken(plans)
         refused = bool(stopping) or idle
-        applied = [] if refused else apply(orders, force=force, progress=session.progress)
+        applied = [] if refused else apply(orders, force=force, progress=context.progress)
     if as_json:
         render.print_json([_as_json(order.plan, order.recipe, applied) for order in orders])
     elif refused:
@@ -104,42 +102,10 @@ def _tell_why_not(plans: list[Plan], stopping: list[Decision], source: str) -> N
         click.echo("  next: ask for a patch that is needed there, or for none", err=True)
 
 
-def _tell_of_patches_left(session: Session, asked: list[jobs.Job]) -> None:
+def _tell_of_patches_left(context: Context, asked: list[selection.Selection]) -> None:
     taken = {patch.id for job in asked for patch in job.patches}
-    for left in sorted(session.library.own - taken):
-        session.progress.note(f"the recipe {asked[0].recipe} does not take {left}, one of yours")
-
-
-def order_for(job: jobs.Job, target: Path | None, session: Session, stack: ExitStack) -> Order:
-    tree = stack.enter_context(session.tree(job.spec, job.expected_digest))
-    if target is None:
-        hide_from_git(session.checkouts)
-    where = _real(target) if target else refuse_link(session.checkouts / tree.pin.label)
-    source = session.project.folder / Path(tree.pin.origin).expanduser()
-    if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
-        raise UsageError(
-            "the source is the checkout that is to be written",
-            where=str(where),
-            todo="write elsewhere with --to",
-        )
-    workplace = stack.enter_context(Workplace(where, tree, session.progress))
-    made = remembered_plan(session.plans, job.patches, tree, to_write=True)
-    return Order(made, job.recipe, workplace, job.chosen)
-
-
-def _real(target: Path) -> Path:
-    """The folder itself where a link or a dot stands for it: it is replaced as a whole."""
-    return target.resolve() if target.is_symlink() or target.name in {"", ".."} else target
-
-
-def hide_from_git(checkouts: Path) -> None:
-    """Keep checkouts out of the repository that they may lie in, as virtual environments do."""
-    with writing(checkouts):
-        try:
-            checkouts.mkdir()
-        except FileExistsError:
-            return  # by an earlier apply, or one that runs beside this
-        (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
+    for left in sorted(context.library.own - taken):
+        context.progress.note(f"the recipe {asked[0].recipe} does not take {left}, one of yours")
 
 
 def _source_options(vllm: str | None, recipe: str | None, trees: tuple[str, ...]) -> Iterator[str]:
@@ -150,7 +116,7 @@ def _source_options(vllm: str | None, recipe: str | None, trees: tuple[str, ...]
     yield from (f"--tree {shlex.quote(tree)}" for tree in trees)
 
 
-def _chosen(order: Order, only: tuple[str, ...]) -> str:
+def _chosen(order: ApplyRequest, only: tuple[str, ...]) -> str:
     if order.recipe:
         return f"recipe {order.recipe}"
     return "" if only else "no recipe: every patch that it needs"

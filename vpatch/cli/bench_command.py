@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from vpatch.app.bench_plan import Overrides, numbers, shape_from
+from vpatch.app.bench_sides import Opening, subjects_of
 from vpatch.bench.report import sides_against_a, throughput_table
-from vpatch.bench.run import Order, datasets_of, run, write_shown
+from vpatch.bench.run import BenchRequest, datasets_of, run, write_shown
 from vpatch.bench.summary import rows_of
 from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
-from vpatch.cli.bench_plan import Said, numbers, shape_from
-from vpatch.cli.bench_sides import Opening, subjects_of
-from vpatch.cli.output import Group, style
-from vpatch.cli.session import (
-    Session,
+from vpatch.cli.options import (
     engine_option,
     json_option,
     library_options,
+    open_context,
     request_from,
     source_options,
     written_in_project,
 )
+from vpatch.cli.output import Group, style
 from vpatch.errors import ExitCode, UsageError
-from vpatch.smoke.collecting import collected, dated, refuse_name
-from vpatch.smoke.machine import this_machine
-from vpatch.smoke.measured import Fault
-from vpatch.source.urls import redact
+from vpatch.evidence.collecting import collected, dated, refuse_name
+from vpatch.harness.machine import this_machine
+from vpatch.harness.measured import Fault
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vpatch.bench.measure import Point
+    from vpatch.bench.measure import LoadRun
 
 _KIND = "a benchmark"
 
@@ -114,9 +114,9 @@ def command(
         return None
     if name is not None:
         refuse_name(root, name, _KIND)
-    session = Session(patches, recipes, offline)
+    session = open_context(patches, recipes, offline)
     request = request_from(vllm, recipe, trees, only)
-    said = Said(
+    said = Overrides(
         model,
         numbers("--k", k, least=0),
         numbers("--concurrency", concurrency, least=1),
@@ -146,7 +146,7 @@ def command(
         named = plan or recipe
         opening = Opening(session, request, engine, named, said, this_machine(), stack)
         ready = opening.open(subjects)
-        order = Order(
+        order = BenchRequest(
             name or dated(ready.title),
             _recorded(asked),
             ready.bench,
@@ -160,7 +160,7 @@ def command(
         collecting = stack.enter_context(collected(root, order.name, _KIND, numbered=name is None))
         order = replace(order, name=collecting.name)
         record, failure = run(
-            order, collecting.room, session.progress, _silent if as_json else _print
+            order, collecting.workdir, session.progress, _silent if as_json else _print
         )
     # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
     write_shown(root / order.name, record)
@@ -205,17 +205,17 @@ def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in asked.items() if value}
 
 
-def _silent(_side: str, _point: Point) -> None:
+def _silent(_side: str, _point: LoadRun) -> None:
     pass
 
 
-def _print(side: str, point: Point) -> None:
+def _print(side: str, point: LoadRun) -> None:
     name = " ".join(filter(None, (side, point.cell.name, point.load.name)))
     repeat = f" #{point.repeat + 1}"
     click.echo(f"{name + repeat:<44}  {_result(point)}")
 
 
-def _result(point: Point) -> str:
+def _result(point: LoadRun) -> str:
     result = point.result
     if isinstance(result, Fault):
         return style(f"{result}; see {point.log.name}", fg="red")

@@ -11,7 +11,7 @@ from vpatch.bench.record import read_record
 from vpatch.bench.report import report_of
 from vpatch.bench.run import write_page
 from vpatch.cli import render
-from vpatch.cli.session import json_option
+from vpatch.cli.options import json_option
 from vpatch.errors import ExitCode, UsageError
 
 _LEAST = 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from vpatch.cli import render
+from vpatch.cli.options import json_option, open_context
 from vpatch.cli.output import Group
-from vpatch.cli.session import Session, json_option
 from vpatch.engine.environment import managed_folders, remove_engine
 from vpatch.errors import ExitCode
 from vpatch.source.cache import KINDS, disk_size
@@ -21,7 +21,7 @@ def command() -> None:
 @json_option
 def list_entries(*, as_json: bool) -> ExitCode:
     """List the cached trees and engines, and what else is kept."""
-    cache = Session().cache
+    cache = open_context().cache
     entries = cache.list()
     engines = {path.name: disk_size(path) for path in managed_folders(cache.folder)}
     kinds = cache.kinds()
@@ -55,16 +55,16 @@ def clear(names: tuple[str, ...], *, as_json: bool) -> ExitCode:
 
     Checkouts are not touched.
     """
-    session = Session()
-    folders = {path.name: path for path in managed_folders(session.cache.folder)}
+    context = open_context()
+    folders = {path.name: path for path in managed_folders(context.cache.folder)}
     trees = [name for name in names if name not in folders and name not in KINDS]
     freed = 0
     if trees or not names:
-        freed = session.cache.clear(trees or None, session.progress)
-    freed += sum(session.cache.clear_kind(name) for name in names if name in KINDS)
+        freed = context.cache.clear(trees or None, context.progress)
+    freed += sum(context.cache.clear_kind(name) for name in names if name in KINDS)
     for name in names or folders:
         if name in folders:
-            freed += remove_engine(folders[name], session.progress)
+            freed += remove_engine(folders[name], context.progress)
     if as_json:
         render.print_json({"freed-bytes": freed})
     else:

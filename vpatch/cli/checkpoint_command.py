@@ -15,20 +15,16 @@ from vpatch.checkpoint.needs import needs_of
 from vpatch.checkpoint.platforms import NAMES
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
 from vpatch.cli import render
-from vpatch.cli.checkpoint_text import (
-    print_findings,
-    print_grafted,
-    print_inspection,
-    print_lists,
-)
+from vpatch.cli.checkpoint_text import print_findings, print_grafted, print_inspection, print_lists
+from vpatch.cli.options import json_option, library_options, open_context
 from vpatch.cli.output import Group
-from vpatch.cli.session import Session, json_option, library_options
 from vpatch.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.checkpoint.findings import Finding
+    from vpatch.app.context import Context
+    from vpatch.checkpoint.findings import CheckpointFinding
     from vpatch.checkpoint.graft import Grafted
     from vpatch.checkpoint.ignore import JudgedList
     from vpatch.checkpoint.inspection import Inspection
@@ -74,8 +70,8 @@ def inspect(
     found = look_at(folder)
     tokenizer = tokenizer_of(folder, python)
     findings = findings_of(found, tokenizer, platform)
-    session = Session(patches, recipes)
-    needs = [(need, _needed_in(session, need)) for need in needs_of(found, platform)]
+    context = open_context(patches, recipes)
+    needs = [(need, _needed_in(context, need)) for need in needs_of(found, platform)]
     if as_json:
         render.print_json(_as_json(found, tokenizer, findings, needs))
     else:
@@ -147,7 +143,7 @@ def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> ExitCo
     index. Nothing is seen of it until all is written and has been read back. A second run finds
     nothing to do. Ends with 1 where something still stands in the way of MTP.
     """
-    done = graft(folder, source, as_trunk=form == "trunk", progress=Session().progress)
+    done = graft(folder, source, as_trunk=form == "trunk", progress=open_context().progress)
     after = [
         f
         for f in findings_of(look_at(folder), Tokenizer(None), None)
@@ -161,10 +157,10 @@ def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> ExitCo
     return ExitCode.FINDINGS if after else ExitCode.CLEAN
 
 
-def _needed_in(session: Session, need: Need) -> str | None:
+def _needed_in(context: Context, need: Need) -> str | None:
     """Return the releases that a patch says it is for; None where the library has no such patch."""
     try:
-        return session.library.patch(need.patch).declaration.needed_in.get("vllm")
+        return context.library.patch(need.patch).declaration.needed_in.get("vllm")
     except UsageError:
         return None
 
@@ -172,7 +168,7 @@ def _needed_in(session: Session, need: Need) -> str | None:
 def _as_json(
     found: Inspection,
     tokenizer: Tokenizer,
-    findings: Sequence[Finding],
+    findings: Sequence[CheckpointFinding],
     needs: Sequence[tuple[Need, str | None]],
 ) -> dict[str, Any]:
     checkpoint, mtp, quantised = found.checkpoint, found.mtp, found.quantisation
@@ -248,7 +244,7 @@ def _list_as_json(judged: JudgedList) -> dict[str, Any]:
     }
 
 
-def _grafted_as_json(done: Grafted, after: Sequence[Finding]) -> dict[str, Any]:
+def _grafted_as_json(done: Grafted, after: Sequence[CheckpointFinding]) -> dict[str, Any]:
     return {
         "written": list(done.written),
         "already-there": list(done.there),

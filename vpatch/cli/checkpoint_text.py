@@ -12,7 +12,7 @@ from vpatch.cli.output import secho, style
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.checkpoint.findings import Finding
+    from vpatch.checkpoint.findings import CheckpointFinding
     from vpatch.checkpoint.graft import Grafted
     from vpatch.checkpoint.ignore import Judged
     from vpatch.checkpoint.inspection import Amount, Inspection
@@ -43,7 +43,7 @@ def print_inspection(
         _line("patch", f"{need.patch}{f' (vLLM {releases})' if releases else ''}: {need.reason}")
 
 
-def print_findings(findings: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[CheckpointFinding]) -> None:
     for finding in findings:
         label, colour = ("finding", "red") if finding.fault else ("note", "yellow")
         click.echo(f"{style(f'{label}:', fg=colour)} {finding.what}")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from vpatch import git_checkout as git
-from vpatch.cli.checkout import find_lock, planned_again
-from vpatch.cli.session import Session, library_options, offline_option
-from vpatch.commits import commits_of
+from vpatch.app.checkout import find_lock, planned_again
+from vpatch.checkout.commits import commits_of
+from vpatch.cli.options import library_options, offline_option, open_context
 from vpatch.errors import ExitCode, UsageError
+from vpatch.git import checkout as git
 
 
 @click.command("diff")
@@ -34,8 +34,8 @@ def command(
 
     The diff is made from the lock and the patches as they are declared now.
     """
-    session = Session(patches, recipes, offline)
-    _, lock = find_lock(session, vllm, target, None)
+    context = open_context(patches, recipes, offline)
+    _, lock = find_lock(context, vllm, target, None)
     known = [patch.id for patch in lock.patches]
     for patch_id in ids:
         if patch_id not in known:
@@ -43,8 +43,8 @@ def command(
                 f"the checkout has no patch {patch_id!r}",
                 todo=f"choose among: {', '.join(known) or 'none'}",
             )
-    with planned_again(session, lock) as (tree, made):
-        repository, base = tree.base_repository(session.progress)
+    with planned_again(context, lock) as (tree, made):
+        repository, base = tree.base_repository(context.progress)
         with tempfile.TemporaryDirectory() as folder:
             scratch = Path(folder) / "repo"
             git.create_checkout(scratch, repository, base, [])

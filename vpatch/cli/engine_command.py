@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.app.context import open_engine
 from vpatch.cli import render
-from vpatch.cli.session import Session, json_option, offline_option, open_engine
+from vpatch.cli.options import json_option, offline_option, open_context
 from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> ExitCode
     NVIDIA's libraries: 2 to 3 GB on disk. It is made only where vLLM generates a first token in it.
     An engine that is there already is used; `vpatch cache list` and `vpatch cache clear` know it.
     """
-    session = Session(offline=offline)
-    with open_engine(session, engine, vllm) as found:
+    context = open_context(offline=offline)
+    with open_engine(context, engine, vllm) as found:
         _print(found, as_json=as_json)
     return ExitCode.CLEAN
 

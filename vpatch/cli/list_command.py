@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import render
+from vpatch.cli.options import json_option, library_options, open_context
 from vpatch.cli.output import style
-from vpatch.cli.session import Session, json_option, library_options
 from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @json_option
 def command(patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bool) -> ExitCode:
     """List all patches and recipes, a project's own and the library's."""
-    session = Session(patches, recipes)
-    library = session.library
+    context = open_context(patches, recipes)
+    library = context.library
     found = library.load_all()
     if as_json:
         render.print_json(

@@ -17,7 +17,7 @@ import click
 
 from vpatch import __version__
 from vpatch.errors import UsageError
-from vpatch.visible import visible
+from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,14 +74,14 @@ class RunLog:
 
     def _to_terminal(self) -> logging.Handler:
         if self.terminal is None:
-            self.terminal = _Terminal()
+            self.terminal = _TerminalHandler()
             self.terminal.addFilter(lambda record: not getattr(record, "shown", False))
             self._add(self.terminal, _LINE)
         return self.terminal
 
     def _add(self, handler: logging.Handler, form: str) -> None:
         # Only a run that logs pays for this.
-        from vpatch.run_log import hide_environment  # noqa: PLC0415
+        from vpatch.util.run_log import hide_environment  # noqa: PLC0415
 
         hide_environment()
         handler.setFormatter(_Redacting(form))
@@ -97,7 +97,7 @@ class RunLog:
         logging.getLogger().setLevel(max(lowest, logging.INFO))
 
     def _introduce(self, handler: logging.Handler) -> None:
-        from vpatch.run_log import command_line  # noqa: PLC0415
+        from vpatch.util.run_log import command_line  # noqa: PLC0415
 
         record = _log.makeRecord(
             _log.name,
@@ -123,12 +123,12 @@ class _Redacting(logging.Formatter):
     default_msec_format = "%s.%03d"
 
     def format(self, record: logging.LogRecord) -> str:
-        from vpatch.run_log import redacted  # noqa: PLC0415
+        from vpatch.util.run_log import redacted  # noqa: PLC0415
 
         return visible(redacted(super().format(record)))
 
 
-class _Terminal(logging.Handler):
+class _TerminalHandler(logging.Handler):
     """Standard error, whatever stands for it when a record comes."""
 
     def emit(self, record: logging.LogRecord) -> None:

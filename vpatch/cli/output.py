@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from vpatch.cli.usage import unknown_command
-from vpatch.visible import visible
+from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

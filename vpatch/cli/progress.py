@@ -11,7 +11,7 @@ import click
 
 from vpatch.cli.log_options import SHOWN, is_verbose
 from vpatch.cli.output import style
-from vpatch.visible import visible
+from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

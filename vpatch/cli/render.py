@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vpatch.cli.output import secho, style
-from vpatch.outcome import State
+from vpatch.planning.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpatch.outcome import Decision, Plan
+    from vpatch.planning.state import Decision, Plan
     from vpatch.source.tree import Pin
 
 _COLOURS = {

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli import render
+from vpatch.cli.options import json_option, library_options, open_context
 from vpatch.cli.output import secho
-from vpatch.cli.session import Session, json_option, library_options
-from vpatch.commits import describe_upstream
+from vpatch.declare.patch import describe_upstream
 from vpatch.errors import ExitCode, UsageError
-from vpatch.foreign import LARGEST_BESIDE, read_file
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def command(
     patch_id: str, patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bool
 ) -> ExitCode:
     """Show a patch: what fails without it, what it changes, where upstream stands."""
-    patch = Session(patches, recipes).library.patch(patch_id)
+    patch = open_context(patches, recipes).library.patch(patch_id)
     declaration = patch.declaration
     if as_json:
         document = declaration.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch import jobs
+from vpatch.app.smoke import SmokeOptions, engine_request, image_request
 from vpatch.cli import render
-from vpatch.cli.grounds import (
-    engine_ground,
-    folders_to_show,
-    image_ground,
-    look_at_image,
-    refuse_missing,
-)
-from vpatch.cli.output import style
-from vpatch.cli.session import (
-    Session,
+from vpatch.cli.options import (
     engine_option,
     json_option,
     library_options,
+    open_context,
     request_from,
     source_options,
     written_in_project,
 )
-from vpatch.declare.recipe import RecipeDeclaration
-from vpatch.declare.yamlfile import read_yaml
-from vpatch.engine.environment import KINDS
+from vpatch.cli.output import style
 from vpatch.errors import ExitCode, UsageError
-from vpatch.smoke.cells import cells_of
+from vpatch.evidence.collecting import collected, refuse_name
+from vpatch.evidence.smoke_report import cures_of
 from vpatch.smoke.checks import verdict_of
-from vpatch.smoke.collecting import collected, dated, refuse_name
-from vpatch.smoke.machine import this_machine
-from vpatch.smoke.models import given
-from vpatch.smoke.prove import Order, prove
-from vpatch.smoke.report import cures_of
-from vpatch.smoke.standard import standard_plan
-from vpatch.smoke.subject import subject_of, subject_of_lock
-from vpatch.source.urls import redact
+from vpatch.smoke.prove import run_smoke
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.declare.smoke import Model, Smoke
     from vpatch.smoke.checks import Check
-    from vpatch.smoke.machine import Machine
-    from vpatch.smoke.prove import Ground
 
-_STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
 _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 
 
@@ -110,7 +91,7 @@ def command(
 
     Ends with 1 where a check fails with the patches; what fails before is what they are for.
     """
-    session = Session(patches, recipes, offline)
+    context = open_context(patches, recipes, offline)
     said: dict[str, Any] = {
         "vllm": vllm and redact(vllm),
         "recipe": recipe,
@@ -127,7 +108,7 @@ def command(
     }
     if name is not None:
         refuse_name(root, name, "evidence")
-    asked = _Asked(name, said, plan, model, rounds, port, before=before)
+    asked = SmokeOptions(name, said, plan, model, rounds, port, before=before)
     with ExitStack() as stack:
         if image is not None:
             if vllm or recipe or trees or only or engine or before:
@@ -136,114 +117,19 @@ def command(
                     where=image,
                     todo="leave out --before and what names a source, patches or an engine",
                 )
-            order, ground = _in_image(session, image, asked, stack)
+            order, ground = image_request(context, image, asked, stack)
         else:
             request = request_from(vllm, recipe, trees, only)
-            order, ground = _on_engine(session, request, engine, asked, stack)
+            order, ground = engine_request(context, request, engine, asked, stack)
         collecting = stack.enter_context(collected(root, order.name, numbered=name is None))
         order = replace(order, name=collecting.name)
         tell = _silent if as_json else _print
-        record = prove(order, ground, collecting.room, session.progress, tell)
+        record = run_smoke(order, ground, collecting.workdir, context.progress, tell)
     if as_json:
         render.print_json(record)
     else:
         _print_end(record, root / order.name)
     return ExitCode.CLEAN if record["result"] == "passed" else ExitCode.FINDINGS
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What the command line says of a run, whatever it runs on."""
-
-    name: str | None
-    said: dict[str, Any]
-    plan: str | None
-    model: str | None
-    rounds: int | None
-    port: int | None
-    before: bool
-
-    def models(self, smoke: Smoke) -> dict[str, Model]:
-        return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
-
-    def order(
-        self,
-        session: Session,
-        title: str,
-        smoke: Smoke,
-        machine: Machine,
-        subject: list[dict[str, Any]],
-    ) -> Order:
-        return Order(
-            name=self.name or dated(title),
-            asked=self.said,
-            subject=subject,
-            smoke=smoke,
-            models=self.models(smoke),
-            cells=cells_of(smoke, rounds=self.rounds),
-            machine=machine,
-            patches=session.library.load_all(),
-            before=self.before,
-            port=self.port,
-            digests=session.cache.answers("checkpoints"),
-        )
-
-
-def _on_engine(
-    session: Session, request: jobs.Request, engine: str | None, asked: _Asked, stack: ExitStack
-) -> tuple[Order, Ground]:
-    """A run of patched trees over an engine's packages."""
-    found = jobs.resolve(request, session.library)
-    plan = asked.plan or request.recipe or found[0].recipe
-    if plan is None:
-        session.progress.note(_STANDARD)
-    session.require_trust((), plan)
-    smoke = smoke_plan_of(session, plan)
-    machine = this_machine()
-    engine = engine or ("cuda" if machine.gpus else "cpu")
-    asked.said["engine"] = engine
-    kind = engine if engine in KINDS else session.own_engine(engine).kind
-    refuse_missing(smoke.needs, asked.models(smoke).values(), machine, kind)
-    ground, plans, version = engine_ground(
-        session, found, engine, stack, asked_for=bool(request.patches)
-    )
-    title = f"{found[0].recipe or version}-{kind}"
-    return asked.order(session, title, smoke, machine, subject_of(plans)), ground
-
-
-def _in_image(session: Session, name: str, asked: _Asked, stack: ExitStack) -> tuple[Order, Ground]:
-    """A run in containers of an image, which says itself what is in it."""
-    machine = this_machine()
-    gpus = bool(machine.gpus)
-    found, docker = look_at_image(name, stack, gpus=gpus)
-    # The plan is a part of what evidence is for: named, so that it can be found again.
-    asked.said["plan"] = asked.plan or found.lock.recipe
-    if asked.said["plan"] is None:
-        session.progress.note(_STANDARD)
-    smoke = smoke_plan_of(session, asked.said["plan"])
-    models = asked.models(smoke).values()
-    refuse_missing(smoke.needs, models, machine, found.kind)
-    seen = folders_to_show(session, asked.said["plan"], models, named=asked.model is not None)
-    ground = image_ground(found, docker, seen, gpus=gpus)
-    title = f"{found.lock.recipe or found.version}-{found.kind}-image"
-    return asked.order(session, title, smoke, machine, subject_of_lock(found.lock)), ground
-
-
-def smoke_plan_of(session: Session, recipe: str | None) -> Smoke:
-    """Return the plan of a recipe; without a recipe, return the standard plan.
-
-    Raises:
-        UsageError: the recipe has no plan.
-    """
-    if recipe is None:
-        return standard_plan()
-    path = session.library.recipe(recipe)
-    declared, _ = read_yaml(path, RecipeDeclaration)
-    if declared.smoke is None:
-        raise UsageError(
-            "the recipe has no smoke plan", where=str(path), todo="add one under smoke, or --plan"
-        )
-    return declared.smoke
 
 
 def _silent(_phase: str, _name: str, _checks: Sequence[Check]) -> None:

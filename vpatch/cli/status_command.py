@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from vpatch import jobs
+from vpatch.app import selection
+from vpatch.app.status import StatusRow, plan_for_status
 from vpatch.cli import render
+from vpatch.cli.options import json_option, library_options, open_context, source_options
 from vpatch.cli.output import secho
-from vpatch.cli.session import Session, json_option, library_options, source_options
 from vpatch.errors import ExitCode, UsageError
-from vpatch.memo import remembered_plan
-from vpatch.plan import plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vpatch.outcome import Plan
-    from vpatch.source.entry import CachedTree
 
 _PIPE_WIDTH = 240
-
-
-@dataclass(frozen=True)
-class _Row:
-    """`moved` is a recipe that is asked against another vLLM than its own."""
-
-    plan: Plan
-    recipe: str | None
-    moved: bool
 
 
 @click.command("status")
@@ -59,23 +46,23 @@ def command(
 
     Ends with 1 where a patch cannot be applied, or the code disagrees with what a patch declares.
     """
-    session = Session(patches, recipes, offline)
+    context = open_context(patches, recipes, offline)
     if every and vllm:
         raise UsageError("--all and --vllm both name releases", todo="give one of the two")
     versions = (
-        session.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
+        context.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
     )
-    rows: list[_Row] = []
+    rows: list[StatusRow] = []
     for number, version in enumerate(versions):
         further = trees if number == 0 else ()
         chosen = (why,) if why else only
         # The question is what the library means for a version, not what a recipe takes of it.
-        request = jobs.Request(version, recipe, further, chosen)
-        found = jobs.resolve(request, session.library, whole_library=True)
+        request = selection.Request(version, recipe, further, chosen)
+        found = selection.resolve(request, context.library, whole_library=True)
         for job in found if number == 0 else found[:1]:  # further trees are the same each time
-            with session.tree(job.spec, job.expected_digest) as tree:
-                made = _plan(session, job, tree, chosen, located=bool(why or as_json))
-                rows.append(_Row(made, job.recipe, moved=version is not None))
+            with context.tree(job.spec, job.expected_digest) as tree:
+                made = plan_for_status(context, job, tree, chosen, located=bool(why or as_json))
+                rows.append(StatusRow(made, job.recipe, moved=version is not None))
     if as_json:
         render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
     elif why:
@@ -90,22 +77,13 @@ def command(
     return ExitCode.FINDINGS if finding else ExitCode.CLEAN
 
 
-def _plan(
-    session: Session, job: jobs.Job, tree: CachedTree, chosen: tuple[str, ...], *, located: bool
-) -> Plan:
-    alone = jobs.decided_alone(job, chosen)
-    if located:
-        return plan(job.patches, tree, located=True, reread=False, alone=alone)
-    return remembered_plan(session.plans, job.patches, tree, to_write=False, alone=alone)
-
-
-def _chosen(row: _Row) -> str:
+def _chosen(row: StatusRow) -> str:
     if row.recipe is None:
         return ""
     return f"the patches of recipe {row.recipe}" if row.moved else f"recipe {row.recipe}"
 
 
-def _explain(rows: list[_Row]) -> None:
+def _explain(rows: list[StatusRow]) -> None:
     for row in rows:
         for decision in row.plan.decisions:
             render.print_pin(row.plan.pin, _chosen(row))
@@ -117,7 +95,7 @@ def _explain(rows: list[_Row]) -> None:
                 secho(f"  {decision.disagreement}", fg="yellow")
 
 
-def _print_matrix(rows: list[_Row]) -> None:
+def _print_matrix(rows: list[StatusRow]) -> None:
     from rich import box  # noqa: PLC0415 - only the matrix needs it
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.app.examples import run_examples
 from vpatch.cli import behaviour, render
+from vpatch.cli.options import json_option, library_options, offline_option, open_context
 from vpatch.cli.output import style
-from vpatch.cli.session import Session, json_option, library_options, offline_option
 from vpatch.errors import ExitCode, UsageError
-from vpatch.examples import run_examples
 
 if TYPE_CHECKING:
-    from vpatch.patch import Patch
+    from vpatch.library.patch import Patch
 
 
 @click.command("test")
@@ -50,10 +50,10 @@ def command(
     With --engine, run their behaviour tests instead, inside a real vLLM: once on the pristine tree,
     where what the patch cures must fail as declared, and once on the patched one, where all passes.
     """
-    session = Session(patches, recipes, offline)
-    chosen = session.library.load(ids or sorted(session.library.patches))
+    context = open_context(patches, recipes, offline)
+    chosen = context.library.load(ids or sorted(context.library.patches))
     if engine is not None:
-        return behaviour.run(session, chosen, engine, vllm, root, named=bool(ids), as_json=as_json)
+        return behaviour.run(context, chosen, engine, vllm, root, named=bool(ids), as_json=as_json)
     for option, value in (("--vllm", vllm), ("--to", root)):
         if value is not None:
             raise UsageError(f"{option} is for behaviour tests", todo="give --engine cpu as well")

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vpatch.app.trust import paths_to_trust
 from vpatch.cli import render
+from vpatch.cli.options import json_option, open_context
 from vpatch.cli.output import style
-from vpatch.cli.session import Session, json_option
 from vpatch.errors import ExitCode, UsageError
 from vpatch.github.tokens import host_named
-from vpatch.library import find_library
-from vpatch.patch import DECLARATION
-from vpatch.trust import Content, State, Store, content_of, default_folder
+from vpatch.trust.store import Content, Store, content_of, default_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+
+    from vpatch.trust.decision import State
 
 _DIGITS = 12
 _COLOURS: dict[State, str] = {
@@ -60,21 +61,21 @@ def command(
     """
     if sum((show, listing, revoke)) > 1 or (listing and (paths or hosts)):
         raise UsageError("these options exclude each other", todo="give one of them")
-    session = Session()
+    context = open_context()
     store = Store(default_folder())
     if listing:
         _list(store, as_json=as_json)
         return ExitCode.CLEAN
     names = [host_named(host) for host in hosts]
     if revoke:
-        roots = paths or (() if hosts else (session.project.folder,))
+        roots = paths or (() if hosts else (context.project.folder,))
         return _revoke(store, roots, names, as_json=as_json)
     for host in names if not show else ():
         store.add("host", host, "")
     told: list[dict[str, Any]] = [{"host": host} for host in names]
-    for path in _chosen(session, paths, hosts):
+    for path in paths_to_trust(context, paths, hosts):
         content = content_of(path)
-        state = session.trust.state(path, content)
+        state = context.trust.state(path, content)
         if state != "shipped" and not show:
             store.add("path", str(path.resolve()), content.digest)
             state = "trusted"
@@ -88,30 +89,6 @@ def command(
             click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
         _print_end(len(told), show=show)
     return ExitCode.CLEAN
-
-
-def _chosen(session: Session, paths: Sequence[Path], hosts: Sequence[str]) -> list[Path]:
-    if hosts and not paths:
-        return []
-    chosen: list[Path] = []
-    for path in paths or (session.project.folder,):
-        chosen += _items(path)
-    return list(dict.fromkeys(chosen))
-
-
-def _items(path: Path) -> Iterator[Path]:
-    """A patch's folder, a file, or all that a project has."""
-    if path.is_file() or (path / DECLARATION).is_file():
-        yield path
-        return
-    found = find_library(path.absolute()).code
-    if not found:
-        raise UsageError(
-            "has no patches, recipes or targets of its own",
-            where=str(path),
-            todo="name a project's folder, or a patch's",
-        )
-    yield from found
 
 
 def _list(store: Store, *, as_json: bool) -> None:

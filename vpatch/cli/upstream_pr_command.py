@@ -13,26 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vpatch.app.proposal import (
+    hooks_refused,
+    proposal_context,
+    push_target,
+    target_of,
+)
 from vpatch.cli import render
-from vpatch.cli.output import secho, style
-from vpatch.cli.proposal_ground import ground_of, target_of, upstream_url
-from vpatch.cli.session import (
-    Session,
+from vpatch.cli.options import (
     in_project,
     json_option,
     library_options,
     offline_option,
+    open_context,
 )
+from vpatch.cli.output import secho, style
 from vpatch.errors import ExitCode, UsageError, VpatchError
-from vpatch.git_fork import Person
-from vpatch.trust import UntrustedError
 from vpatch.upstream.propose import propose
-from vpatch.upstream.submit import Way, refuse_credentials, submit
+from vpatch.upstream.submit import refuse_credentials, submit
 
 if TYPE_CHECKING:
-    from vpatch.github.client import GitHub
     from vpatch.upstream.gates import Gate
-    from vpatch.upstream.propose import Ground, Proposed
+    from vpatch.upstream.propose import Proposed
     from vpatch.upstream.submit import Sent
 
 _COLOURS = {"pass": "green", "fail": "red", "not asked": "yellow"}
@@ -86,18 +88,20 @@ def command(
 
     Ends with 1 where a gate fails. With --offline, what GitHub would have to be asked is not.
     """
-    session = Session(patches, recipes, offline)
+    context = open_context(patches, recipes, offline)
     if sending:
         _refuse_unfit(offline=offline, on=on, as_json=as_json)
     if fork_url is not None:
         refuse_credentials(fork_url)
-    patch = session.library.patch(patch_id)
-    name = name or target_of(patch, session)
-    target = session.target(name)
-    refused = _hooks_refused(session, name, no_hooks=no_hooks)
+    patch = context.library.patch(patch_id)
+    name = name or target_of(patch, context)
+    target = context.target(name)
+    refused = hooks_refused(context, name, no_hooks=no_hooks)
     with ExitStack() as stack:
-        ground = ground_of(session, patch, target, on, root, fork, stack, hooks_refused=refused)
-        proposed = propose(ground, session.progress)
+        ground = proposal_context(
+            context, patch, target, on, root, fork, stack, hooks_refused=refused
+        )
+        proposed = propose(ground, context.progress)
         if as_json:
             render.print_json(_as_json(proposed))
         else:
@@ -106,22 +110,11 @@ def command(
             if sending:
                 click.echo("nothing was sent: every gate must pass")
             return ExitCode.FINDINGS if proposed.fails or sending else ExitCode.CLEAN
-        github, way = _way(session, ground, fork, fork_url)
+        github, way = push_target(context, ground, fork, fork_url)
         _confirm(patch_id, way.fork.full_name)
-        sent = submit(proposed, github, way, session.progress)
+        sent = submit(proposed, github, way, context.progress)
     _print_sent(sent, way.fork.full_name, proposed.branch)
     return ExitCode.CLEAN
-
-
-def _hooks_refused(session: Session, name: str, *, no_hooks: bool) -> tuple[str, str | None] | None:
-    """Why upstream's hooks may not run, and what to do: a project's target may name any code."""
-    if no_hooks:
-        return "left out by --no-hooks", "run them: leave out --no-hooks"
-    try:
-        session.trust.require(session.library.target(name))
-    except UntrustedError as error:
-        return f"{error.where} names where they come from, and is not trusted", error.todo
-    return None
 
 
 def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
@@ -136,24 +129,6 @@ def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
             "--submit asks a person to confirm, and there is no terminal",
             todo="run it at a terminal: upstream takes nothing that no person stands behind",
         )
-
-
-def _way(
-    session: Session, ground: Ground, fork: str | None, fork_url: str | None
-) -> tuple[GitHub, Way]:
-    """Look at the fork, before anybody is asked to confirm; every gate has passed."""
-    target = ground.target
-    # Every gate has passed, those of both as well.
-    assert ground.online is not None  # noqa: S101
-    assert ground.person is not None  # noqa: S101
-    found = ground.online.github.fork(target.repository, fork)
-    return ground.online.github, Way(
-        upstream_url=upstream_url(target),
-        fork=found,
-        fork_url=refuse_credentials(fork_url or found.url),
-        person=Person(*ground.person),
-        room=session.cache.answers("proposals") / target.repository.replace("/", "__"),
-    )
 
 
 def _print(proposed: Proposed) -> None:
@@ -213,8 +188,8 @@ def _lines(text: str, indent: int) -> list[str]:
     """The lines of a text, broken between words where a terminal has no room for them."""
     if not sys.stdout.isatty():
         return text.splitlines()
-    room = max(30, shutil.get_terminal_size().columns - indent - 1)
-    wrap = partial(textwrap.wrap, width=room, break_long_words=False, break_on_hyphens=False)
+    workdir = max(30, shutil.get_terminal_size().columns - indent - 1)
+    wrap = partial(textwrap.wrap, width=workdir, break_long_words=False, break_on_hyphens=False)
     return [part for line in text.splitlines() for part in (wrap(line) or [""])]
 
 

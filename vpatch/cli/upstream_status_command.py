@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch import jobs
+from vpatch.app import selection
+from vpatch.app.upstream_status import ask_threads, patch_status
 from vpatch.cli import render
+from vpatch.cli.options import json_option, library_options, open_context, source_options
 from vpatch.cli.output import secho, style
-from vpatch.cli.session import Session, json_option, library_options, source_options
 from vpatch.errors import ExitCode, VpatchError
-from vpatch.memo import remembered_plan
-from vpatch.upstream.status import Known, PatchStatus
+from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.threads import UnknownThreadError, age
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from vpatch.outcome import Decision, Plan
-    from vpatch.patch import Patch
-    from vpatch.upstream.threads import Answer, Threads
+    from vpatch.upstream.status import Known, PatchStatus
+    from vpatch.upstream.threads import Answer
 
 _COLOURS = {"drop": "green", "keep": "cyan", "port": "red"}
 
@@ -51,61 +50,26 @@ def command(
     so, or names one of which nothing is known. Without a network, GitHub's last answers count, with
     their age. If there are none, the states that patch.yaml declares count.
     """
-    session = Session(patches, recipes, offline)
+    context = open_context(patches, recipes, offline)
     rows = []
     with ExitStack() as stack:
-        threads = session.threads(stack)
-        request = jobs.Request(vllm, recipe, trees, only)
+        threads = context.threads(stack)
+        request = selection.Request(vllm, recipe, trees, only)
         answers: dict[str, Answer | VpatchError] = {}
-        for job in jobs.resolve(request, session.library, whole_library=True):
-            with session.tree(job.spec, job.expected_digest) as tree:
-                alone = jobs.decided_alone(job, only)
-                plan = remembered_plan(
-                    session.plans, job.patches, tree, to_write=False, alone=alone
-                )
+        for job in selection.resolve(request, context.library, whole_library=True):
+            with context.tree(job.spec, job.expected_digest) as tree:
+                alone = selection.decided_alone(job, only)
+                plan = cached_plan(context.plans, job.patches, tree, to_write=False, alone=alone)
             told = [d for d in plan.decisions if d.patch.declaration.upstream]
-            _ask(session, threads, [d.patch for d in told], answers)
-            rows += [_status(plan, decision, answers) for decision in told]
+            ask_threads(context, threads, [d.patch for d in told], answers)
+            rows += [patch_status(plan, decision, answers) for decision in told]
     if threads.unreachable is not None:
-        session.progress.note(f"{threads.unreachable.what}; these are its last answers")
+        context.progress.note(f"{threads.unreachable.what}; these are its last answers")
     if as_json:
         render.print_json([_as_json(row) for row in rows])
     else:
         _print(rows)
     return ExitCode.FINDINGS if any(row.needs_a_person for row in rows) else ExitCode.CLEAN
-
-
-def _ask(
-    session: Session,
-    threads: Threads,
-    patches: Sequence[Patch],
-    answers: dict[str, Answer | VpatchError],
-) -> None:
-    """Ask for all threads that were not asked for yet; one that fails does not hide the others."""
-    refs = dict.fromkeys(one.ref for p in patches for one in p.declaration.upstream)
-    task = session.progress.start("Asking for threads upstream")
-    for ref in [ref for ref in refs if ref not in answers]:
-        try:
-            answers[ref] = threads.answer(ref)
-        except VpatchError as error:
-            answers[ref] = error
-    task.done()
-
-
-def _status(
-    plan: Plan, decision: Decision, answers: Mapping[str, Answer | VpatchError]
-) -> PatchStatus:
-    known, unknown = [], []
-    for one in decision.patch.declaration.upstream:
-        answer = answers[one.ref]
-        told = Known.as_declared(one) if isinstance(answer, UnknownThreadError) else None
-        if told is not None:
-            known.append(told)
-        elif isinstance(answer, VpatchError):
-            unknown.append((one, answer))
-        else:
-            known.append(Known(one, answer))
-    return PatchStatus(plan, decision, tuple(known), tuple(unknown))
 
 
 def _print(rows: Sequence[PatchStatus]) -> None:

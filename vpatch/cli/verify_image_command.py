@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.checkout.lockfile import read_lock
 from vpatch.cli import render
-from vpatch.cli.session import Session, json_option
+from vpatch.cli.options import json_option, open_context
 from vpatch.docker.engine import Docker
 from vpatch.errors import ExitCode
 from vpatch.image.context import digest_of_lock, version_of
 from vpatch.image.mode import is_laid_over
 from vpatch.image.verify import verify_image
-from vpatch.lock import read_lock
 
 if TYPE_CHECKING:
     from vpatch.image.verify import Verified
@@ -44,7 +44,7 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> ExitCode:
     """
     lock = read_lock(lock_file) if lock_file else None
     with closing(Docker()) as docker:
-        found = verify_image(docker, image, lock, Session().progress)
+        found = verify_image(docker, image, lock, open_context().progress)
     if as_json:
         render.print_json(_as_json(image, found))
     else:

@@ -1,5 +1,8 @@
-"""The vocabulary of edits, one file each, every edit of Python code a libcst codemod."""
+"""The edit kinds, one file each. Every edit of Python code is a libcst codemod.
 
-from vpatch.codemods.base import Outcome, Place, PythonEdit, Site, SiteTransformer
+It may import `declare`, `source`, `trust` and `util` alone.
+"""
 
-__all__ = ["Outcome", "Place", "PythonEdit", "Site", "SiteTransformer"]
+from vpatch.codemods.base import EditOutcome, EditSite, PythonEdit, Scope, SiteTransformer
+
+__all__ = ["EditOutcome", "EditSite", "PythonEdit", "Scope", "SiteTransformer"]

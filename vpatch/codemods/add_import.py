@@ -10,7 +10,7 @@ from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor, ImportItem
 from libcst.helpers import get_full_name_for_node, get_full_name_for_node_or_raise
 
-from vpatch.codemods.base import Outcome, Place, Site
+from vpatch.codemods.base import EditOutcome, EditSite, Scope
 from vpatch.codemods.pattern import Pattern, PatternError, find_in, parse_code
 
 if TYPE_CHECKING:
@@ -31,21 +31,23 @@ class AddImport:
         return (self.beside.needles,)
 
     @property
-    def place(self) -> Place:
-        return Place()
+    def place(self) -> Scope:
+        return Scope()
 
     @property
     def sought(self) -> Pattern:
         return self.beside
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         del extents  # its search is not a transformer's
         if not find_in(self.beside, module):
-            return Outcome(module, ())
+            return EditOutcome(module, ())
         if self.item in _imports(module.body):
-            return Outcome(module, (Site(module, "", todo=False),))
+            return EditOutcome(module, (EditSite(module, "", todo=False),))
         visitor = AddImportsVisitor(CodemodContext(), [self.item])
-        return Outcome(visitor.transform_module_impl(module), (Site(module, "", todo=True),))
+        return EditOutcome(
+            visitor.transform_module_impl(module), (EditSite(module, "", todo=True),)
+        )
 
 
 def parse_import(source: str) -> ImportItem:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.layout import append
 from vpatch.codemods.match import code_of, same_code
@@ -39,7 +39,7 @@ class AddKeyword:
 
     find: Pattern
     keywords: Mapping[str, str]
-    place: Place
+    place: Scope
     any_value: bool = False
 
     def __post_init__(self) -> None:
@@ -62,11 +62,11 @@ class AddKeyword:
     def sought(self) -> Pattern:
         return self.find
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
-        return _Transformer(self).run(module, extents)
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
+        return _AddKeywordTransformer(self).run(module, extents)
 
 
-class _Transformer(SiteTransformer):
+class _AddKeywordTransformer(SiteTransformer):
     def __init__(self, spec: AddKeyword) -> None:
         self.kinds = (type(spec.find.node),)
         super().__init__(spec.place, (spec.find.names,))

@@ -28,7 +28,7 @@ class Repeat(Enum):
 
 
 @dataclass(frozen=True)
-class Site:
+class EditSite:
     """A place that an edit is about.
 
     `todo` is False where the code already is what the edit would make of it. `problem` says why a
@@ -47,11 +47,11 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EditOutcome:
     """A module after one edit, and the places that were found in it before."""
 
     module: cst.Module
-    sites: tuple[Site, ...]
+    sites: tuple[EditSite, ...]
 
 
 class PythonEdit(Protocol):
@@ -66,16 +66,16 @@ class PythonEdit(Protocol):
     def needles(self) -> Sequence[frozenset[bytes]]: ...
 
     @property
-    def place(self) -> Place: ...
+    def place(self) -> Scope: ...
 
     @property
     def sought(self) -> Pattern | None: ...
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome: ...
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome: ...
 
 
 @dataclass(frozen=True)
-class Place:
+class Scope:
     """Where in a module an edit may look: within a qualified name, with limits on metavariables.
 
     Within a function or a class is itself and its body, and not its decorators or defaults.
@@ -154,25 +154,25 @@ class SiteTransformer(cst.CSTTransformer):
     kinds: tuple[type[cst.CSTNode], ...] = ()
     sees_identifiers = False
 
-    def __init__(self, place: Place, needles: Sequence[frozenset[bytes]] = ()) -> None:
+    def __init__(self, place: Scope, needles: Sequence[frozenset[bytes]] = ()) -> None:
         super().__init__()
         self.place = place
         self.needles = needles
         self._extents = Extents()
         self.scope: list[str] = []
-        self.sites: list[Site] = []
+        self.sites: list[EditSite] = []
         within_statements = any(issubclass(kind, cst.BaseExpression) for kind in self.kinds)
         self._bodies: dict[int, str] = {}
         self._skips_identifiers = cst.Name in self.kinds and not self.sees_identifiers
         self._skipped: set[int] = set()
         self._closed = _TRIVIA if within_statements else _TRIVIA + _STATEMENT_PARTS
 
-    def run(self, module: cst.Module, extents: Extents | None = None) -> Outcome:
+    def run(self, module: cst.Module, extents: Extents | None = None) -> EditOutcome:
         self._extents = extents or Extents()
         self.sites = []
         self._bodies.clear()
         self._skipped.clear()
-        return Outcome(module.visit(self), tuple(self.sites))
+        return EditOutcome(module.visit(self), tuple(self.sites))
 
     @property
     def is_within(self) -> bool:
@@ -208,7 +208,7 @@ class SiteTransformer(cst.CSTTransformer):
         """
         texts = match.texts() if match else {}
         scope = ".".join(self.scope)
-        self.sites.append(Site(node, scope, todo, texts, problem, recognised, repeat))
+        self.sites.append(EditSite(node, scope, todo, texts, problem, recognised, repeat))
 
     def _passes_over(self, statement: cst.CSTNode) -> bool:
         if not self.needles:

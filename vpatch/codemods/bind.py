@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.add_keyword import AddKeyword
-from vpatch.codemods.base import Place, PythonEdit
+from vpatch.codemods.base import PythonEdit, Scope
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.diff import bytes_beside, parse_diff
 from vpatch.codemods.insert import Insert
@@ -23,18 +23,18 @@ from vpatch.codemods.pattern import (
 from vpatch.codemods.replace_body import ReplaceBody
 from vpatch.codemods.rewrite import Rewrite
 from vpatch.codemods.set_value import SetValue
-from vpatch.codemods.text import AddFile, TextEdit
+from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.declare import edits as declared
 from vpatch.errors import UsageError
-from vpatch.foreign import plain_path
 from vpatch.source.tree import LOCK_FILE
+from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from vpatch.declare.yamlfile import Declared
-    from vpatch.trust import Trust
+    from vpatch.trust.decision import Trust
 
 
 _WITH_CODE = declared.InsertEdit | declared.ReplaceBodyEdit
@@ -48,7 +48,7 @@ class BoundEdit:
     """
 
     name: str
-    codemod: PythonEdit | TextEdit | AddFile
+    codemod: PythonEdit | TextReplacement | AddFile
     files: tuple[str, ...] | None
     expect: declared.Expect
     where: Mapping[str, Sequence[str]]
@@ -69,7 +69,7 @@ def bind(edit: Declared, folder: Path, trust: Trust) -> list[BoundEdit]:
             files = tuple(inside_tree(path) for path in edit.files)
             find, replace = edit.text.find.encode(), edit.text.replace.encode()
             name = f"text {_short(edit.text.find)}"
-            return [BoundEdit(name, TextEdit(files, find, replace), files, edit.expect, {})]
+            return [BoundEdit(name, TextReplacement(files, find, replace), files, edit.expect, {})]
         case declared.DiffEdit():
             path = beside(folder, edit.diff)
             return [_bind_hunk(edit.diff, hunk, path, count) for hunk, count in parse_diff(path)]
@@ -81,8 +81,8 @@ def bind(edit: Declared, folder: Path, trust: Trust) -> list[BoundEdit]:
     return [_bind_python(edit, folder, trust)]
 
 
-def _bind_hunk(name: str, hunk: TextEdit | AddFile, path: Path, count: int) -> BoundEdit:
-    target = inside_tree(hunk.files[0] if isinstance(hunk, TextEdit) else hunk.path)
+def _bind_hunk(name: str, hunk: TextReplacement | AddFile, path: Path, count: int) -> BoundEdit:
+    target = inside_tree(hunk.files[0] if isinstance(hunk, TextReplacement) else hunk.path)
     return BoundEdit(
         f"{name}: {target}", hunk, (target,), declared.Expect(count=count), {}, (path,)
     )
@@ -90,7 +90,7 @@ def _bind_hunk(name: str, hunk: TextEdit | AddFile, path: Path, count: int) -> B
 
 def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     codemod: PythonEdit
-    place = Place()
+    place = Scope()
     uses: tuple[Path, ...] = ()
     if isinstance(
         edit,
@@ -101,7 +101,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
         | declared.CodemodEdit,
     ):
         where = {name.removeprefix("$"): texts for name, texts in edit.where.items()}
-        place = Place(edit.within, where)
+        place = Scope(edit.within, where)
     match edit:
         case declared.AddKeywordEdit():
             codemod = AddKeyword(
@@ -144,7 +144,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     return BoundEdit(name, codemod, files, edit.expect, place.where, uses, offers)
 
 
-def _check_where(codemod: PythonEdit, place: Place) -> None:
+def _check_where(codemod: PythonEdit, place: Scope) -> None:
     for name in place.where:
         if codemod.sought is not None and name not in codemod.sought.variables:
             raise PatternError(f"where: the pattern {codemod.sought} has no ${name}")

@@ -129,10 +129,10 @@ def _expressions_in(root: cst.CSTNode) -> list[cst.BaseExpression | None]:
     """The expressions inside a node, the inner ones first."""
     found: list[cst.BaseExpression | None] = []
 
-    class Collect(cst.CSTVisitor):
+    class CollectExpressions(cst.CSTVisitor):
         def on_leave(self, original_node: cst.CSTNode) -> None:
             if isinstance(original_node, cst.BaseExpression) and original_node is not root:
                 found.append(original_node)
 
-    root.visit(Collect())
+    root.visit(CollectExpressions())
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.plain import plain_kinds, run_plain
 from vpatch.errors import UsageError, VpatchError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.pattern import Pattern
-    from vpatch.trust import Trust
+    from vpatch.trust.decision import Trust
 
 
 class CodemodError(UsageError):
@@ -42,7 +42,7 @@ class Custom:
     source: bytes
     path: Path
     contains: frozenset[bytes]
-    place: Place
+    place: Scope
     folder: Path
     trust: Trust
 
@@ -69,7 +69,7 @@ class Custom:
         """Whether it reports places that already are as it makes them."""
         return issubclass(self.kind, SiteTransformer)
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         kind = self.kind
         if not issubclass(kind, SiteTransformer) and self.place.where:
             raise CodemodError(
@@ -92,7 +92,7 @@ class Custom:
             ) from error
         return outcome
 
-    def _check(self, outcome: Outcome, module: cst.Module) -> None:
+    def _check(self, outcome: EditOutcome, module: cst.Module) -> None:
         """Check that what a `SiteTransformer` reports is what it does.
 
         Raises:

@@ -10,9 +10,9 @@ from unidiff.constants import LINE_TYPE_NO_NEWLINE
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from vpatch.codemods.text import AddFile, TextEdit
+from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.errors import UsageError
-from vpatch.foreign import LARGEST_BESIDE, read_file
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ _PROSE = {"head", "signature", "blank"}
 _MODE = re.compile(r"(old mode \d+|new mode \d+|new file mode 100755)$")
 
 
-def parse_diff(path: Path) -> list[tuple[TextEdit | AddFile, int]]:
+def parse_diff(path: Path) -> list[tuple[TextReplacement | AddFile, int]]:
     """Turn a unified diff into edits, each with the number of places that it must match.
 
     The line numbers of the diff are not used: a hunk is found by its context, all of it. So hunks
@@ -72,7 +72,7 @@ def parse_diff(path: Path) -> list[tuple[TextEdit | AddFile, int]]:
         patch = PatchSet(_checked_lines(lines, where))
     except (UnidiffParseError, ValueError) as error:
         raise UsageError(f"not a unified diff: {error}", where=where) from error
-    edits: Counter[TextEdit | AddFile] = Counter()
+    edits: Counter[TextReplacement | AddFile] = Counter()
     for file in patch:
         if file.is_removed_file or file.is_rename or file.is_binary_file:
             raise UsageError(
@@ -93,7 +93,7 @@ def parse_diff(path: Path) -> list[tuple[TextEdit | AddFile, int]]:
                     todo="make the diff with context, as with git diff -U3",
                 )
             else:
-                edits[TextEdit((file.path,), old, new, whole_lines=True)] += 1
+                edits[TextReplacement((file.path,), old, new, whole_lines=True)] += 1
     if not edits:
         raise UsageError("the diff holds no hunk", where=where)
     return list(edits.items())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
 from vpatch.codemods.match import Match, code_of, statements_of
@@ -37,7 +37,7 @@ class Insert:
     code: Sequence[cst.BaseStatement]
     position: Position
     anchor: Pattern
-    place: Place
+    place: Scope
 
     def __post_init__(self) -> None:
         inner = self.position in {"start", "end"}
@@ -55,7 +55,7 @@ class Insert:
     def sought(self) -> Pattern:
         return self.anchor
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         if self.position in {"start", "end"}:
             return _Inside(self).run(module, extents)
         return _Beside(self).run(module, extents)

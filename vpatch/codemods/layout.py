@@ -21,7 +21,7 @@ def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> cst.BaseParenth
     return cst.SimpleWhitespace("")
 
 
-class Line:
+class LayoutLine:
     """Elements in a row, which are replaced, removed and inserted, each known by what it was."""
 
     def __init__(

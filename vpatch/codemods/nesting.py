@@ -102,13 +102,13 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
             yield from (item for item in value if isinstance(item, ast.AST))
 
 
-def _pieces(node: ast.Constant | ast.JoinedStr, lines: list[bytes], room: int) -> int:
-    """How many strings stand side by side there, if there may be more than `room`."""
+def _pieces(node: ast.Constant | ast.JoinedStr, lines: list[bytes], workdir: int) -> int:
+    """How many strings stand side by side there, if there may be more than `workdir`."""
     rows = lines[node.lineno - 1 : node.end_lineno]
     rows[-1] = rows[-1][: node.end_col_offset]
     rows[0] = rows[0][node.col_offset :]
     text = b"".join(rows)
-    if sum(text.count(quote) for quote in _QUOTES) <= room:
+    if sum(text.count(quote) for quote in _QUOTES) <= workdir:
         return 0
     # In brackets, as it may have several lines.
     tokens = tokenize.tokenize(io.BytesIO(b"(" + text + b")").readline)

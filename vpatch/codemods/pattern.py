@@ -113,7 +113,7 @@ def _check_ellipses(root: cst.CSTNode, source: str) -> None:
         PatternError: one does not; nobody could tell whether it is meant as Python's own.
     """
 
-    class Check(cst.CSTVisitor):
+    class RefuseGaps(cst.CSTVisitor):
         def __init__(self) -> None:
             self.gaps: set[int] = set()
 
@@ -129,7 +129,7 @@ def _check_ellipses(root: cst.CSTNode, source: str) -> None:
                 )
             return True
 
-    root.visit(Check())
+    root.visit(RefuseGaps())
 
 
 def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]:
@@ -217,7 +217,7 @@ def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
     found: set[bytes] = set()
     strings: set[bytes] = set()
 
-    class Collect(cst.CSTVisitor):
+    class CollectNames(cst.CSTVisitor):
         def visit_Name(self, node: cst.Name) -> None:
             if not node.value.startswith((PREFIX, GAP_PARAMETER)):
                 found.add(node.value.encode())
@@ -237,5 +237,5 @@ def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
             ):
                 strings.add(text.encode())
 
-    root.visit(Collect())
+    root.visit(CollectNames())
     return found, strings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper
 
-from vpatch.codemods.base import Outcome, Place, Site
+from vpatch.codemods.base import EditOutcome, EditSite, Scope
 from vpatch.codemods.match import code_of, statements_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def plain_kinds() -> tuple[type, ...]:
     return (Codemod, cst.CSTTransformer)
 
 
-def run_plain(kind: type, module: cst.Module, place: Place) -> Outcome:
+def run_plain(kind: type, module: cst.Module, place: Scope) -> EditOutcome:
     """Run a plain codemod on a module; each statement that it changes is a site.
 
     It cannot report a place that already is as it would make it, so all sites are to do.
@@ -31,10 +31,10 @@ def run_plain(kind: type, module: cst.Module, place: Place) -> Outcome:
     if not isinstance(after, cst.Module):
         raise TypeError(f"{kind.__name__} returns a {type(after).__name__}, not a Module")
     if after.code == module.code:
-        return Outcome(module, ())
+        return EditOutcome(module, ())
     found = list(_changed(module.body, after.body, module, ())) or [(module, ())]
     sites = [
-        Site(
+        EditSite(
             node,
             ".".join(scope),
             todo=True,
@@ -42,7 +42,7 @@ def run_plain(kind: type, module: cst.Module, place: Place) -> Outcome:
         )
         for node, scope in found
     ]
-    return Outcome(after, tuple(sites))
+    return EditOutcome(after, tuple(sites))
 
 
 def _transformed(kind: type, module: cst.Module) -> object:

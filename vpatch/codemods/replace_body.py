@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.match import same_code, variable_of
 from vpatch.codemods.pattern import Pattern, PatternError, find_in
@@ -33,7 +33,7 @@ class ReplaceBody:
     find: Pattern
     code: Sequence[cst.BaseStatement]
     having: Sequence[Pattern]
-    place: Place
+    place: Scope
 
     def __post_init__(self) -> None:
         if not isinstance(self.find.node, cst.FunctionDef):
@@ -58,11 +58,11 @@ class ReplaceBody:
     def sought(self) -> Pattern:
         return self.find
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
-        return _Transformer(self).run(module, extents)
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
+        return _ReplaceBodyTransformer(self).run(module, extents)
 
 
-class _Transformer(SiteTransformer):
+class _ReplaceBodyTransformer(SiteTransformer):
     kinds = (cst.FunctionDef,)
 
     def __init__(self, spec: ReplaceBody) -> None:

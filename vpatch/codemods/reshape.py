@@ -17,7 +17,7 @@ from vpatch.codemods.successor import shows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.codemods.base import Place
+    from vpatch.codemods.base import Scope
     from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
 
@@ -34,7 +34,7 @@ class Reshape(SiteTransformer):
     An expression stands for a statement that consists of it.
     """
 
-    def __init__(self, find: Pattern, replace: Pattern, place: Place) -> None:
+    def __init__(self, find: Pattern, replace: Pattern, place: Scope) -> None:
         self.grows = isinstance(replace.node, cst.BaseCompoundStatement)
         compound = replace.node if self.grows else find.node
         self.kinds = (cst.SimpleStatementLine, cst.SimpleStatementSuite, type(compound))
@@ -161,9 +161,9 @@ def _below(lines: Sequence[cst.EmptyLine], statement: cst.BaseStatement) -> cst.
 def _comments(node: cst.CSTNode) -> Counter[str]:
     found: Counter[str] = Counter()
 
-    class Collect(cst.CSTVisitor):
+    class CollectComments(cst.CSTVisitor):
         def visit_Comment(self, node: cst.Comment) -> None:
             found[node.value] += 1
 
-    node.visit(Collect())
+    node.visit(CollectComments())
     return found

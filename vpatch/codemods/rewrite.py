@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.correspond import gaps_correspond
 from vpatch.codemods.match import same_code
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
@@ -30,7 +30,7 @@ class Rewrite:
 
     find: Pattern
     replace: Pattern
-    place: Place
+    place: Scope
 
     def __post_init__(self) -> None:
         variables_of(self.replace.source, known=self.find)
@@ -62,17 +62,17 @@ class Rewrite:
     def sought(self) -> Pattern:
         return self.find
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         if changes_shape(self.find, self.replace):
             return Reshape(self.find, self.replace, self.place).run(module, extents)
-        outcome = _Transformer(self).run(module, extents)
+        outcome = _RewriteTransformer(self).run(module, extents)
         if all(site.recognised for site in outcome.sites):
             return outcome
         sites = seen_in_scope(outcome.sites, module, self.find, self.replace, self.place.within)
-        return Outcome(outcome.module, sites)
+        return EditOutcome(outcome.module, sites)
 
 
-class _Transformer(SiteTransformer):
+class _RewriteTransformer(SiteTransformer):
     def __init__(self, spec: Rewrite) -> None:
         self.kinds = (type(spec.find.node), type(spec.replace.node))
         super().__init__(spec.place, (spec.find.names, spec.replace.names))

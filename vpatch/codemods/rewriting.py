@@ -9,16 +9,8 @@ import libcst as cst
 from vpatch.codemods.align import aligned
 from vpatch.codemods.correspond import has_gap, identical, in_pairs, kept_part, same_operator
 from vpatch.codemods.fill import fill, fitted
-from vpatch.codemods.layout import Line, opening_of
-from vpatch.codemods.match import (
-    OPTIONAL,
-    PREFIX,
-    Match,
-    code_of,
-    is_gap,
-    meaningful_fields,
-    same,
-)
+from vpatch.codemods.layout import LayoutLine, opening_of
+from vpatch.codemods.match import OPTIONAL, PREFIX, Match, code_of, is_gap, meaningful_fields, same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +91,7 @@ def _rewrite_sequence(
         for left, source in zip(pattern, sources, strict=True)
     ):
         return None
-    line = Line(current, opening_of(*parents))
+    line = LayoutLine(current, opening_of(*parents))
     for right, i in zip(template, origins, strict=True):
         source = None if i is None else sources[i]
         if i is not None and source is not None:

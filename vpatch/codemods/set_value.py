@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import Outcome, Place, SiteTransformer
+from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.match import code_of, same_code
 from vpatch.codemods.names import BINDING, bound_names
@@ -36,27 +36,27 @@ class SetValue:
         return (frozenset(part.encode() for part in self.symbol.split(".")),)
 
     @property
-    def place(self) -> Place:
-        return Place()
+    def place(self) -> Scope:
+        return Scope()
 
     @property
     def sought(self) -> Pattern:
         return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {code_of(self.was)}")
 
-    def apply(self, module: cst.Module, extents: Extents) -> Outcome:
-        transformer = _Transformer(self)
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
+        transformer = _SetValueTransformer(self)
         outcome = transformer.run(module, extents)
         # Elsewhere the name is an import or another variable.
-        return outcome if transformer.is_assigned else Outcome(module, ())
+        return outcome if transformer.is_assigned else EditOutcome(module, ())
 
 
-class _Transformer(SiteTransformer):
+class _SetValueTransformer(SiteTransformer):
     kinds = (cst.Assign, cst.AnnAssign, *BINDING)
 
     def __init__(self, spec: SetValue) -> None:
         # By the variable alone: what is in a class does not name the class.
         variable = spec.symbol.rpartition(".")[2].encode()
-        super().__init__(Place(), (frozenset([variable]),))
+        super().__init__(Scope(), (frozenset([variable]),))
         self.spec = spec
         self.is_assigned = False
 

@@ -14,7 +14,7 @@ from vpatch.codemods.pattern import Pattern, find_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.codemods.base import Site
+    from vpatch.codemods.base import EditSite
 
 # Kinds of nodes that say something, besides the words, texts and numbers in them.
 _KINDS = (
@@ -46,8 +46,12 @@ def shows(find: Pattern, replace: Pattern) -> bool:
 
 
 def seen_in_scope(
-    sites: Sequence[Site], module: cst.Module, find: Pattern, replace: Pattern, within: str | None
-) -> tuple[Site, ...]:
+    sites: Sequence[EditSite],
+    module: cst.Module,
+    find: Pattern,
+    replace: Pattern,
+    within: str | None,
+) -> tuple[EditSite, ...]:
     """The same sites, where new code also counts by the definition that it is in.
 
     It does if `within` names that definition, and everything that `find` names is still in there.
@@ -87,12 +91,12 @@ def _said(root: cst.CSTNode) -> Counter[tuple[str, object]]:
     """What a pattern says, piece by piece: words, metavariables, numbers, kinds of code."""
     said: Counter[tuple[str, object]] = Counter()
 
-    class Collect(cst.CSTVisitor):
+    class CollectPieces(cst.CSTVisitor):
         def on_visit(self, node: cst.CSTNode) -> bool:
             said.update(_pieces(node))
             return True
 
-    root.visit(Collect())
+    root.visit(CollectPieces())
     return said
 
 
@@ -130,11 +134,11 @@ def _share_a_statement(left: cst.CSTNode, right: cst.CSTNode) -> bool:
 def _inner_statements(root: cst.CSTNode) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
 
-    class Collect(cst.CSTVisitor):
+    class CollectStatements(cst.CSTVisitor):
         def on_visit(self, node: cst.CSTNode) -> bool:
             if isinstance(node, cst.BaseSuite):
                 found.extend(statements_of(node))
             return True
 
-    root.visit(Collect())
+    root.visit(CollectStatements())
     return found

@@ -24,7 +24,7 @@ class TextSite:
 
 
 @dataclass(frozen=True)
-class TextEdit:
+class TextReplacement:
     """Replace each occurrence of `find` in the files that match one of the globs.
 
     Occurrences of `replace` are done; what stands inside them is not looked at, so that

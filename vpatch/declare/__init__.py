@@ -1,0 +1,4 @@
+"""What people write in YAML and TOML, as strict pydantic models with line numbers.
+
+It may import `util` alone.
+"""

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from vpatch.declare.edits import Edit, Predicate, Text
 from vpatch.declare.yamlfile import Declared
-from vpatch.matching import PatternFaultError, compiled
+from vpatch.util.matching import PatternFaultError, compiled
 
 PatchId = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 
@@ -267,3 +267,11 @@ class PatchDeclaration(Declared):
             if one.test not in proven:
                 raise ValueError(f"{one.test!r} is proposed and is no proof: nobody ever ran it")
         return self
+
+
+def describe_upstream(thread: Upstream) -> str:
+    """A thread upstream in one line."""
+    facts: list[str | None] = [thread.is_, thread.relation, thread.state]
+    if thread.release:
+        facts.append(f"released in {thread.release}")
+    return f"{thread.ref} ({', '.join(fact for fact in facts if fact)})"

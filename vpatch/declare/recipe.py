@@ -31,7 +31,7 @@ Pinned = Annotated[
 ]
 
 
-class Image(Declared):
+class ImageDeclaration(Declared):
     base: Text
 
 
@@ -40,6 +40,6 @@ class RecipeDeclaration(Declared):
     vllm: Pinned
     trees: dict[TreeName, Pinned] = Field(default_factory=dict)
     patches: tuple[PatchId, ...] = Field(min_length=1)
-    image: Image | None = None
+    image: ImageDeclaration | None = None
     smoke: Smoke | None = None
     bench: Bench | None = None

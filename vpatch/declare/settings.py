@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from vpatch.declare.words import explained
 from vpatch.declare.yamlfile import DeclarationError, Declared
-from vpatch.foreign import MEGABYTE, is_path, read_file
+from vpatch.util.untrusted import MEGABYTE, is_path, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ _SHOWN = 60
 _Folder = Annotated[str, AfterValidator(_path)]
 
 
-class Settings(Declared):
+class ProjectSettings(Declared):
     """Folders with a project's own declarations, relative to the file that names them."""
 
     patches: list[_Folder] = Field(default_factory=list)
@@ -51,14 +51,14 @@ def settings_file(folder: Path) -> Path | None:
     return next((path for path in _files(folder) if _table(path) is not None), None)
 
 
-def read_settings(folder: Path) -> Settings:
+def read_settings(folder: Path) -> ProjectSettings:
     """Read the settings of the project in `folder`; without any, the defaults.
 
     Raises:
         DeclarationError: the file is not TOML, or has a key that is not known.
     """
     path = settings_file(folder)
-    return Settings() if path is None else _validate(_table(path), path)
+    return ProjectSettings() if path is None else _validate(_table(path), path)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -87,13 +87,13 @@ def _table(path: Path) -> Any:
     return tools.get("vpatch") if isinstance(tools, dict) else None
 
 
-def _validate(content: Any, path: Path) -> Settings:
+def _validate(content: Any, path: Path) -> ProjectSettings:
     try:
-        return Settings.model_validate(content)
+        return ProjectSettings.model_validate(content)
     except ValidationError as error:
         details = error.errors()[0]
         key = ".".join(str(step) for step in details["loc"])
-        known = sorted(Settings.model_fields)
+        known = sorted(ProjectSettings.model_fields)
         if details["type"] != "extra_forbidden":
             what = f"{key}: {explained(details)}" if key else explained(details)
             todo = "vpatch.toml has lists of folders: patches, recipes, targets"

@@ -79,7 +79,7 @@ class Timeouts(Declared):
     stop: float = Field(60, gt=0, description="for a server to end, once it is asked to")
 
 
-class Settings(Declared):
+class CellSettings(Declared):
     """How cells run. What a cell leaves out is as in `defaults`; mappings are merged."""
 
     modes: tuple[Mode, ...] | None = Field(None, min_length=1, description="offline and server")
@@ -109,7 +109,7 @@ class Settings(Declared):
     )
 
 
-class Cells(Settings):
+class Cells(CellSettings):
     """A row of cells that differ in k, the number of speculative tokens, alone."""
 
     model: Text = Field(description="the name of one of `models`")
@@ -134,7 +134,7 @@ class Smoke(Declared):
     imports: Imports = Imports()
     models: dict[ModelName, Model] = Field(min_length=1)
     prompts: dict[Text, Annotated[tuple[Prompt, ...], Field(min_length=1)]] = Field(min_length=1)
-    defaults: Settings = Settings()
+    defaults: CellSettings = CellSettings()
     cells: tuple[Cells, ...]
 
     @model_validator(mode="after")

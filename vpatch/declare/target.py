@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from vpatch.declare.edits import Text
 from vpatch.declare.patch import TreeName
 from vpatch.declare.yamlfile import Declared
-from vpatch.source.urls import has_secret
+from vpatch.util.urls import has_secret
 
 Part = Literal[
     "summary",

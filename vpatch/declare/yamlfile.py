@@ -15,8 +15,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
 from vpatch.declare.words import KINDS, explained, wrong_kind
-from vpatch.errors import UsageError, VpatchError, together
-from vpatch.foreign import read_file
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.util.untrusted import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,7 +141,7 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         errors = _explained(found[:_SHOWN], positions, model)
         if len(found) > _SHOWN:
             errors.append(DeclarationError(f"and {len(found) - _SHOWN} more", where=str(path)))
-        raise together(errors) from error
+        raise combine(errors) from error
 
 
 class _PlainComposer(Composer):
@@ -217,8 +217,8 @@ def _explained(
     places: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for number, details in enumerate(found):
         keys = tuple(positions.keys(details["loc"]))
-        together = details["type"] in KINDS
-        places.setdefault(keys if together else (*keys, "", number), []).append(details)
+        combine = details["type"] in KINDS
+        places.setdefault(keys if combine else (*keys, "", number), []).append(details)
     return [_explain(several, positions, model) for several in places.values()]
 
 

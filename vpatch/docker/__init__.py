@@ -1,5 +1,5 @@
-"""The only package that speaks to Docker: its engine's API, and its command line for BuildKit.
+"""The only package that speaks to Docker: the engine's API, and the command line for BuildKit.
 
-The API builds without BuildKit. What needs BuildKit, vLLM's own Dockerfile and build secrets, goes
-through `docker build`.
+BuildKit is needed for vLLM's own Dockerfile and for build secrets. It may import `logs` and what
+lies below it.
 """

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from docker.utils import exclude_paths
 
 from vpatch.errors import UsageError
-from vpatch.own_environment import inherited
-from vpatch.run_log import command_line
+from vpatch.util.own_environment import inherited
+from vpatch.util.run_log import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

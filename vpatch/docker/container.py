@@ -33,7 +33,7 @@ _LABEL = "vpatch"
 
 
 @dataclass(frozen=True)
-class Room:
+class ContainerConfig:
     """What a container is given. `folders` are this machine's, `ro` or `rw`, at the same path.
 
     `folder` is the one to work in; `shared_memory` is in bytes.
@@ -55,15 +55,15 @@ class Container:
     api: APIClient
     id: str
 
-    def create(self, image: str, command: Sequence[str], room: Room) -> None:
+    def create(self, image: str, command: Sequence[str], workdir: ContainerConfig) -> None:
         """Create it. Ctrl-C and SIGTERM reach the command through an init process."""
         with asking(image):
-            binds = [f"{path}:{path}:{mode}" for path, mode in room.folders.items()]
+            binds = [f"{path}:{path}:{mode}" for path, mode in workdir.folders.items()]
             settings = self.api.create_host_config(
                 binds=binds,
-                network_mode=room.network,
-                device_requests=[_ALL_GPUS] if room.gpus else None,
-                shm_size=room.shared_memory,
+                network_mode=workdir.network,
+                device_requests=[_ALL_GPUS] if workdir.gpus else None,
+                shm_size=workdir.shared_memory,
                 init=True,
             )
             self.api.create_container(
@@ -71,9 +71,9 @@ class Container:
                 list(command[1:]),
                 name=self.id,
                 entrypoint=[command[0]],
-                environment=dict(room.environment),
-                working_dir=room.folder,
-                user=room.user,
+                environment=dict(workdir.environment),
+                working_dir=workdir.folder,
+                user=workdir.user,
                 labels={_LABEL: __version__},
                 # The image's own health check is for its own command, and takes time of a CPU.
                 healthcheck={"test": ["NONE"]},

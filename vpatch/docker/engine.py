@@ -17,12 +17,12 @@ from docker.utils import kwargs_from_env, parse_repository_tag
 
 from vpatch.docker import leftovers
 from vpatch.docker.buildkit import started
-from vpatch.docker.container import Container, Room
+from vpatch.docker.container import Container, ContainerConfig
 from vpatch.docker.errors import ERRORS, NO_SPACE, DockerError, asking, gist_of, no_image
 from vpatch.docker.names import platform_of, repository_of
 from vpatch.docker.transfer import counted
-from vpatch.run_log import command_line, timed
-from vpatch.vllm_log import without_colours
+from vpatch.util.run_log import command_line, timed
+from vpatch.util.visible import without_colours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ _FRAME = ("Step ", " --->", "Removing intermediate container", "The command ")
 
 
 @dataclass(frozen=True)
-class Image:
+class DockerImage:
     """An image of this engine. `digests` are NAME@sha256:HEX of the registries that have it."""
 
     id: str
@@ -100,7 +100,7 @@ class Docker:
     def close(self) -> None:
         self.api.close()
 
-    def image(self, name: str) -> Image | None:
+    def image(self, name: str) -> DockerImage | None:
         """Look at an image of this engine; None where it has none of that name or id."""
         with asking(name):
             try:
@@ -108,7 +108,7 @@ class Docker:
             except ImageNotFound:
                 return None
         settings = found.get("Config") or {}
-        return Image(
+        return DockerImage(
             found["Id"],
             tuple(found.get("RepoDigests") or ()),
             platform_of(found["Os"], found["Architecture"]),
@@ -301,13 +301,13 @@ class Docker:
 
     @contextmanager
     def container(
-        self, image: str, command: Sequence[str], room: Room | None = None
+        self, image: str, command: Sequence[str], workdir: ContainerConfig | None = None
     ) -> Iterator[Container]:
         """Create a container that runs a command, not the image's own, and remove it after."""
         found = Container(self.api, f"vpatch-{uuid.uuid4().hex}")
         _log.info("container %s of %s: %s", found.id, image, command_line(command))
         try:
-            found.create(image, command, room or Room())
+            found.create(image, command, workdir or ContainerConfig())
             yield found
         except KeyboardInterrupt:
             found.await_creation()

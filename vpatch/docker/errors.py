@@ -11,7 +11,7 @@ from docker.credentials.errors import StoreError
 from docker.errors import APIError, DockerException, StreamParseError
 
 from vpatch.errors import VpatchError
-from vpatch.source.urls import redact
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

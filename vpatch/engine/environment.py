@@ -18,9 +18,9 @@ from packaging.version import Version
 from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.process import run
 from vpatch.errors import UsageError
-from vpatch.foreign import parse_json
 from vpatch.source.cache import CacheError, disk_size
-from vpatch.source.locks import try_lock, wait_for_lock, wait_to_make
+from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,10 +111,12 @@ def existing_engine(typed: str) -> Engine:
             todo="give --engine cpu, cuda, or the path of a Python in which vLLM is installed",
         )
     python = Path(found_python).absolute()
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as room:
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
         command = (python, "-c", PROBE)
         try:
-            ended = run(command, cwd=Path(room), log=Path(room, "log"), timeout=_PROBE_TIMEOUT)
+            ended = run(
+                command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=_PROBE_TIMEOUT
+            )
         except OSError as error:
             raise UsageError(
                 f"it is no Python: {error}",

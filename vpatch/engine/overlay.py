@@ -11,15 +11,14 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.commits import overall_changes
 from vpatch.errors import VpatchError
-from vpatch.outcome import Change
+from vpatch.planning.state import Change, overall_changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpatch.engine.environment import Engine
-    from vpatch.outcome import Plan
+    from vpatch.planning.state import Plan
 
 _CACHE = "__pycache__"
 

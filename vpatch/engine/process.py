@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 import psutil
 
 from vpatch.errors import VpatchError
-from vpatch.own_environment import inherited
-from vpatch.run_log import command_line
+from vpatch.util.own_environment import inherited
+from vpatch.util.run_log import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from github.Requester import (
 )
 
 from vpatch.github.errors import UnreadableAnswer
-from vpatch.limited import LimitedAdapter
+from vpatch.util.limited import LimitedAdapter
 
 
 class _Https(HTTPSRequestsConnectionClass):

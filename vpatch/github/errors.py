@@ -52,7 +52,7 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
     from github import BadAttributeException, GithubException  # noqa: PLC0415
     from urllib3.exceptions import ReadTimeoutError  # noqa: PLC0415
 
-    from vpatch.limited import TooLargeError  # noqa: PLC0415
+    from vpatch.util.limited import TooLargeError  # noqa: PLC0415
 
     try:
         yield

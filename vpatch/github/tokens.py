@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from vpatch import git
 from vpatch.errors import UsageError
-from vpatch.run_log import hide
+from vpatch.git import command
+from vpatch.util.run_log import hide
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -127,5 +127,5 @@ def _from_gh(host: str) -> Token | None:
 
 
 def _from_git(host: str) -> Token | None:
-    value = git.credential(f"https://{host}")
+    value = command.credential(f"https://{host}")
     return Token(value, "git's credential helper") if value else None

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from vpatch.checkout.lockfile import LockedImage
 from vpatch.docker.errors import NoSuchImageError
 from vpatch.docker.names import repository_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import release_of
 from vpatch.image.mode import choose_mode, to_build
 from vpatch.image.source import COMPILER, FINAL, bases, needed
-from vpatch.lock import LockedImage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from vpatch.docker.engine import Docker, Image
-    from vpatch.lock import ImageMode, Lock
+    from vpatch.checkout.lockfile import ImageMode, LockFile
+    from vpatch.docker.engine import Docker, DockerImage
     from vpatch.progress import Progress
 
 # Debian's, as vLLM's CPU wheels are for glibc, and a compiler comes from its packages.
@@ -52,7 +52,7 @@ class Choice:
 
 
 def choose(
-    lock: Lock,
+    lock: LockFile,
     checkout: Path | None,
     *,
     mode: ImageMode | None,
@@ -153,7 +153,7 @@ def pin(
 
 def _there(
     docker: Docker, name: str, platform: str | None, progress: Progress, *, offline: bool
-) -> Image:
+) -> DockerImage:
     image = docker.image(name)
     wanted = _two_parts(platform or docker.platform)
     if image is not None and image.platform != wanted and not name.startswith("sha256:"):
@@ -181,7 +181,7 @@ def _there(
     return image
 
 
-def pull(docker: Docker, name: str, platform: str | None, progress: Progress) -> Image:
+def pull(docker: Docker, name: str, platform: str | None, progress: Progress) -> DockerImage:
     """Fetch an image from its registry, whatever is here.
 
     Raises:

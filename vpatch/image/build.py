@@ -8,23 +8,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from vpatch import git_checkout as git
 from vpatch.docker.buildkit import sent_files
 from vpatch.docker.engine import Build
 from vpatch.errors import UsageError, VpatchError
-from vpatch.git_found import opened_checkout
+from vpatch.git import checkout as git
+from vpatch.git.found import opened_checkout
 from vpatch.image.context import EPOCH, labels_of, release_of, version_of, write_context
 from vpatch.image.cpu import cpu_build
 from vpatch.image.record import recorded
 from vpatch.image.source import needed, source_build
-from vpatch.library import installed
+from vpatch.library.catalog import installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from vpatch.checkout.lockfile import ImageMode
     from vpatch.docker.engine import Docker
     from vpatch.image.context import Payload
-    from vpatch.lock import ImageMode
     from vpatch.source.pip_settings import PipSettings
 
 _VERSION_FILE = "vllm/_version.py"
@@ -34,7 +34,7 @@ _FIXED = {"BASE", "VLLM"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class BuildSettings:
     """How to build. `certificates` are PEM files that pip is to trust in a cpu build.
 
     `network` is as `docker build --network` takes it; the overlay itself needs none. `arguments`
@@ -63,7 +63,7 @@ class Built:
 def build_image(
     docker: Docker,
     payload: Payload,
-    settings: Settings,
+    settings: BuildSettings,
     checkout: Path | None,
     log: BinaryIO,
     tell: Callable[[str], None],
@@ -76,9 +76,9 @@ def build_image(
     Raises:
         DockerError: a build failed, or what came of it is not what the lock says.
     """
-    with contexts(payload, settings) as room, docker.interruptible():
+    with contexts(payload, settings) as workdir, docker.interruptible():
         below = payload.image.pinned
-        for build in builds_below(payload, settings, checkout, room):
+        for build in builds_below(payload, settings, checkout, workdir):
             below = docker.build(build, log, tell)
         base = docker.image(below)
         if base is None:
@@ -90,14 +90,14 @@ def build_image(
         tell("Reading the package vllm")
         image, files = recorded(docker, base.id, payload.image, release_of(payload.lock))
         payload = payload.on(image, files)
-        last = overlay_build(payload, settings, below, room)
+        last = overlay_build(payload, settings, below, workdir)
         # The image runs as the same user as its base.
         arguments = {**last.arguments, "BASE_USER": base.user or "0"}
         return Built(docker.build(replace(last, arguments=arguments), log, tell), payload)
 
 
 @contextmanager
-def contexts(payload: Payload, settings: Settings) -> Iterator[Path]:
+def contexts(payload: Payload, settings: BuildSettings) -> Iterator[Path]:
     """Make a folder for the context of each build, and remove it afterwards.
 
     Raises:
@@ -120,23 +120,23 @@ def _writing() -> Iterator[None]:
 
 
 def builds_below(
-    payload: Payload, settings: Settings, checkout: Path | None, room: Path
+    payload: Payload, settings: BuildSettings, checkout: Path | None, workdir: Path
 ) -> list[Build]:
     """Return the builds that make what the patches are laid over; none for the mode overlay."""
     image = payload.image
     with _writing():
         if image.mode == "cpu":
-            return [cpu_build(payload, settings, _folder(room, "cpu"))]
+            return [cpu_build(payload, settings, _folder(workdir, "cpu"))]
         if image.mode == "source":
-            context = _clone(payload, checkout, room / "source")
+            context = _clone(payload, checkout, workdir / "source")
             return [source_build(context, image, settings)]
     return []
 
 
-def overlay_build(payload: Payload, settings: Settings, below: str, room: Path) -> Build:
+def overlay_build(payload: Payload, settings: BuildSettings, below: str, workdir: Path) -> Build:
     """Return the build that lays the patched files over an image."""
     with _writing():
-        context = _folder(room, "overlay")
+        context = _folder(workdir, "overlay")
         write_context(payload, installed("docker") / _OVERLAY, context, settings.epoch)
     return Build(
         context,
@@ -149,7 +149,7 @@ def overlay_build(payload: Payload, settings: Settings, below: str, room: Path) 
     )
 
 
-def _refuse_idle(mode: ImageMode, settings: Settings) -> None:
+def _refuse_idle(mode: ImageMode, settings: BuildSettings) -> None:
     """Refuse what would be without effect: somebody relies on it."""
     if mode == "overlay":
         given = {
@@ -191,7 +191,7 @@ def _clone(payload: Payload, checkout: Path | None, context: Path) -> Path:
     return context
 
 
-def _folder(room: Path, name: str) -> Path:
-    made = room / name
+def _folder(workdir: Path, name: str) -> Path:
+    made = workdir / name
     made.mkdir()
     return made

@@ -18,20 +18,21 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from vpatch import __version__
-from vpatch.commits import digest_of, overall_changes
-from vpatch.definitions import module_of
 from vpatch.errors import UsageError
-from vpatch.image import INSIDE
+from vpatch.image import PAYLOAD
 from vpatch.image.mode import is_laid_over, is_shipped
 from vpatch.image.probes import probes_of
+from vpatch.planning.definitions import module_of
+from vpatch.planning.state import overall_changes
+from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from vpatch.checkout.lockfile import LockedImage, LockFile
     from vpatch.image.probes import Probe
-    from vpatch.lock import Lock, LockedImage
-    from vpatch.outcome import Plan
+    from vpatch.planning.state import Plan
 
 # Where an image has its lock.
 FOLDER = "/opt/vpatch"
@@ -55,7 +56,7 @@ class Payload:
     `below` is the list of the files of vllm without the patches; see `LockedImage.contents`.
     """
 
-    lock: Lock
+    lock: LockFile
     image: LockedImage
     plan: Plan
     below: str = "{}\n"
@@ -71,12 +72,12 @@ class Payload:
         return json.dumps(manifest_of(self.lock, probes_of(self.plan)), indent=1) + "\n"
 
 
-def digest_of_lock(lock: Lock) -> str:
+def digest_of_lock(lock: LockFile) -> str:
     """Return a lock's digest: that of everything, as the lock has the digests of all else."""
     return digest_of(lock.dump().encode())
 
 
-def release_of(lock: Lock) -> str:
+def release_of(lock: LockFile) -> str:
     """Return the version of vLLM, as its package says it.
 
     Raises:
@@ -90,7 +91,7 @@ def release_of(lock: Lock) -> str:
     return Version(lock.source.version).public
 
 
-def version_of(lock: Lock) -> str:
+def version_of(lock: LockFile) -> str:
     """Return the release with a local part that names the lock (PEP 440): 0.23.0+vpatch.1a2b3c."""
     if lock.image is not None and lock.image.mode == "source":
         # A build from source writes this version into the package, before its files are listed.
@@ -99,8 +100,8 @@ def version_of(lock: Lock) -> str:
     return f"{release_of(lock)}+vpatch.{digest_of_lock(lock).partition(':')[2][:_DIGITS]}"
 
 
-def manifest_of(lock: Lock, probes: Mapping[str, Sequence[Probe]]) -> dict[str, Any]:
-    """Return what `inside/verify.py` compares an image with."""
+def manifest_of(lock: LockFile, probes: Mapping[str, Sequence[Probe]]) -> dict[str, Any]:
+    """Return what `payload/verify.py` compares an image with."""
     files = [file.model_dump() for file in lock.files if is_laid_over(file.path)]
     return {
         "manifest-version": 1,
@@ -118,7 +119,7 @@ def manifest_of(lock: Lock, probes: Mapping[str, Sequence[Probe]]) -> dict[str, 
     }
 
 
-def labels_of(lock: Lock, manifest: str) -> dict[str, str]:
+def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
     """Return an image's labels: they follow from the lock and its patches, and nothing else.
 
     The first ones are those of https://github.com/opencontainers/image-spec, annotations.md.
@@ -164,17 +165,17 @@ def notice_of(payload: Payload) -> str:
 def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) -> None:
     """Write the context into an empty folder; the same payload makes the same bytes."""
     # With all folders above it: one that the engine makes has the time of the build.
-    room = folder / "image" / FOLDER.lstrip("/")
-    room.mkdir(parents=True)
+    workdir = folder / "image" / FOLDER.lstrip("/")
+    workdir.mkdir(parents=True)
     shutil.copyfile(dockerfile, folder / dockerfile.name)
-    (room / "lock").write_text(payload.lock.dump(), encoding="utf-8")
-    (room / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
-    (room / "manifest.json").write_text(payload.manifest, encoding="utf-8")
-    (room / "package.json").write_text(payload.below, encoding="utf-8")
-    build = room / "build"
+    (workdir / "lock").write_text(payload.lock.dump(), encoding="utf-8")
+    (workdir / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
+    (workdir / "manifest.json").write_text(payload.manifest, encoding="utf-8")
+    (workdir / "package.json").write_text(payload.below, encoding="utf-8")
+    build = workdir / "build"
     build.mkdir()
     for script in SCRIPTS:
-        shutil.copyfile(INSIDE / script, build / script)
+        shutil.copyfile(PAYLOAD / script, build / script)
     for path, change in laid_over(payload).items():
         target = build / "files" / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -182,13 +183,13 @@ def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) 
     give_time(folder, build, epoch)
 
 
-def give_time(folder: Path, room: Path, epoch: int) -> None:
+def give_time(folder: Path, workdir: Path, epoch: int) -> None:
     """Give all that lies in a folder one time and the usual modes: layers keep both.
 
-    `room` in it gets a file with the time, for what runs in the build. The engine's own builder
+    `workdir` in it gets a file with the time, for what runs in the build. The engine's own builder
     also takes a layer that it knows whatever its times are, unless a file has another content.
     """
-    (room / "epoch").write_text(f"{epoch}\n", encoding="ascii")
+    (workdir / "epoch").write_text(f"{epoch}\n", encoding="ascii")
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
         os.utime(path, (epoch, epoch))

@@ -6,20 +6,20 @@ import shutil
 from typing import TYPE_CHECKING
 
 from vpatch.docker.engine import Build
-from vpatch.engine import INSIDE as ENGINE
+from vpatch.engine import PAYLOAD as ENGINE
 from vpatch.errors import UsageError
-from vpatch.image import INSIDE
+from vpatch.image import PAYLOAD
 from vpatch.image.context import give_time, release_of
-from vpatch.library import installed
-from vpatch.source.urls import split_credentials
+from vpatch.library.catalog import installed
+from vpatch.util.urls import split_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from vpatch.image.build import Settings
+    from vpatch.checkout.lockfile import LockedImage, LockedPackage
+    from vpatch.image.build import BuildSettings
     from vpatch.image.context import Payload
-    from vpatch.lock import LockedImage, LockedPackage
     from vpatch.source.pip_settings import PipSettings
 
 _MOUNT = "--mount=type=secret"
@@ -38,24 +38,24 @@ _ENGINE = ("cuda_free.py", "elf.py", "install_cpu.py", "requirements.py")
 _ROOM = "opt/vpatch-build"
 
 
-def cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
+def cpu_build(payload: Payload, settings: BuildSettings, context: Path) -> Build:
     """Write the context of a build, and return the build."""
     source = installed("docker")
     text = (source / _CPU).read_text(encoding="utf-8")
     (context / _CPU).write_text(text if settings.secrets else _without_mounts(text), "utf-8")
-    scripts, settle = source / "cpu", INSIDE / "settle.py"
+    scripts, settle = source / "cpu", PAYLOAD / "settle.py"
     system = [scripts / "system.sh", settle]
     python = [scripts / "python.sh", scripts / "start.sh", settle]
-    python += [INSIDE / name for name in _INSIDE]
+    python += [PAYLOAD / name for name in _INSIDE]
     python += [ENGINE / name for name in _ENGINE]
-    room = context / "system" / _ROOM / "system"
-    _write(room, system, apt_pins(payload.image))
-    give_time(context, room, settings.epoch)
-    room = context / "python" / _ROOM / "python"
-    _write(room, python, pip_pins(payload.image))
+    workdir = context / "system" / _ROOM / "system"
+    _write(workdir, system, apt_pins(payload.image))
+    give_time(context, workdir, settings.epoch)
+    workdir = context / "python" / _ROOM / "python"
+    _write(workdir, python, pip_pins(payload.image))
     bundle = b"\n".join(file.read_bytes() for file in settings.certificates)
-    (room / "certificates.pem").write_bytes(bundle)
-    give_time(context, room, settings.epoch)
+    (workdir / "certificates.pem").write_bytes(bundle)
+    give_time(context, workdir, settings.epoch)
     arguments = {"BASE": payload.image.pinned, "VLLM": release_of(payload.lock)}
     # A pip.conf of its own says which indexes there are.
     has_settings = any("id=pip.conf" in secret.split(",") for secret in settings.secrets)
@@ -71,11 +71,11 @@ def cpu_build(payload: Payload, settings: Settings, context: Path) -> Build:
     )
 
 
-def _write(room: Path, files: Sequence[Path], pins: Sequence[str]) -> None:
-    room.mkdir(parents=True)
+def _write(workdir: Path, files: Sequence[Path], pins: Sequence[str]) -> None:
+    workdir.mkdir(parents=True)
     for file in files:
-        shutil.copyfile(file, room / file.name)
-    (room / "pins").write_text("".join(f"{line}\n" for line in pins), encoding="utf-8")
+        shutil.copyfile(file, workdir / file.name)
+    (workdir / "pins").write_text("".join(f"{line}\n" for line in pins), encoding="utf-8")
 
 
 def apt_pins(image: LockedImage) -> list[str]:

@@ -10,7 +10,7 @@ from vpatch.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.lock import ImageMode, Lock
+    from vpatch.checkout.lockfile import ImageMode, LockFile
 
 _PACKAGE = "vllm"
 # Of a source tree, what no image of it has; vLLM's own has examples and benchmarks.
@@ -34,12 +34,14 @@ def is_laid_over(path: str) -> bool:
     return pure.parts[0] == _PACKAGE and pure.suffix == ".py"
 
 
-def to_build(lock: Lock) -> list[str]:
+def to_build(lock: LockFile) -> list[str]:
     """Return the files that a lock touches and that no overlay can carry."""
     return [f.path for f in lock.files if is_shipped(f.path) and not is_laid_over(f.path)]
 
 
-def choose_mode(lock: Lock, *, asked: ImageMode | None, has_base: bool, has_gpu: bool) -> ImageMode:
+def choose_mode(
+    lock: LockFile, *, asked: ImageMode | None, has_base: bool, has_gpu: bool
+) -> ImageMode:
     """Return the mode for a lock: that which was asked for, or the least that carries it.
 
     A base that was named is one with vLLM. Without one, a machine without a GPU gets a cpu image.
@@ -61,7 +63,7 @@ def choose_mode(lock: Lock, *, asked: ImageMode | None, has_base: bool, has_gpu:
     return "overlay" if has_base or has_gpu else "cpu"
 
 
-def _patches_of(lock: Lock, paths: Sequence[str]) -> list[str]:
+def _patches_of(lock: LockFile, paths: Sequence[str]) -> list[str]:
     return [p.id for p in lock.patches if any(file.path in paths for file in p.files)]
 
 

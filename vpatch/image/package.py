@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.commits import digest_of
-from vpatch.foreign import parse_json
 from vpatch.image.mode import is_laid_over
+from vpatch.util.digest import digest_of
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vpatch.lock import Lock, LockedFile
+    from vpatch.checkout.lockfile import LockedFile, LockFile
 
 _CACHE = "__pycache__"
 _EMPTY = digest_of(b"")
@@ -44,7 +44,7 @@ def parse_list(text: bytes | None, contents: str) -> dict[str, str] | None:
 
 
 def problems_of(
-    lock: Lock, package: str, found: Mapping[str, str] | None, known: Mapping[str, str] | None
+    lock: LockFile, package: str, found: Mapping[str, str] | None, known: Mapping[str, str] | None
 ) -> Iterator[Problem]:
     """Compare the files of a package with the lock.
 
@@ -106,5 +106,5 @@ def _unpatched(found: str | None, known: str | None) -> str:
     return f"it was changed, and no patch touches it: it is {found[:_SHOWN]}, not {known[:_SHOWN]}"
 
 
-def _patches_of(lock: Lock, path: str) -> tuple[str, ...]:
+def _patches_of(lock: LockFile, path: str) -> tuple[str, ...]:
     return tuple(p.id for p in lock.patches if any(file.path == path for file in p.files))

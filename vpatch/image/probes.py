@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commits import overall_changes
-from vpatch.definitions import changed_names, module_of, names_of
+from vpatch.planning.definitions import changed_names, module_of, names_of
+from vpatch.planning.state import overall_changes
 
 if TYPE_CHECKING:
-    from vpatch.definitions import Kind
-    from vpatch.outcome import Plan
+    from vpatch.planning.definitions import Kind
+    from vpatch.planning.state import Plan
 
 
 @dataclass(frozen=True)

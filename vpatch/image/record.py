@@ -6,12 +6,12 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.commits import digest_of
-from vpatch.docker.container import Room
+from vpatch.checkout.lockfile import LockedImage, LockedPackage
+from vpatch.docker.container import ContainerConfig
 from vpatch.errors import VpatchError
-from vpatch.foreign import parse_json
-from vpatch.image import INSIDE, package
-from vpatch.lock import LockedImage, LockedPackage
+from vpatch.image import PAYLOAD, package
+from vpatch.util.digest import digest_of
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,8 +39,8 @@ def recorded(
         VpatchError: it has no vLLM, another release of it, or not the one that was locked.
     """
     words = ["python3", "-B", f"/{_FOLDER}/verify.py", "--locate", f"/{_FOLDER}/result"]
-    with docker.container(below, words, Room(user="0")) as container:
-        container.put({f"{_FOLDER}/verify.py": (INSIDE / "verify.py").read_bytes()}, "/")
+    with docker.container(below, words, ContainerConfig(user="0")) as container:
+        container.put({f"{_FOLDER}/verify.py": (PAYLOAD / "verify.py").read_bytes()}, "/")
         container.start()
         code = container.wait(_SECONDS)
         answer = container.read(f"/{_FOLDER}/result") if code == 0 else None

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.docker.container import Room
+from vpatch.checkout.lockfile import parse_lock
+from vpatch.docker.container import ContainerConfig
 from vpatch.engine.environment import PROBE, probed
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import LOCK, release_of
 from vpatch.image.mode import is_laid_over
-from vpatch.lock import parse_lock
 
 if TYPE_CHECKING:
-    from vpatch.docker.engine import Docker, Image
-    from vpatch.lock import Lock
+    from vpatch.checkout.lockfile import LockFile
+    from vpatch.docker.engine import Docker, DockerImage
 
 _SECONDS = 300.0
 _SHOWN = 20
@@ -25,8 +25,8 @@ class PatchedImage:
     """An image that vpatch built. `kind` is cpu, cuda, or what a plugin calls its device."""
 
     name: str
-    image: Image
-    lock: Lock
+    image: DockerImage
+    lock: LockFile
     kind: str
 
     @property
@@ -57,7 +57,9 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
         raise UsageError(
             "there is no such image here", where=name, todo="see docker images, or docker pull it"
         )
-    with docker.container(image.id, ["python3", "-c", PROBE], Room(gpus=gpus)) as container:
+    with docker.container(
+        image.id, ["python3", "-c", PROBE], ContainerConfig(gpus=gpus)
+    ) as container:
         carried = container.read(LOCK)
         if carried is None:
             raise UsageError(

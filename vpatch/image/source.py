@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from vpatch.docker.engine import Build
 from vpatch.errors import UsageError, VpatchError
-from vpatch.foreign import MEGABYTE, read_file
+from vpatch.util.untrusted import MEGABYTE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vpatch.image.build import Settings
-    from vpatch.lock import LockedImage
+    from vpatch.checkout.lockfile import LockedImage
+    from vpatch.image.build import BuildSettings
 
 DOCKERFILE = Path("docker/Dockerfile")
 # The stage that is vLLM's image with the server.
@@ -79,7 +79,7 @@ def needed(checkout: Path | None) -> Path:
     return checkout
 
 
-def source_build(context: Path, image: LockedImage, settings: Settings) -> Build:
+def source_build(context: Path, image: LockedImage, settings: BuildSettings) -> Build:
     """Return the build of a context that is a checkout of vLLM with its .git."""
     pins = {FINAL: image.pinned} | ({COMPILER: image.compiler} if image.compiler else {})
     return Build(

@@ -11,11 +11,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vpatch.commits import short_digest
-from vpatch.docker.container import Room
+from vpatch.checkout.lockfile import parse_lock
+from vpatch.docker.container import ContainerConfig
 from vpatch.errors import UsageError, VpatchError
-from vpatch.foreign import parse_json
-from vpatch.image import INSIDE
+from vpatch.image import PAYLOAD
 from vpatch.image.base import pull
 from vpatch.image.context import (
     INSTALLED,
@@ -29,15 +28,16 @@ from vpatch.image.context import (
 from vpatch.image.mode import is_laid_over
 from vpatch.image.package import Problem, parse_list, problems_of
 from vpatch.image.record import of_mode
-from vpatch.lock import parse_lock
+from vpatch.util.digest import short_digest
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from vpatch.checkout.lockfile import LockFile
     from vpatch.docker.container import Container
     from vpatch.docker.engine import Docker
-    from vpatch.lock import Lock
     from vpatch.progress import Progress
 
 _FOLDER = "vpatch-verify"
@@ -60,7 +60,7 @@ class Verified:
     """
 
     image: str
-    lock: Lock
+    lock: LockFile
     package: str
     files: int
     problems: tuple[Problem, ...]
@@ -69,7 +69,7 @@ class Verified:
     own_lock: bool
 
 
-def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progress) -> Verified:
+def verify_image(docker: Docker, name: str, lock: LockFile | None, progress: Progress) -> Verified:
     """Read an image's files from outside, and repeat inside what its build ended with.
 
     `lock` is what it must have; without one, the lock that lies in the image. An image that is not
@@ -85,7 +85,7 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
     # Files are read from a container that never starts, while the other one runs its Python.
     with (
         docker.container(image.id, ["true"]) as files_only,
-        docker.container(image.id, command, Room(user="0")) as asked,
+        docker.container(image.id, command, ContainerConfig(user="0")) as asked,
     ):
         carried = files_only.read(LOCK)
         own, unknown = lock is None, list[str]()
@@ -128,7 +128,11 @@ def verify_image(docker: Docker, name: str, lock: Lock | None, progress: Progres
 
 
 def _outside(
-    container: Container, lock: Lock, place: str | None, found: list[Problem], unknown: list[str]
+    container: Container,
+    lock: LockFile,
+    place: str | None,
+    found: list[Problem],
+    unknown: list[str],
 ) -> tuple[str, int]:
     """Compare the files of the package, in a container in which nothing of the image runs.
 
@@ -158,7 +162,7 @@ def _outside(
     return package, len(digests or ()) - len(problems) if known is not None else 0
 
 
-def _probes(lock: Lock, text: bytes | None, found: list[Problem]) -> dict[str, Any]:
+def _probes(lock: LockFile, text: bytes | None, found: list[Problem]) -> dict[str, Any]:
     """What an image's manifest says that it is to be asked; what is wrong with it is `found`."""
     if text is None:
         found.append(Problem(MANIFEST, "it is missing, and with it the names to ask for"))
@@ -244,12 +248,12 @@ def _short(text: Any) -> str:
 
 
 def _script() -> bytes:
-    path: Path = INSIDE / "verify.py"
+    path: Path = PAYLOAD / "verify.py"
     return path.read_bytes()
 
 
 def _of_lock(
-    lock: Lock, carried: bytes | None, labels: Mapping[str, str], manifest: bytes | None
+    lock: LockFile, carried: bytes | None, labels: Mapping[str, str], manifest: bytes | None
 ) -> Iterator[Problem]:
     """How what the image says of itself differs from the lock."""
     if carried is None:
@@ -268,7 +272,7 @@ def _of_lock(
 
 
 def _inside(
-    lock: Lock, answer: Mapping[str, Any], left: _Installed, package: str, known: set[str]
+    lock: LockFile, answer: Mapping[str, Any], left: _Installed, package: str, known: set[str]
 ) -> Iterator[Problem]:
     """What the image's own Python says; `known` are the places that were found from outside."""
     if answer["package"] not in (None, package):

@@ -1,1 +1,4 @@
-"""Tree -> evidence: whether a patched vLLM works on a real engine, in numbers."""
+"""Whether a patched vLLM works on a real engine: the plan's cells, their runs and their checks.
+
+It may import `evidence`, `harness` and what lies below them.
+"""

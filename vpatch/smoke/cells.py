@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vpatch.declare.smoke import Cells, Sampling, Settings, Timeouts
+from vpatch.declare.smoke import Cells, CellSettings, Sampling, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def visits(cells: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
 def _row(smoke: Smoke, row: int, cells: Cells) -> Iterator[Cell]:
     said = dict(_DEFAULTS)
     for settings in (smoke.defaults, cells):
-        for name in Settings.model_fields:
+        for name in CellSettings.model_fields:
             value = getattr(settings, name)
             if value is None:
                 continue

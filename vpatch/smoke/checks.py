@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.engine.inside.tiny_tokens import word
-from vpatch.smoke.predict import Counters, counters_of, last_token, tokens_after
+from vpatch.engine.payload.tiny_tokens import word
+from vpatch.harness.predict import Counters, counters_of, last_token, tokens_after
 from vpatch.smoke.repeats import Repeats, repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from vpatch.harness.measured import Measured, Output, Pass
     from vpatch.smoke.cells import Cell
-    from vpatch.smoke.measured import Measured, Output, Pass
 
 Verdict = Literal["pass", "fail", "not run"]
 _GIB = 2**30
@@ -61,7 +61,7 @@ def verdict_of(checks: Sequence[Check]) -> Verdict:
 
 
 @dataclass(frozen=True)
-class Against:
+class Baseline:
     """What a cell is judged by.
 
     `digests` are of the files that are laid over; `acceptance` that of a synthetic checkpoint whose
@@ -76,7 +76,7 @@ class Against:
     base_speeds: Sequence[float] = ()
 
 
-def judge(cell: Cell, measured: Measured, against: Against) -> list[Check]:
+def judge(cell: Cell, measured: Measured, against: Baseline) -> list[Check]:
     """Return every check of a cell, in the order in which they explain one another."""
     found = [_runs(measured), _files(measured, against.digests)]
     if measured.load_seconds is None:
@@ -323,7 +323,7 @@ def _memory(measured: Measured) -> Check:
     return Check("memory", "pass", f"{measured.memory / _GIB:.2f} GiB{on_gpus}")
 
 
-def _speed(cell: Cell, against: Against) -> Check:
+def _speed(cell: Cell, against: Baseline) -> Check:
     name, speeds, base = "speed", against.speeds, against.base_speeds
     if not speeds:
         return Check(name, "not run", reason="it made no output")
@@ -339,14 +339,14 @@ def _speed(cell: Cell, against: Against) -> Check:
     return Check(name, "pass", figure, reason)
 
 
-def _speed_up(cell: Cell, against: Against) -> float | None:
+def _speed_up(cell: Cell, against: Baseline) -> float | None:
     if cell.k == 0 or not against.base_speeds or not against.speeds:
         return None
     base = median(against.base_speeds)
     return median(against.speeds) / base if base else None
 
 
-def _claims(cell: Cell, measured: Measured, against: Against) -> Iterator[Check]:
+def _claims(cell: Cell, measured: Measured, against: Baseline) -> Iterator[Check]:
     """The thresholds that are declared, for cells that speculate."""
     if cell.k == 0:
         return
@@ -365,12 +365,12 @@ def _claims(cell: Cell, measured: Measured, against: Against) -> Iterator[Check]
             yield Check(name, "pass" if held else "fail", f"{value:.3f}", reason, claimed=True)
 
 
-def _rounds(figure: str, against: Against) -> int:
+def _rounds(figure: str, against: Baseline) -> int:
     base = against.base_speeds if figure == "speed-up" else against.speeds
     return min(len(against.speeds), len(base))
 
 
-def _figures(cell: Cell, measured: Measured, against: Against) -> dict[str, float | None]:
+def _figures(cell: Cell, measured: Measured, against: Baseline) -> dict[str, float | None]:
     counters, found = total(measured), _worst(measured)
     values: dict[str, float | None] = {
         "acceptance-rate": counters.rate,

@@ -9,32 +9,32 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from vpatch.engine import INSIDE
+from vpatch.engine import PAYLOAD
+from vpatch.harness.faults import fault
+from vpatch.harness.sandbox import run_in
 from vpatch.smoke.checks import Check
-from vpatch.smoke.faults import fault
-from vpatch.smoke.site import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from vpatch.declare.smoke import Imports
-    from vpatch.smoke.site import Site
+    from vpatch.harness.sandbox import Sandbox
 
-_SCRIPT = INSIDE / "imports.py"
+_SCRIPT = PAYLOAD / "imports.py"
 _SECONDS = 600.0
 
 
 def run_imports(
-    imports: Imports, site: Site, environment: Mapping[str, str], room: Path, log: Path
+    imports: Imports, site: Sandbox, environment: Mapping[str, str], workdir: Path, log: Path
 ) -> list[Check]:
     """Look for them in a process of the engine's Python; nothing where the recipe names none."""
     if not imports.modules and not imports.operators:
         return []
-    job, result = room / "job.json", room / "result.json"
+    job, result = workdir / "job.json", workdir / "result.json"
     job.write_text(imports.model_dump_json(), encoding="utf-8")
     command = [site.python, _SCRIPT, job, result]
-    ended = run_in(site, command, room=room, log=log, further=environment, timeout=_SECONDS)
+    ended = run_in(site, command, workdir=workdir, log=log, further=environment, timeout=_SECONDS)
     if ended.code != 0:
         how = "did not end" if ended.code is None else f"ended with {ended.code}"
         return [Check("imports", "fail", reason=str(fault("crashed", f"the process {how}", log)))]

@@ -7,19 +7,19 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vpatch.engine import INSIDE
-from vpatch.smoke.faults import fault, start_hangs
-from vpatch.smoke.measured import Fault, Measured, Output, Pass, counters_from
-from vpatch.smoke.memory import watched_memory
+from vpatch.engine import PAYLOAD
+from vpatch.harness.faults import fault, start_hangs
+from vpatch.harness.measured import Fault, Measured, Output, Pass, counters_from
+from vpatch.harness.memory import watched_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.engine.process import Running
+    from vpatch.harness.sandbox import Sandbox
     from vpatch.smoke.cells import Cell
-    from vpatch.smoke.site import Site
 
-_SCRIPT = INSIDE / "generate.py"
+_SCRIPT = PAYLOAD / "generate.py"
 _POLL_SECONDS = 0.2
 
 
@@ -56,15 +56,15 @@ class _Seen:
         return "load_seconds" in self.facts
 
 
-def run_offline(cell: Cell, model: Path | str, site: Site, room: Path, log: Path) -> Measured:
-    """Run a cell, and return what was seen; `room` is an empty folder to work in."""
-    job, events = room / "job.json", room / "events.jsonl"
+def run_offline(cell: Cell, model: Path | str, site: Sandbox, workdir: Path, log: Path) -> Measured:
+    """Run a cell, and return what was seen; `workdir` is an empty folder to work in."""
+    job, events = workdir / "job.json", workdir / "events.jsonl"
     job.write_text(json.dumps(_job(cell, model, site)), encoding="utf-8")
     events.touch()
     command = [site.python, _SCRIPT, job, events]
     seen = _Seen()
     with (
-        site.started(command, room=room, log=log, further=cell.environment) as child,
+        site.started(command, workdir=workdir, log=log, further=cell.environment) as child,
         watched_memory(child) as memory,
     ):
         measured = _watch(child, cell, events, seen)
@@ -72,7 +72,7 @@ def run_offline(cell: Cell, model: Path | str, site: Site, room: Path, log: Path
         return replace(measured, memory=memory.host, gpu_memory=memory.gpus, left_behind=left)
 
 
-def _job(cell: Cell, model: Path | str, site: Site) -> dict[str, Any]:
+def _job(cell: Cell, model: Path | str, site: Sandbox) -> dict[str, Any]:
     engine = {name.replace("-", "_"): value for name, value in cell.flags.items()}
     engine |= {"model": str(model), "tensor_parallel_size": cell.tensor_parallel}
     if cell.speculative:

@@ -6,27 +6,28 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch import __version__
+from vpatch.evidence.smoke_report import result_of
+from vpatch.evidence.subject import digest_of_subject
+from vpatch.harness.sandbox import inherited
+from vpatch.logs.symptoms import find_symptoms
 from vpatch.smoke.checks import speed_of, total
-from vpatch.smoke.site import inherited
-from vpatch.smoke.subject import digest_of_subject
-from vpatch.symptoms import find_symptoms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from vpatch.declare.smoke import Smoke
-    from vpatch.patch import Patch
+    from vpatch.harness.machine import Machine
+    from vpatch.harness.measured import Measured
+    from vpatch.harness.models import PreparedModel
+    from vpatch.harness.target import ExecutionTarget, Phase
+    from vpatch.library.patch import Patch
     from vpatch.smoke.checks import Check
-    from vpatch.smoke.machine import Machine
-    from vpatch.smoke.measured import Measured
-    from vpatch.smoke.models import Checkpoint
-    from vpatch.smoke.prove import Ground
-    from vpatch.smoke.run import CellResult, Phase, Visit
+    from vpatch.smoke.run import CellResult, CellRun
 
 
 @dataclass(frozen=True)
-class Ran:
+class SmokeRun:
     """A smoke run. `asked` is what the command line said, so that it can be said again."""
 
     name: str
@@ -34,15 +35,15 @@ class Ran:
     asked: Mapping[str, Any]
     subject: Sequence[Mapping[str, Any]]
     plan: Smoke
-    ground: Ground
+    target: ExecutionTarget
     machine: Machine
-    checkpoints: Mapping[str, Checkpoint]
+    checkpoints: Mapping[str, PreparedModel]
     imports: Mapping[Phase, Sequence[Check]]
     results: Sequence[CellResult]
     patches: Sequence[Patch]
 
 
-def record_of(ran: Ran) -> dict[str, Any]:
+def record_of(ran: SmokeRun) -> dict[str, Any]:
     record = {
         "record-version": 1,
         "vpatch": __version__,
@@ -51,7 +52,7 @@ def record_of(ran: Ran) -> dict[str, Any]:
         "digest": digest_of_subject(ran.subject),
         "asked": dict(ran.asked),
         "subject": list(ran.subject),
-        "engine": {"kind": ran.ground.kind, "vllm": ran.ground.version},
+        "engine": {"kind": ran.target.kind, "vllm": ran.target.version},
         "machine": asdict(ran.machine),
         "models": {
             name: {"model": one.described, "digest": one.digest}
@@ -61,19 +62,12 @@ def record_of(ran: Ran) -> dict[str, Any]:
         "imports": {phase: [asdict(c) for c in checks] for phase, checks in ran.imports.items()},
         "cells": [_cell(result) for result in ran.results],
         # A container is given none of it.
-        "inherited": {} if ran.ground.image else inherited(),
+        "inherited": {} if ran.target.image else inherited(),
         "symptoms": _symptoms(ran),
     }
-    if ran.ground.image:
-        record["image"] = dict(ran.ground.image)
+    if ran.target.image:
+        record["image"] = dict(ran.target.image)
     return record | {"result": result_of(record)}
-
-
-def result_of(record: Mapping[str, Any]) -> str:
-    """Return passed where all passes with the patches; what fails without is what they are for."""
-    after = [cell["verdict"] for cell in record["cells"] if cell["phase"] == "after"]
-    imports = [check["verdict"] for check in record["imports"].get("after", ())]
-    return "passed" if after and {*after, *imports} == {"pass"} else "failed"
 
 
 def _cell(result: CellResult) -> dict[str, Any]:
@@ -97,7 +91,7 @@ def _cell(result: CellResult) -> dict[str, Any]:
     }
 
 
-def _round(visit: Visit) -> dict[str, Any]:
+def _round(visit: CellRun) -> dict[str, Any]:
     document: dict[str, Any] = {"log": f"logs/{visit.log.name}"}
     if visit.measured is None:
         return document | {"skipped": visit.skipped}
@@ -119,7 +113,7 @@ def _measured(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _symptoms(ran: Ran) -> list[dict[str, Any]]:
+def _symptoms(ran: SmokeRun) -> list[dict[str, Any]]:
     """Which known symptoms the logs show, in which cells, what cures each, and if it was taken."""
     taken = {patch["id"] for tree in ran.subject for patch in tree["patches"]}
     found: list[dict[str, Any]] = []

@@ -6,29 +6,28 @@ import re
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from vpatch.engine.overlay import OverlayError
 from vpatch.engine.process import LogError
+from vpatch.harness.measured import Fault, Measured, StartHangs
 from vpatch.smoke.cells import visits
-from vpatch.smoke.checks import Against, Check, judge, speed_of, verdict_of
-from vpatch.smoke.measured import Fault, Measured, StartHangs
+from vpatch.smoke.checks import Baseline, Check, judge, speed_of, verdict_of
 from vpatch.smoke.offline import run_offline
 from vpatch.smoke.server import run_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from vpatch.harness.models import PreparedModel
+    from vpatch.harness.sandbox import Sandbox
+    from vpatch.harness.target import Phase
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.checks import Verdict
-    from vpatch.smoke.models import Checkpoint
-    from vpatch.smoke.site import Site
-
-Phase = Literal["before", "after"]
 
 
 @dataclass(frozen=True)
-class Visit:
+class CellRun:
     """One run of a cell, or why there was none."""
 
     cell: Cell
@@ -44,7 +43,7 @@ class CellResult:
     phase: Phase
     cell: Cell
     checks: tuple[Check, ...]
-    visits: tuple[Visit, ...]
+    visits: tuple[CellRun, ...]
 
     @property
     def verdict(self) -> Verdict:
@@ -52,19 +51,19 @@ class CellResult:
 
 
 @dataclass(frozen=True)
-class Place:
+class PhaseContext:
     """Where a phase runs, and where its logs go; `port` is of its servers, where it is given."""
 
     phase: Phase
-    site: Site
-    checkpoints: Mapping[str, Checkpoint]
+    site: Sandbox
+    checkpoints: Mapping[str, PreparedModel]
     logs: Path
-    room: Path
+    workdir: Path
     port: int | None = None
 
 
 def run_phase(
-    place: Place,
+    place: PhaseContext,
     cells: Sequence[Cell],
     begin: Callable[[int, int, Cell], Callable[[], None]],
     tell: Callable[[CellResult], None],
@@ -76,7 +75,7 @@ def run_phase(
     tokens are not tried where fewer did not even start.
     """
     planned = list(visits(cells))
-    found: list[Visit] = []
+    found: list[CellRun] = []
     results: dict[int, CellResult] = {}
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / f"{place.phase}-{number:02}-{_slug(cell.name)}.log"
@@ -84,10 +83,10 @@ def run_phase(
         if not reason and place.phase == "before":
             reason = _no_use(found, cell)
         if reason:
-            found.append(Visit(cell, log, None, reason))
+            found.append(CellRun(cell, log, None, reason))
         else:
             ended = begin(number, len(planned), cell)
-            found.append(Visit(cell, log, _run(place, cell, log)))
+            found.append(CellRun(cell, log, _run(place, cell, log)))
             ended()
         later = [following for _, following in planned[number:]]
         seen = [visit.cell for visit in found]
@@ -103,7 +102,7 @@ def _is_settled(cell: Cell, later: Sequence[Cell]) -> bool:
     return not any(c == cell or (c.k == 0 and _question(c, cell)) for c in later)
 
 
-def _no_use(visited: Sequence[Visit], cell: Cell) -> str:
+def _no_use(visited: Sequence[CellRun], cell: Cell) -> str:
     for visit in visited:
         other, seen = visit.cell, visit.measured
         alike = (other.row, other.mode) == (cell.row, cell.mode) and 0 < other.k < cell.k
@@ -112,7 +111,7 @@ def _no_use(visited: Sequence[Visit], cell: Cell) -> str:
     return ""
 
 
-def _hung(visited: Sequence[Visit], cell: Cell) -> str:
+def _hung(visited: Sequence[CellRun], cell: Cell) -> str:
     """Return why a cell's start would hang: the same start did, or that without speculation."""
     for visit in visited:
         other, seen = visit.cell, visit.measured
@@ -128,9 +127,9 @@ def _start(cell: Cell) -> tuple[object, ...]:
     return cell.model, cell.method, cell.tensor_parallel, cell.flags
 
 
-def _run(place: Place, cell: Cell, log: Path) -> Measured:
+def _run(place: PhaseContext, cell: Cell, log: Path) -> Measured:
     checkpoint = place.checkpoints[cell.model]
-    with tempfile.TemporaryDirectory(dir=place.room) as name:
+    with tempfile.TemporaryDirectory(dir=place.workdir) as name:
         try:
             if cell.mode == "offline":
                 found = run_offline(cell, checkpoint.folder, place.site, Path(name), log)
@@ -147,13 +146,13 @@ def _run(place: Place, cell: Cell, log: Path) -> Measured:
     return found
 
 
-def _judged(place: Place, cell: Cell, visited: Sequence[Visit]) -> CellResult:
+def _judged(place: PhaseContext, cell: Cell, visited: Sequence[CellRun]) -> CellResult:
     mine = tuple(visit for visit in visited if visit.cell == cell)
     runs = [visit.measured for visit in mine if visit.measured is not None]
     if not runs:
         skipped = Check("runs", "not run", reason=mine[0].skipped)
         return CellResult(place.phase, cell, (skipped,), mine)
-    against = Against(
+    against = Baseline(
         digests=place.site.digests,
         acceptance=place.checkpoints[cell.model].acceptance,
         base=_base(cell, visited),
@@ -169,7 +168,7 @@ def _judged(place: Place, cell: Cell, visited: Sequence[Visit]) -> CellResult:
     return CellResult(place.phase, cell, tuple(checks.values()), mine)
 
 
-def _base(cell: Cell, visited: Sequence[Visit]) -> Measured | None:
+def _base(cell: Cell, visited: Sequence[CellRun]) -> Measured | None:
     """What k = 0 says to the same: of the same row and mode, or else of any that was asked it."""
     rows = [v for v in visited if v.cell.k == 0 and v.measured and _question(v.cell, cell)]
     rows.sort(key=lambda v: (v.cell.row != cell.row, v.cell.mode != cell.mode))
@@ -183,7 +182,7 @@ def _question(one: Cell, other: Cell) -> bool:
     return asked(one) == asked(other)
 
 
-def _matched(cell: Cell, visited: Sequence[Visit]) -> list[Measured]:
+def _matched(cell: Cell, visited: Sequence[CellRun]) -> list[Measured]:
     """The runs with k = 0 that differ in nothing else: speeds are compared with no others."""
     return [
         v.measured

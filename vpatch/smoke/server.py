@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
-from vpatch.engine import INSIDE
-from vpatch.smoke.client import MODEL, AnswerError, Client, TooLongError
-from vpatch.smoke.faults import fault
-from vpatch.smoke.launch import await_health, command_of, free_port, stop, url_of
-from vpatch.smoke.measured import Fault, Measured, Output, Pass, Served
-from vpatch.smoke.memory import watched_memory
+from vpatch.engine import PAYLOAD
+from vpatch.harness.client import MODEL, AnswerError, Client, TooLongError
+from vpatch.harness.faults import fault
+from vpatch.harness.launch import await_health, command_of, free_port, stop, url_of
+from vpatch.harness.measured import Fault, Measured, Output, Pass, Served
+from vpatch.harness.memory import watched_memory
+from vpatch.harness.sandbox import run_in
 from vpatch.smoke.offline import outlived
-from vpatch.smoke.site import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from vpatch.engine.process import Running
+    from vpatch.harness.sandbox import Sandbox
     from vpatch.smoke.cells import Cell
-    from vpatch.smoke.site import Site
 
-_DIGESTS = INSIDE / "digests.py"
+_DIGESTS = PAYLOAD / "digests.py"
 # What a server is asked, by the names of the checks.
 _ASKED = ("/health", "/v1/models", "streaming", "/v1/completions", "several at once", "chat")
 _SEVERAL = 3
@@ -37,18 +37,24 @@ _COUNTED_SECONDS = 10.0
 
 
 def run_server(
-    cell: Cell, model: Path | str, site: Site, room: Path, log: Path, *, port: int | None = None
+    cell: Cell,
+    model: Path | str,
+    site: Sandbox,
+    workdir: Path,
+    log: Path,
+    *,
+    port: int | None = None,
 ) -> Measured:
     """Run a cell, and return what was seen; without a `port` one that is free is taken."""
     taken = free_port(port)
     if taken is None:
         log.touch()
         return Measured(fault=Fault("does not start", f"port {port} is in use on this machine"))
-    digests = _digests(site, cell, room)
+    digests = _digests(site, cell, workdir)
     command = command_of(cell, model, site, taken)
     begun = time.monotonic()
     with (
-        site.started(command, room=room, log=log, further=cell.environment) as child,
+        site.started(command, workdir=workdir, log=log, further=cell.environment) as child,
         watched_memory(child) as memory,
     ):
         deadline = begun + cell.timeouts.cell
@@ -63,7 +69,7 @@ def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measu
     if found is not None:
         return Measured(fault=found)
     load_seconds = time.monotonic() - begun
-    session = _Session(client, cell)
+    session = _ServerSession(client, cell)
     found = _guarded(child, cell, session.ask_everything)
     served, left = session.served(), 0
     if found is None:
@@ -83,14 +89,19 @@ def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measu
     )
 
 
-def _digests(site: Site, cell: Cell, room: Path) -> dict[str, str | None]:
+def _digests(site: Sandbox, cell: Cell, workdir: Path) -> dict[str, str | None]:
     """What a process of the server's environment would import; none where it could not be asked."""
-    files, result = room / "files.json", room / "digests.json"
+    files, result = workdir / "files.json", workdir / "digests.json"
     files.write_text(json.dumps(sorted(site.digests)), encoding="utf-8")
     command = [site.python, _DIGESTS, files, result]
-    log = room / "digests.log"
+    log = workdir / "digests.log"
     ended = run_in(
-        site, command, room=room, log=log, further=cell.environment, timeout=cell.timeouts.start
+        site,
+        command,
+        workdir=workdir,
+        log=log,
+        further=cell.environment,
+        timeout=cell.timeouts.start,
     )
     if ended.code != 0:
         return {}
@@ -115,7 +126,7 @@ def _guarded(child: Running, cell: Cell, ask: Callable[[], None]) -> Fault | Non
     return None
 
 
-class _Session:
+class _ServerSession:
     """One conversation with a server, and what came of it so far."""
 
     def __init__(self, client: Client, cell: Cell) -> None:

@@ -1,1 +1,4 @@
-"""From what the user names to a pristine, verified tree in the cache."""
+"""From what the user names to a pristine, verified tree in the cache.
+
+It may import `git` and `util` alone.
+"""

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
-from vpatch.foreign import LARGEST_FILE, MEGABYTE, plain_path
-from vpatch.source.manifest import EXECUTABLE, REGULAR, SourceFile
+from vpatch.git.files import EXECUTABLE, REGULAR, SourceFile
+from vpatch.util.untrusted import LARGEST_FILE, MEGABYTE, plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,16 +8,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch import git
 from vpatch.errors import VpatchError
-from vpatch.source.locks import READ_ONLY, wait_for_lock
+from vpatch.git import command
+from vpatch.util.filelock import READ_ONLY, wait_for_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import ExitStack
 
+    from vpatch.git.files import SourceFile
     from vpatch.progress import Progress
-    from vpatch.source.manifest import SourceFile
 
 _REPOSITORY = "repo.git"
 _STAGING = "repo.git.part"
@@ -41,8 +41,8 @@ def base_repository(
         except OSError as error:
             if error.errno not in READ_ONLY:
                 raise
-            room = undo.enter_context(tempfile.TemporaryDirectory(prefix="vpatch-"))
-            own = Path(room, entry.name)
+            workdir = undo.enter_context(tempfile.TemporaryDirectory(prefix="vpatch-"))
+            own = Path(workdir, entry.name)
             own.mkdir()
             return own / _REPOSITORY, _make(own, files(), message, progress)
         with lock:
@@ -53,9 +53,9 @@ def base_repository(
 def _make(entry: Path, files: Iterable[SourceFile], message: str, progress: Progress) -> str:
     try:
         return _create(entry, files, message, progress)
-    except (OSError, git.GitError) as error:
-        reason = error.gist if isinstance(error, git.GitError) else error
-        todo = error.todo_beside if isinstance(error, git.GitError) else None
+    except (OSError, command.GitError) as error:
+        reason = error.gist if isinstance(error, command.GitError) else error
+        todo = error.todo_beside if isinstance(error, command.GitError) else None
         raise VpatchError(
             f"the base commit cannot be made: {reason}",
             where=str(entry),
@@ -72,7 +72,7 @@ def _create(entry: Path, files: Iterable[SourceFile], message: str, progress: Pr
         shutil.rmtree(repository)
     shutil.rmtree(staging, ignore_errors=True)
     task = progress.start(f"Making the base commit of {entry.name}")
-    commit = git.create_base_repository(staging, files, message)
+    commit = command.create_base_repository(staging, files, message)
     facts = {"commit": commit, "sizes": _pack_sizes(staging)}
     (staging / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
     staging.rename(repository)

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.run_log import timed
 from vpatch.source import entry
 from vpatch.source.entry import CachedTree, DamagedEntry
-from vpatch.source.locks import Lock, try_lock, wait_for_lock, wait_to_make
 from vpatch.source.manifest import FileRecord
+from vpatch.util.filelock import FileLock, try_lock, wait_for_lock, wait_to_make
+from vpatch.util.run_log import timed
 
 if TYPE_CHECKING:
     from vpatch.progress import Progress
@@ -180,7 +180,7 @@ class Cache:
             lock.release()
         return tree
 
-    def _populate(self, name: str, pin: Pin, populate: Populate, lock: Lock) -> None:
+    def _populate(self, name: str, pin: Pin, populate: Populate, lock: FileLock) -> None:
         folder, staging = self._trees / name, self._staging / name
         # A process that was killed here may have left something, whatever it was doing.
         _remove_tree(staging)
@@ -200,7 +200,7 @@ class Cache:
             _remove_tree(staging)
 
     @contextmanager
-    def _alone(self, name: str, progress: Progress, *, damaged: bool) -> Iterator[Lock | None]:
+    def _alone(self, name: str, progress: Progress, *, damaged: bool) -> Iterator[FileLock | None]:
         """Have an entry alone; None where another made it meanwhile, unless it is damaged."""
         lock = wait_to_make(
             self._lock_file(name),

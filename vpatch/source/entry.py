@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
-from vpatch.foreign import parse_json
+from vpatch.git.files import SYMLINK, SourceFile
 from vpatch.source import base, manifest
-from vpatch.source.manifest import SYMLINK, FileRecord, SourceFile
 from vpatch.source.tree import LOCK_FILE, Pin
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from vpatch.progress import Progress
-    from vpatch.source.locks import Lock
+    from vpatch.source.manifest import FileRecord
+    from vpatch.util.filelock import FileLock
 
 FILES = "files"
 _SEAL = "seal.json"
@@ -56,7 +57,7 @@ class CachedTree:
     records: Mapping[str, FileRecord]
     package_files: Mapping[str, bytes]
     carried: frozenset[str]
-    lock: Lock
+    lock: FileLock
     undo: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -135,7 +136,7 @@ def read_pin(folder: Path) -> Pin | None:
         return None
 
 
-def load(folder: Path, lock: Lock) -> CachedTree:
+def load(folder: Path, lock: FileLock) -> CachedTree:
     """Open an entry and verify it: each file's presence and size, the package's code in full.
 
     Raises DamagedEntry.

@@ -7,11 +7,12 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch import git_source
 from vpatch.errors import UsageError, VpatchError
-from vpatch.foreign import LARGEST_FILE, plain_path, read_file
-from vpatch.source.manifest import EXECUTABLE, REGULAR, SYMLINK, FileRecord, SourceFile, record_of
+from vpatch.git import remote
+from vpatch.git.files import EXECUTABLE, REGULAR, SYMLINK, SourceFile
+from vpatch.source.manifest import FileRecord, record_of
 from vpatch.source.tree import LOCK_FILE
+from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def scan(folder: Path) -> list[FileRecord]:
     return [record_of(file) for file in _files(folder)]
 
 
-def reread(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
+def reparse(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
     """Yield the files of an earlier scan, and fail where one has changed since."""
     for record in records:
         file = _file(folder, record.path)
@@ -57,7 +58,7 @@ def _files(folder: Path) -> Iterator[SourceFile]:
 
 def _paths(folder: Path) -> list[str]:
     """In a git work tree what git does not ignore; elsewhere, or if it ignores all, everything."""
-    tracked = git_source.worktree_files(folder)
+    tracked = remote.worktree_files(folder)
     if tracked:
         # git is told to ignore the lock of a checkout, which says what the checkout carries.
         locks = [LOCK_FILE] if (folder / LOCK_FILE).is_file() else []

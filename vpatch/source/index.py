@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.source.locks import READ_ONLY
-from vpatch.source.manifest import replace_file
-from vpatch.source.urls import redact
+from vpatch.util.filelock import READ_ONLY
+from vpatch.util.files import replace_file
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

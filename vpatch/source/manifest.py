@@ -6,33 +6,21 @@ import hashlib
 import json
 import os
 import posixpath
-import secrets
-import stat
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.errors import VpatchError
-from vpatch.foreign import plain_path
+from vpatch.git.files import SYMLINK
+from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-REGULAR = 0o100644
-EXECUTABLE = 0o100755
-SYMLINK = 0o120000
+    from vpatch.git.files import SourceFile
 
 
 class SourcePathError(VpatchError):
     """A source has a file by a name that no checkout can have, or should."""
-
-
-class SourceFile(NamedTuple):
-    """A file on its way into the cache; the data of a symbolic link is its target."""
-
-    path: str
-    mode: int
-    data: bytes
 
 
 class FileRecord(NamedTuple):
@@ -111,21 +99,3 @@ def content_digest(records: Iterable[FileRecord]) -> str:
         digest.update(f"{record.mode:o} {record.sha256} ".encode())
         digest.update(os.fsencode(record.path) + b"\0")
     return digest.hexdigest()
-
-
-def replace_file(path: Path, text: str, *, room: Path | None = None) -> None:
-    """Write a file so that no reader ever sees half of it. Its mode stays what it was.
-
-    What is not finished yet lies beside the file, or in `room`, a folder of the same file system.
-    A kill leaves it there.
-    """
-    part = (room or path.parent) / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part"
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            with suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.write(text)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -30,11 +30,11 @@ from urllib3.util import Retry
 
 from vpatch import __version__
 from vpatch.errors import VpatchError
-from vpatch.foreign import MEGABYTE
-from vpatch.limited import LimitedAdapter, TooLargeError
-from vpatch.run_log import hide, timed
 from vpatch.source.index import IndexAccessError, Release
-from vpatch.source.urls import redact, split_credentials
+from vpatch.util.limited import LimitedAdapter, TooLargeError
+from vpatch.util.run_log import hide, timed
+from vpatch.util.untrusted import MEGABYTE
+from vpatch.util.urls import redact, split_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

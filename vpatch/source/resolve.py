@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch import git, git_source
 from vpatch.errors import UsageError, VpatchError
+from vpatch.git import command, remote
 from vpatch.source import folder, identity, index, manifest
 from vpatch.source.archive import read_archive
 from vpatch.source.cache import Cache, CacheError
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
-from vpatch.source.manifest import FileRecord, replace_file
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import Pin
-from vpatch.source.urls import redact
+from vpatch.util.files import replace_file
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.index import Release
+    from vpatch.source.manifest import FileRecord
     from vpatch.source.pip_settings import PipSettings
 
 
@@ -148,8 +149,8 @@ def _open_git(
     def fetch(staging: Path) -> list[FileRecord]:
         task = progress.start(f"Fetching {spec.ref} from {origin}")
         clone = staging / "clone.git"
-        git_source.fetch_commit(spec.remote, resolved, clone)
-        files = git.commit_files(clone, resolved.commit)
+        remote.fetch_commit(spec.remote, resolved, clone)
+        files = command.commit_files(clone, resolved.commit)
         records = list(manifest.store(files, staging / FILES))
         shutil.rmtree(clone)
         task.done()
@@ -160,21 +161,21 @@ def _open_git(
     return replace(tree, pin=replace(pin, version=version_in(tree) or _version_of_tag(spec.ref)))
 
 
-def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> git_source.ResolvedRef:
+def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> remote.ResolvedRef:
     """Ask the remote what a name stands for now; --offline, what it stood for when last asked."""
-    if git.FULL_COMMIT.fullmatch(spec.ref):
-        return git_source.ResolvedRef(spec.ref, spec.ref)
+    if command.FULL_COMMIT.fullmatch(spec.ref):
+        return remote.ResolvedRef(spec.ref, spec.ref)
     key = hashlib.sha256(f"{redact(spec.url)}\0{spec.ref}".encode()).hexdigest()[:16]
     answer = cache.answers("refs") / f"{key}.json"
     if not offline:
-        resolved = git_source.resolve_ref(spec.remote, spec.ref)
+        resolved = remote.resolve_ref(spec.remote, spec.ref)
         # A cache that cannot be written to may have the commit all the same.
         with suppress(OSError):
             answer.parent.mkdir(parents=True, exist_ok=True)
             replace_file(answer, json.dumps(asdict(resolved)))
         return resolved
     try:
-        return git_source.ResolvedRef(**json.loads(answer.read_bytes()))
+        return remote.ResolvedRef(**json.loads(answer.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         raise CacheError(
             f"offline, and which commit {spec.ref} is was never asked",
@@ -211,7 +212,7 @@ def _open_folder(
     def copy(staging: Path) -> list[FileRecord]:
         if folder.is_private(source, records):
             staging.chmod(0o700)
-        return list(manifest.store(folder.reread(source, records), staging / FILES))
+        return list(manifest.store(folder.reparse(source, records), staging / FILES))
 
     tree = cache.open(pin, copy, progress)
     return replace(tree, pin=replace(pin, version=version_in(tree)))

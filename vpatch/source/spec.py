@@ -10,9 +10,9 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from vpatch.errors import UsageError
-from vpatch.foreign import is_path
 from vpatch.source.index import parse_version
-from vpatch.source.urls import redact
+from vpatch.util.untrusted import is_path
+from vpatch.util.urls import redact
 
 _VLLM_EXAMPLES = "0.23, 0.23.0, latest, ./vllm, ./vllm@v0.23.0 or https://HOST/vllm.git@v0.23.0"
 _TREE_EXAMPLES = "vllm-ascend==0.23.0, vllm_metax=./vllm-metax or vllm_metax=https://HOST/X.git@REF"

@@ -1,1 +1,4 @@
-"""A patch and its evidence -> a proposal to upstream; and what became of those that are there."""
+"""Proposals to upstream: gates, body, branch, pull request, and what became of threads.
+
+It may import `evidence`, `github`, `checkout` and what lies below them.
+"""

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.visible import visible
+from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.definitions import changed_names
+from vpatch.planning.definitions import changed_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.declare.patch import Proposal, Upstream
     from vpatch.github.client import GitHub, OpenPull, Thread
-    from vpatch.outcome import Change
+    from vpatch.planning.state import Change
     from vpatch.progress import Progress
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.commits import describe_upstream
-from vpatch.outcome import State
+from vpatch.declare.patch import describe_upstream
+from vpatch.planning.state import State
 from vpatch.upstream.rules import known_tags, tags_of
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from vpatch.declare.target import Target
     from vpatch.errors import VpatchError
     from vpatch.github.client import Pull
-    from vpatch.outcome import Decision
-    from vpatch.patch import Patch
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Decision
     from vpatch.source.tree import Tree
     from vpatch.upstream.duplicates import Searched
     from vpatch.upstream.hooks import Hook

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ruamel.yaml import YAML
 
-from vpatch import foreign_environment
-from vpatch import git_checkout as git
-from vpatch.git_checkout import NewCommit
-from vpatch.run_log import command_line, timed
+from vpatch.git import checkout as git
+from vpatch.git.checkout import NewCommit
 from vpatch.upstream.rules import read_yaml
+from vpatch.util import child_environment
+from vpatch.util.run_log import command_line, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -181,7 +181,7 @@ def _run(
         "--config",
         str(config),
     ]
-    environment = foreign_environment.environment()
+    environment = child_environment.environment()
     environment |= {"PRE_COMMIT_HOME": str(home), "PRE_COMMIT_ALLOW_NO_CONFIG": "0"}
     if offline:
         environment |= _NO_NETWORK

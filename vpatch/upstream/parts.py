@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from vpatch.smoke.evidence import is_test
-from vpatch.smoke.report import command_of, report_of
-from vpatch.smoke.tested import command_of_test
+from vpatch.evidence.behaviour import command_of_test
+from vpatch.evidence.smoke_report import command_of, report_of
+from vpatch.evidence.store import is_test
+from vpatch.planning.view import parse
 from vpatch.upstream.prose import unwrapped
-from vpatch.view import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.declare.patch import PatchDeclaration, Proposal
     from vpatch.declare.target import Part, Target
-    from vpatch.patch import Patch
+    from vpatch.library.patch import Patch
     from vpatch.upstream.duplicates import Searched
     from vpatch.upstream.proof import Proven
 

@@ -9,7 +9,7 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from vpatch.errors import UsageError
-from vpatch.view import UnparsableFile, parse
+from vpatch.planning.view import UnparsableFile, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

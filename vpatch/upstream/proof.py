@@ -7,19 +7,19 @@ from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from vpatch.commits import digest_of
-from vpatch.definitions import changed_names
 from vpatch.errors import VpatchError
-from vpatch.matching import PatternFaultError, found_in
-from vpatch.smoke.evidence import is_test, tampered
+from vpatch.evidence.store import is_test, tampered
+from vpatch.planning.definitions import changed_names
+from vpatch.util.digest import digest_of
+from vpatch.util.matching import PatternFaultError, found_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from vpatch.declare.patch import Hardware, Proof, Proposal
-    from vpatch.outcome import Change, Decision
-    from vpatch.patch import Patch
-    from vpatch.smoke.evidence import Evidence
+    from vpatch.evidence.store import Evidence
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Change, Decision
 
 
 @dataclass(frozen=True)

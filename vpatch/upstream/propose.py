@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch import git_checkout as git
 from vpatch.errors import ManyErrors, VpatchError
-from vpatch.git_checkout import NewCommit
-from vpatch.outcome import Change, State
+from vpatch.git import checkout as git
+from vpatch.git.checkout import NewCommit
+from vpatch.planning.state import Change, State
 from vpatch.upstream import body, gates, rules
 from vpatch.upstream.duplicates import search
 from vpatch.upstream.gates import Gate
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from vpatch.declare.patch import Proposal, Upstream
     from vpatch.declare.target import Target
+    from vpatch.evidence.store import Evidence
     from vpatch.github.client import GitHub, Pull
-    from vpatch.outcome import Decision
-    from vpatch.patch import Patch
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Decision
     from vpatch.progress import Progress
-    from vpatch.smoke.evidence import Evidence
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
     from vpatch.upstream.duplicates import Searched
@@ -60,7 +60,7 @@ class Online:
 
 
 @dataclass(frozen=True)
-class Ground:
+class ProposalContext:
     """What a proposal is made on and held against.
 
     `decisions` are those on upstream's tree: of what the patch requires, and last of itself.
@@ -123,7 +123,7 @@ def branch_of(patch: Patch) -> str:
     return f"vpatch/{patch.id}"
 
 
-def propose(ground: Ground, progress: Progress) -> Proposed:
+def propose(ground: ProposalContext, progress: Progress) -> Proposed:
     """Put a patch and its tests on upstream's tree, and ask every gate: nothing is sent."""
     declared, online = ground.patch.declaration, ground.online
     known = online.known if online else None
@@ -158,7 +158,7 @@ _LATER = (
 
 
 def _on_top(
-    ground: Ground, proposal: Proposal | None, found: list[Gate], progress: Progress
+    ground: ProposalContext, proposal: Proposal | None, found: list[Gate], progress: Progress
 ) -> Proposed:
     """The patch on upstream's tree. Without a `proposal`, there is no body, and no test."""
     target, tree = ground.target, ground.tree
@@ -192,14 +192,14 @@ def _on_top(
     return _proposed(ground, files, diff.decode(errors="replace"), text, labels, found)
 
 
-def _proven(ground: Ground, proposal: Proposal) -> Proven:
+def _proven(ground: ProposalContext, proposal: Proposal) -> Proven:
     days = ground.target.evidence_days
     judge = Judge(ground.patch, proposal, ground.decision, days, ground.now, ground.decide)
     return judge.proven(ground.evidence)
 
 
 def _proposed(
-    ground: Ground,
+    ground: ProposalContext,
     files: Mapping[str, bytes],
     diff: str,
     text: str,
@@ -224,7 +224,7 @@ def _proposed(
 
 
 def _with_tests(
-    ground: Ground, proposal: Proposal | None
+    ground: ProposalContext, proposal: Proposal | None
 ) -> tuple[dict[str, Change], PlacingError | None]:
     """The patch's changes, and its tests where upstream keeps such; or why one does not fit."""
     changes = dict(ground.decision.changes)
@@ -251,7 +251,7 @@ def _diff(tree: CachedTree, files: Mapping[str, bytes], progress: Progress) -> b
 
 
 def _searched(
-    ground: Ground, proposal: Proposal | None, progress: Progress
+    ground: ProposalContext, proposal: Proposal | None, progress: Progress
 ) -> tuple[Searched | None, Gate]:
     declared, online = ground.declared, ground.online
     if online is None:
@@ -266,7 +266,7 @@ def _searched(
     return searched, gates.not_proposed(searched, declared, proposal, ours)
 
 
-def _labels(ground: Ground, paths: Sequence[str], progress: Progress) -> list[str]:
+def _labels(ground: ProposalContext, paths: Sequence[str], progress: Progress) -> list[str]:
     target, title = ground.target, ground.patch.declaration.title
     if target.labels is None:
         return []
@@ -277,7 +277,7 @@ def _labels(ground: Ground, paths: Sequence[str], progress: Progress) -> list[st
         return []
 
 
-def _hooks(ground: Ground, files: Mapping[str, bytes], progress: Progress) -> list[Gate]:
+def _hooks(ground: ProposalContext, files: Mapping[str, bytes], progress: Progress) -> list[Gate]:
     target, file = ground.target, ground.target.hooks
     if file is None:
         return []
@@ -294,7 +294,7 @@ def _hooks(ground: Ground, files: Mapping[str, bytes], progress: Progress) -> li
     return [_asked("upstream's hooks", ask)]
 
 
-def _open_pulls(ground: Ground) -> Gate:
+def _open_pulls(ground: ProposalContext) -> Gate:
     target, online = ground.target, ground.online
     if online is None or target.open_pull_requests is None:
         return gates.open_pulls(None, target)
@@ -306,7 +306,7 @@ def _open_pulls(ground: Ground) -> Gate:
     return _asked(name, lambda: gates.open_pulls(online.github.count(query) - mine, target))
 
 
-def _unless_failed(ground: Ground, gate: Gate) -> Gate:
+def _unless_failed(ground: ProposalContext, gate: Gate) -> Gate:
     failures = ground.online.failures if ground.online else {}
     return _failed(gate.name, failures[gate.name]) if gate.name in failures else gate
 
@@ -325,7 +325,9 @@ def _failed(name: str, error: VpatchError) -> Gate:
     return Gate(name, "fail", "; ".join(said), errors[0].todo)
 
 
-def _body(ground: Ground, proposal: Proposal, proven: Proven, searched: Searched | None) -> str:
+def _body(
+    ground: ProposalContext, proposal: Proposal, proven: Proven, searched: Searched | None
+) -> str:
     target, tree = ground.target, ground.tree
     template, text = target.template, ""
     if template is not None and template.file in tree.paths():
@@ -335,7 +337,7 @@ def _body(ground: Ground, proposal: Proposal, proven: Proven, searched: Searched
     return body.render(template, text, parts, facts, assisted=bool(proposal.assisted_by))
 
 
-def _message(ground: Ground) -> str:
+def _message(ground: ProposalContext) -> str:
     """The commit's message: title, reason, and the trailers that upstream asks for."""
     declared, target = ground.patch.declaration, ground.target
     helpers = declared.proposal.assisted_by if declared.proposal else ()

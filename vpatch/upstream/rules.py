@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from unidiff.patch import PatchSet
 
 from vpatch.errors import VpatchError
-from vpatch.matching import PatternFaultError, found_in
+from vpatch.util.matching import PatternFaultError, found_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

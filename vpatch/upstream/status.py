@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from vpatch.outcome import State
+from vpatch.planning.state import State
 from vpatch.upstream.threads import Answer, UnknownThreadError, answer_as_declared
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from vpatch.declare.patch import Upstream
     from vpatch.errors import VpatchError
-    from vpatch.outcome import Decision, Plan
+    from vpatch.planning.state import Decision, Plan
     from vpatch.source.tree import Pin
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from vpatch import git_fork as git
 from vpatch.errors import UsageError, VpatchError
-from vpatch.git_fork import ForkError, Person
+from vpatch.git import fork as git
+from vpatch.git.fork import ForkError, Person
 from vpatch.github.errors import GitHubError
-from vpatch.source.locks import wait_for_lock
-from vpatch.source.urls import has_secret, redact
 from vpatch.upstream import body
+from vpatch.util.filelock import wait_for_lock
+from vpatch.util.urls import has_secret, redact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,14 +30,14 @@ _COMMIT = "commit"
 
 
 @dataclass(frozen=True)
-class Way:
+class PushTarget:
     """How a proposal gets upstream: from where, by whom, and a folder of ours for its commits."""
 
     upstream_url: str
     fork: Fork
     fork_url: str
     person: Person
-    room: Path
+    workdir: Path
 
     @property
     def owner(self) -> str:
@@ -85,7 +85,7 @@ def refuse_ended(pull: Pull | None) -> None:
         )
 
 
-def submit(proposed: Proposed, github: GitHub, way: Way, progress: Progress) -> Sent:
+def submit(proposed: Proposed, github: GitHub, way: PushTarget, progress: Progress) -> Sent:
     """Push the branch, unless the fork has it, and open or update the pull request.
 
     Raises:
@@ -101,8 +101,8 @@ def submit(proposed: Proposed, github: GitHub, way: Way, progress: Progress) -> 
         return found
 
     pull = ours()
-    waiting = lambda: progress.note(f"waiting for another vpatch in {way.room}")  # noqa: E731
-    with wait_for_lock(way.room.with_suffix(".lock"), exclusive=True, on_wait=waiting):
+    waiting = lambda: progress.note(f"waiting for another vpatch in {way.workdir}")  # noqa: E731
+    with wait_for_lock(way.workdir.with_suffix(".lock"), exclusive=True, on_wait=waiting):
         known = body.facts_of(pull.body).get(_COMMIT) if pull else None
         commit, pushed = _push(proposed, way, known, progress)
     text = body.with_fact(proposed.body, _COMMIT, commit)
@@ -129,18 +129,20 @@ def submit(proposed: Proposed, github: GitHub, way: Way, progress: Progress) -> 
     return Sent(pull.url, commit, pushed, updated=changed, left=merged.left)
 
 
-def _push(proposed: Proposed, way: Way, known: str | None, progress: Progress) -> tuple[str, bool]:
+def _push(
+    proposed: Proposed, way: PushTarget, known: str | None, progress: Progress
+) -> tuple[str, bool]:
     """Bring the fork's branch to where it should be; its commit, and whether it had to move.
 
     A branch is ours where its commit is the one that the pull request's body names (`known`), or
     that this machine noted before it pushed.
     """
-    git.open_room(way.room)
+    git.open_room(way.workdir)
     task = progress.start(f"Fetching {proposed.target.branch} of {proposed.target.repository}")
     # What the fork has already need not be fetched; from there on, upstream has it.
     if git.branch_tip(way.fork_url, way.fork.branch):
-        git.fetch_tip(way.room, way.fork_url, way.fork.branch, depth=1)
-    base = git.fetch_tip(way.room, way.upstream_url, proposed.target.branch, depth=None)
+        git.fetch_tip(way.workdir, way.fork_url, way.fork.branch, depth=1)
+    base = git.fetch_tip(way.workdir, way.upstream_url, proposed.target.branch, depth=None)
     task.done()
     if f"sha1:{base}" != proposed.base.digest:
         raise VpatchError(
@@ -149,33 +151,35 @@ def _push(proposed: Proposed, way: Way, known: str | None, progress: Progress) -
             todo="run the command again",
         )
     now = datetime.now(UTC)
-    made = git.add_commit(way.room, base, proposed.files, proposed.message, way.person, now)
+    made = git.add_commit(way.workdir, base, proposed.files, proposed.message, way.person, now)
     there = git.branch_tip(way.fork_url, proposed.branch)
     note = f"{way.fork.full_name}/{proposed.branch}"
     if there is not None:
-        git.fetch_tip(way.room, way.fork_url, proposed.branch, depth=2)
+        git.fetch_tip(way.workdir, way.fork_url, proposed.branch, depth=2)
         if _is_made(way, there, made):
             return there, False
-        if there not in {known, git.noted(way.room, note)}:
-            if git.tree_of(way.room, there) == git.tree_of(way.room, made):
+        if there not in {known, git.noted(way.workdir, note)}:
+            if git.tree_of(way.workdir, there) == git.tree_of(way.workdir, made):
                 return there, False  # by others' commits, and all that would be written is there
             raise _written_by_others(proposed, way, there, known)
-    git.note(way.room, note, made)
+    git.note(way.workdir, note, made)
     task = progress.start(f"Pushing {proposed.branch} to {way.fork.full_name}")
-    git.push(way.room, way.fork_url, made, proposed.branch, there)
+    git.push(way.workdir, way.fork_url, made, proposed.branch, there)
     task.done()
     return made, True
 
 
-def _is_made(way: Way, there: str, made: str) -> bool:
+def _is_made(way: PushTarget, there: str, made: str) -> bool:
     """Whether a commit is the one that would be made again, but for its date."""
     return all(
-        of(way.room, there) == of(way.room, made)
+        of(way.workdir, there) == of(way.workdir, made)
         for of in (git.parent_of, git.tree_of, git.message_of)
     )
 
 
-def _written_by_others(proposed: Proposed, way: Way, there: str, known: str | None) -> ForkError:
+def _written_by_others(
+    proposed: Proposed, way: PushTarget, there: str, known: str | None
+) -> ForkError:
     todo = "take what it changes into the patch, then "
     if known:
         todo += f"set the branch back to {known}, which vpatch made"
@@ -183,7 +187,7 @@ def _written_by_others(proposed: Proposed, way: Way, there: str, known: str | No
         todo += "remove that branch from the fork"
     return ForkError(
         f"its branch {proposed.branch} has a commit that vpatch did not make "
-        f"({git.subject_of(way.room, there)})",
+        f"({git.subject_of(way.workdir, there)})",
         where=way.fork.full_name,
         todo=f"{todo}; vpatch writes over nobody's work",
     )

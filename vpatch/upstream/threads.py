@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 from vpatch.errors import VpatchError
 from vpatch.github.client import GitHub, Thread
 from vpatch.github.errors import UnreachableError
-from vpatch.source.manifest import replace_file
+from vpatch.util.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

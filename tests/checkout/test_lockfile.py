@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from vpatch.checkout.lockfile import (
+    LockedFile,
+    LockedPatch,
+    LockError,
+    LockFile,
+    SkippedPatch,
+    lock_pin,
+    read_lock,
+)
+from vpatch.errors import ExitCode
+from vpatch.source.tree import Pin
+
+PIN = Pin("vllm", "pypi", "0.50.0", "sha256:ab", "vllm-0.50.0.tar.gz")
+FILE = LockedFile(path="vllm/a.py", before=None, after="sha256:cd")
+LOCK = LockFile(
+    recipe="vllm-0.50",
+    source=lock_pin(PIN),
+    base="1" * 40,
+    head="2" * 40,
+    patches=(LockedPatch(id="p", digest="sha256:ef", variant="v", commit="2" * 40, files=(FILE,)),),
+    skipped=(SkippedPatch(id="q", state="absent"),),
+    files=(FILE,),
+)
+
+
+def test_lock_comes_back_as_it_went(tmp_path):
+    path = tmp_path / "vpatch.lock"
+    path.write_text(LOCK.dump())
+    assert read_lock(path) == LOCK
+    assert read_lock(path).source.pin() == PIN
+
+
+def test_lock_has_the_same_bytes_each_time():
+    again = LockFile.model_validate_json(LOCK.dump())
+    assert again.dump() == LOCK.dump()
+    assert LOCK.dump().endswith("}\n")
+
+
+def test_lock_missing(tmp_path):
+    with pytest.raises(LockError, match="there is no lock") as caught:
+        read_lock(tmp_path / "vpatch.lock")
+    assert caught.value.exit_code == ExitCode.FINDINGS
+    assert caught.value.where == str(tmp_path / "vpatch.lock")
+
+
+def test_lock_that_is_a_folder(tmp_path):
+    with pytest.raises(LockError, match="cannot be read"):
+        read_lock(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d["source"].update(version="../../etc"), "version: Invalid version"),
+        (lambda d: d["source"].update(version="9" * 5000), "version: .*digits"),
+        (lambda d: d["source"].update(tree="../etc"), "tree: is no name of a tree"),
+        (lambda d: d["files"][0].update(path="../etc/passwd"), "path: .*no path below"),
+        (lambda d: d["files"][0].update(path="/etc/passwd"), "path: .*no path below"),
+        (lambda d: d["files"][0].update(path="a\nb"), "path: .*control characters"),
+        (lambda d: d["files"][0].update(path="a/" * 2000 + "b"), "path: .*too deep"),
+        (lambda d: d.pop("head"), "is no lock: the key 'head' is missing"),
+        (lambda d: d.update(lock_version=2), "lock_version: must be 1, not the number 2"),
+        (lambda d: d.update(extra=1), "is no lock: unknown key 'extra'"),
+        (lambda d: d["source"].pop("digest"), "source: the key 'digest' is missing"),
+        (
+            lambda d: d["patches"][0].update(files=3),
+            r"patches\.0\.files: must be a list, not the number 3",
+        ),
+    ],
+)
+def test_lock_with_a_wrong_key(tmp_path, change, message):
+    document = json.loads(LOCK.dump())
+    change(document)
+    path = tmp_path / "vpatch.lock"
+    path.write_text(json.dumps(document))
+    with pytest.raises(LockError, match=message) as caught:
+        read_lock(path)
+    assert "--force" in caught.value.todo
+
+
+@pytest.mark.parametrize("text", ["", "{", LOCK.dump()[:200], "\x00" * 40, "[]"])
+def test_lock_cut_off(tmp_path, text):
+    path = tmp_path / "vpatch.lock"
+    path.write_text(text)
+    with pytest.raises(
+        LockError, match=r"is no lock: must be (JSON: |a mapping of keys, not a list)"
+    ):
+        read_lock(path)

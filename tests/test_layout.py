@@ -1,0 +1,56 @@
+"""What CONTRIBUTING says of the packages, held to the packages and to import-linter's layers."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "vpatch"
+PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+# These and the packages are all that lies in vpatch.
+MODULES = {"__init__", "__main__", "errors", "progress"}
+
+
+def layers():
+    """The layers that import-linter holds, from the top; packages of one layer are a set."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = [c for c in settings["contracts"] if c["type"] == "layers"]
+    return [set(layer.split(" | ")) for layer in contract["layers"]]
+
+
+def test_no_module_lies_loose():
+    assert {path.stem for path in PACKAGE.glob("*.py")} == MODULES
+
+
+def test_the_layers_name_every_package():
+    assert set().union(*layers()) == {*PACKAGES, *MODULES} - {"__init__"}
+
+
+def test_the_map_is_in_the_order_of_the_layers():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    mapped = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert sorted(mapped) == PACKAGES
+    ranks = {name: rank for rank, layer in enumerate(layers()) for name in layer}
+    assert [ranks[name] for name in mapped] == sorted(ranks[name] for name in mapped)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_says_what_it_is_and_what_it_may_import(name):
+    docstring = ast.get_docstring(ast.parse((PACKAGE / name / "__init__.py").read_text()))
+    assert docstring
+    assert "may import" in docstring
+
+
+def test_no_class_name_is_defined_twice():
+    defined = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].append(path.name)
+    assert {name: files for name, files in defined.items() if len(files) > 1} == {}

@@ -1,0 +1,121 @@
+"""The plan of a benchmark: that of a recipe, with what the command line says instead."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from vpatch.declare.bench import Bench, BenchCells, Shape
+from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.words import first_of
+from vpatch.declare.yamlfile import read_yaml
+from vpatch.errors import UsageError
+from vpatch.harness.models import given
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.app.context import Context
+
+_DIGITS = 5
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says of a plan; what is None or empty is not said."""
+
+    model: str | None
+    k: tuple[int, ...]
+    concurrency: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+    prompts: int | None
+    repeats: int | None
+
+    def plan(self, context: Context, recipe: str | None, served: Sequence[int] = ()) -> Bench:
+        """Return the plan of a recipe with what is said; `served` are the k of running servers.
+
+        Raises:
+            UsageError: there is no plan, and what is said does not make one.
+        """
+        declared = _declared(context, recipe)
+        if declared is None and (not self.shapes or not self.model):
+            what = f"the recipe {recipe} has no benchmark plan" if recipe else "there is no plan"
+            raise UsageError(
+                what,
+                todo="give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a "
+                "plan under bench, such as vllm-0.23",
+            )
+        kept = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
+        fields = kept | self._changed(declared, served)
+        try:
+            return Bench.model_validate(
+                {Bench.model_fields[name].alias or name: value for name, value in fields.items()}
+            )
+        except ValidationError as error:
+            # What a recipe says is right already: it is the options.
+            raise UsageError(first_of(error), todo="correct the options") from error
+
+    def _changed(self, declared: Bench | None, served: Sequence[int]) -> dict[str, Any]:
+        names = ("concurrency", "shapes", "prompts", "repeats")
+        changed: dict[str, Any] = {n: value for n in names if (value := getattr(self, n))}
+        if self.model:
+            changed["models"] = {_name_of(self.model): given(self.model)}
+        models = changed.get("models") or (declared.models if declared else {})
+        ks = tuple(served) or self.k
+        if not ks and self.model:
+            cells = declared.cells if declared else ()
+            ks = tuple(sorted({k for one in cells for k in one.k})) or (0,)
+        if ks:
+            changed["cells"] = tuple(BenchCells(model=name, k=ks) for name in models)
+        return changed
+
+
+def _name_of(model: str) -> str:
+    """A name for a checkpoint: that of its folder, as far as a plan can have it."""
+    name = Path(model.partition("@")[0]).name
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "model"
+
+
+def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
+    """Read 1,4,8, or 0..3 for each from 0 to 3; nothing of nothing."""
+    found: list[int] = []
+    for part in text.split(",") if text else ():
+        first, dots, last = part.strip().partition("..")
+        if not _is_number(first) or (dots and not _is_number(last)):
+            raise UsageError(
+                f"{text!r} are no numbers", where=option, todo="give them as 1,4,8 or as 0..3"
+            )
+        found += range(int(first), int(last if dots else first) + 1)
+    if text is not None and (not found or min(found) < least or len(set(found)) < len(found)):
+        raise UsageError(f"{text!r} must name numbers from {least} on, each once", where=option)
+    return tuple(found)
+
+
+def _is_number(text: str) -> bool:
+    # More digits are a slip of the hand, and 0..999999999 fills any memory.
+    return text.isdecimal() and len(text) <= _DIGITS
+
+
+def shape_from(text: str) -> Shape:
+    """Read the shape of random prompts, as 1024/128."""
+    prompt, _, answer = text.partition("/")
+    try:
+        return Shape.model_validate({"input": int(prompt), "output": int(answer)})
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is no shape",
+            where="--shape",
+            todo="give the tokens of a prompt and of its answer, as 1024/128, at least 1/2; "
+            "prompts from a file are declared in a recipe",
+        ) from error
+
+
+def _declared(context: Context, recipe: str | None) -> Bench | None:
+    if recipe is None:
+        return None
+    declared, _ = read_yaml(context.library.recipe(recipe), RecipeDeclaration)
+    return declared.bench

@@ -1,0 +1,305 @@
+"""What a benchmark measures: trees on an engine, images, or servers that were there before."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from vpatch.app import selection
+from vpatch.app.context import open_engine
+from vpatch.app.targets import (
+    engine_target,
+    folders_to_show,
+    image_target,
+    look_at_image,
+    refuse_missing,
+)
+from vpatch.bench.run import Answering, Opened
+from vpatch.bench.running import look_at
+from vpatch.engine.environment import KINDS
+from vpatch.errors import UsageError
+from vpatch.evidence.subject import digest_of_subject, subject_of, subject_of_lock
+from vpatch.harness.models import ModelError, given, locate
+from vpatch.harness.sandbox import inherited, lay_over
+from vpatch.util.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import ExitStack
+
+    from vpatch.app.bench_plan import Overrides
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Request, Selection
+    from vpatch.bench.running import RunningServer
+    from vpatch.declare.bench import Bench
+    from vpatch.engine.environment import Engine
+    from vpatch.harness.machine import Machine
+    from vpatch.harness.sandbox import Sandbox
+    from vpatch.harness.target import ExecutionTarget
+
+Kind = Literal["trees", "images", "servers"]
+_IMAGE, _PRISTINE = "image:", "pristine:"
+_KEY = "OPENAI_API_KEY"
+_PATIENCE = 60.0
+_PAIR = 2
+_WHY = {
+    "trees": "--compare names both",
+    "images": "an image says itself what is in it, and its own vLLM runs",
+    "servers": "a running server has all of that already",
+}
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """What is measured, side by side, as it was said; a side of servers has one for each k."""
+
+    kind: Kind
+    sides: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All that a benchmark needs: `client` and `vllm` are those of a `BenchRequest`."""
+
+    bench: Bench
+    sides: Sequence[Opened | Answering]
+    client: Callable[[Path], Sandbox]
+    vllm: str
+    title: str
+
+
+def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
+    """Say what the options mean.
+
+    Raises:
+        UsageError: they contradict each other, or one of them would be ignored.
+    """
+    given = [f"--{name}" for name in ("image", "url", "compare") if said[name]]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", todo="give one of them")
+    if said["compare"]:
+        found = _compared(said["compare"])
+    elif said["image"]:
+        found = Subjects("images", ((said["image"],),))
+    elif said["url"]:
+        found = Subjects("servers", (tuple(said["url"]),))
+    else:
+        return Subjects("trees", ((request.vllm or "",),))
+    meaningless = {
+        "trees": ("vllm",) if said["compare"] else (),
+        "images": ("vllm", "recipe", "tree", "patch", "engine"),
+        "servers": ("tree", "patch", "k", "port"),
+    }
+    idle = [f"--{name}" for name in meaningless[found.kind] if said[name]]
+    if idle:
+        raise UsageError(
+            f"{' and '.join(idle)} mean{'s' * (len(idle) == 1)} nothing with {given[0]}",
+            where=redact(", ".join(side for sides in found.sides for side in sides)),
+            todo=f"leave out {' and '.join(idle)}: {_WHY[found.kind]}",
+        )
+    return found
+
+
+def _compared(text: str) -> Subjects:
+    sides = [side.strip() for side in text.split(",")]
+    kinds = {_kind_of(side) for side in sides}
+    if len(sides) != _PAIR or "" in sides or len(kinds) > 1:
+        raise UsageError(
+            f"{redact(text)!r} are not two of a kind",
+            where="--compare",
+            todo="give two versions or folders, two of image:TAG, or two URLs of servers",
+        )
+    (kind,) = kinds
+    if kind != "trees" and len(set(sides)) < _PAIR:
+        raise UsageError("it is the same twice", where=redact(text), todo="name two")
+    return Subjects(kind, tuple((side.removeprefix(_IMAGE),) for side in sides))
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the command line says, as far as it is the same for all sides."""
+
+    context: Context
+    request: Request
+    engine: str | None
+    recipe: str | None
+    said: Overrides
+    machine: Machine
+    stack: ExitStack
+
+    def open(self, subjects: Subjects) -> Ready:
+        by_kind = {"trees": self._trees, "images": self._images, "servers": self._servers}
+        return by_kind[subjects.kind](subjects.sides)
+
+    def _trees(self, sides: Sequence[Sequence[str]]) -> Ready:
+        found = [self._jobs(vllm) for (vllm,) in sides]
+        recipe = self.recipe or found[0][0].recipe
+        self.context.require_trust((), recipe)
+        bench = self.said.plan(self.context, recipe)
+        engine = self._engine()
+        kind = engine if engine in KINDS else self.context.own_engine(engine).kind
+        refuse_missing(bench.needs, bench.models.values(), self.machine, kind)
+        opened = [self._opened_trees(one, engine) for one in found]
+        title = found[0][0].recipe or opened[0].ground.version
+        return self._ready(bench, opened, f"{title}-{kind}")
+
+    def _jobs(self, vllm: str) -> list[Selection]:
+        """What a side of trees means; `pristine:VERSION` is one without its patches."""
+        library, request = self.context.library, replace(self.request, vllm=vllm or None)
+        if not vllm.startswith(_PRISTINE):
+            return selection.resolve(request, library)
+        without = replace(request, vllm=vllm.removeprefix(_PRISTINE), patches=())
+        return [replace(job, patches=()) for job in selection.resolve(without, library)]
+
+    def _opened_trees(self, found: Sequence[Selection], engine: str) -> Opened:
+        ground, plans, version = engine_target(
+            self.context, found, engine, self.stack, asked_for=bool(self.request.patches)
+        )
+        subject = subject_of(plans)
+        count = sum(len(tree["patches"]) for tree in subject)
+        patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
+        return self._opened(f"vLLM {version} with {patches}", subject, ground)
+
+    def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
+        gpus = bool(self.machine.gpus)
+        found = [look_at_image(name, self.stack, gpus=gpus) for (name,) in sides]
+        first, _ = found[0]
+        plan = self.recipe or first.lock.recipe
+        bench = self.said.plan(self.context, plan)
+        refuse_missing(bench.needs, bench.models.values(), self.machine, first.kind)
+        files = [shape.path for shape in bench.shapes if shape.path is not None]
+        seen = folders_to_show(
+            self.context, plan, bench.models.values(), files, named=self.said.model is not None
+        )
+        opened = []
+        for image, docker in found:
+            ground = image_target(image, docker, seen, gpus=gpus)
+            what = f"image {image.name}, vLLM {image.version}"
+            opened.append(self._opened(what, subject_of_lock(image.lock), ground))
+        title = f"{first.lock.recipe or first.version}-{first.kind}-image"
+        return self._ready(bench, opened, title)
+
+    @staticmethod
+    def _ready(bench: Bench, sides: Sequence[Opened], title: str) -> Ready:
+        """The first side's vLLM sends the loads of all."""
+        ground = sides[0].ground
+
+        def client(workdir: Path) -> Sandbox:
+            return ground.site("after", workdir.parent, workdir.name)
+
+        return Ready(bench, sides, client, ground.version, title)
+
+    def _opened(self, what: str, subject: list[dict[str, Any]], ground: ExecutionTarget) -> Opened:
+        described = {
+            "what": what,
+            "machine": asdict(self.machine),
+            # A container is given none of it.
+            "inherited": {} if ground.image else inherited(),
+            "digest": digest_of_subject(subject),
+            "subject": subject,
+            "engine": {"kind": ground.kind, "vllm": ground.version},
+        }
+        image = {"image": dict(ground.image)} if ground.image else {}
+        return Opened(ground, described | image)
+
+    def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
+        """Servers that run: an engine is opened for its `vllm bench serve` alone."""
+        # Its environment is that of a process here, and its files go to the servers.
+        self.context.require_trust((), self.recipe)
+        looked_at = [[look_at(u, _PATIENCE, os.environ.get(_KEY)) for u in urls] for urls in sides]
+        servers = [server for side in looked_at for server in side]
+        _refuse_strangers(servers)
+        first = servers[0]
+        ks = sorted({server.k for server in servers})
+        said = self.said if self.said.model else replace(self.said, model=_root_of(first))
+        bench = said.plan(self.context, self.recipe, served=ks)
+        tokenizer = self._tokenizer(first)
+        engine = self._engine()
+        if engine in KINDS:
+            version = self.request.vllm or (first.version or "").partition("+")[0]
+            if not version:
+                raise UsageError("nothing says which vLLM sends the loads", todo="give --vllm")
+            opened = self.stack.enter_context(open_engine(self.context, engine, version))
+        else:
+            opened = self.context.own_engine(engine)
+        (name,) = bench.models
+        found = [self._answering(side, tokenizer) for side in looked_at]
+        return Ready(bench, found, partial(_untouched, opened), opened.version, f"{name}-url")
+
+    def _tokenizer(self, server: RunningServer) -> Path:
+        """Find what prompts are made with: that of --model, or of what a server says it serves."""
+        try:
+            found = locate(given(self.said.model or _root_of(server)))
+        except ModelError as error:
+            if self.said.model:
+                raise
+            raise UsageError(
+                f"the tokenizer of what it serves is not here: {error.what}",
+                where=server.client.url,
+                todo="give --model PATH|ID: the prompts are made with its tokenizer",
+            ) from error
+        return cast("Path", found)  # None is for synthetic models, which cannot be given
+
+    def _answering(self, servers: Sequence[RunningServer], tokenizer: Path) -> Answering:
+        by_k: dict[int, str] = {}
+        for server in servers:
+            if server.k in by_k:
+                raise UsageError(
+                    f"{by_k[server.k]} and {server.client.url} both have k={server.k}",
+                    todo="to set two servers against each other, give --compare A,B",
+                )
+            by_k[server.k] = server.client.url
+        described = {
+            "what": ", ".join(by_k[k] for k in sorted(by_k)),
+            # The loads are sent from here; where a server runs is not known.
+            "machine": asdict(self.machine),
+            "inherited": {},
+            "digest": None,
+            "servers": [server.described for server in servers],
+        }
+        return Answering(servers, described, tokenizer)
+
+    def _engine(self) -> str:
+        return self.engine or ("cuda" if self.machine.gpus else "cpu")
+
+
+def _root_of(server: RunningServer) -> str:
+    if server.root is None:
+        raise UsageError(
+            "the server does not say what it serves",
+            where=server.client.url,
+            todo="give --model PATH|ID: the prompts are made with its tokenizer",
+        )
+    return server.root
+
+
+def _refuse_strangers(servers: Sequence[RunningServer]) -> None:
+    """Refuse servers of several models: nothing of what they do could be compared."""
+    first = servers[0]
+    for other in servers[1:]:
+        names = [PurePath(str(server.root)).name for server in (first, other)]
+        if names[0] != names[1]:
+            raise UsageError(
+                f"it serves {other.root}, and {first.client.url} serves {first.root}",
+                where=other.client.url,
+                todo="name servers of one model",
+            )
+
+
+def _untouched(engine: Engine, workdir: Path) -> Sandbox:
+    workdir.mkdir()
+    return lay_over(engine, [{}], workdir)
+
+
+def _kind_of(side: str) -> Kind:
+    if side.startswith(_IMAGE):
+        return "images"
+    scheme, _, rest = side.partition("://")
+    path = rest.partition("/")[2]
+    # A repository's has a reference after an @, or ends in .git.
+    if scheme in {"http", "https"} and "@" not in path and not path.endswith(".git"):
+        return "servers"
+    return "trees"

@@ -1,0 +1,166 @@
+"""Finding the checkout that diff and check are about, and planning again what its lock says."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.app.context import refuse_link
+from vpatch.checkout.apply import ApplyRequest
+from vpatch.checkout.lockfile import LockError, LockFile, read_lock
+from vpatch.checkout.transaction import CheckoutTransaction, writing
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.planning.plan import plan
+from vpatch.planning.plan_cache import cached_plan
+from vpatch.planning.state import State, none_taken
+from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
+from vpatch.source.tree import LOCK_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import ExitStack
+
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Selection
+    from vpatch.planning.state import Plan
+    from vpatch.source.entry import CachedTree
+
+
+def find_lock(
+    context: Context, version: str | None, target: Path | None, lock: Path | None
+) -> tuple[Path, LockFile]:
+    """The lock named, that of the checkout named, or of the only checkout there is.
+
+    Raises:
+        UsageError: it is not clear which is meant.
+    """
+    if lock is not None:
+        return lock, read_lock(lock)
+    if target is None:
+        target = _only_checkout(context.checkouts, version)
+    return target / LOCK_FILE, read_lock(target / LOCK_FILE)
+
+
+def _only_checkout(checkouts: Path, version: str | None) -> Path:
+    found = sorted(path.parent for path in checkouts.glob(f"*/{LOCK_FILE}"))
+    if version is not None:
+        prefix = f"vllm-{version}"
+        found = [p for p in found if p.name == prefix or p.name.startswith(f"{prefix}.")]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        which = f"of vLLM {version} " if version else ""
+        raise UsageError(
+            f"there is no checkout {which}in {checkouts}",
+            todo="run vpatch apply first, or name its folder with --to",
+        )
+    names = ", ".join(str(path) for path in found)
+    raise UsageError(f"there are several checkouts: {names}", todo="name one with --vllm or --to")
+
+
+@contextmanager
+def tree_of(context: Context, lock: LockFile) -> Iterator[CachedTree]:
+    """The tree that a lock pins."""
+    with context.tree(_spec(lock, context.library.folder), lock.source.digest) as tree:
+        yield tree
+
+
+@contextmanager
+def planned_again(context: Context, lock: LockFile) -> Iterator[tuple[CachedTree, Plan]]:
+    """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
+    patches = context.library.load([patch.id for patch in lock.patches])
+    with tree_of(context, lock) as tree:
+        made = plan(patches, tree)
+        refuse_untrusted(context, made)
+        yield tree, made
+
+
+def refuse_untrusted(context: Context, plan: Plan) -> None:
+    """Refuse a plan that cannot be compared with anything: code of a patch may not run.
+
+    Raises:
+        UntrustedError: there is such a patch; all of them are said.
+    """
+    context.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
+
+
+def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
+    """Refuse plans of which something must be settled first; see `Plan.stopping`.
+
+    Raises:
+        VpatchError: there is such a thing, and it names all of them; or patches were `asked_for`,
+            and none is left to apply.
+    """
+    errors = [
+        VpatchError(
+            f"{d.patch.id} is {d.state}: {d.reason}",
+            where=plan.pin.label,
+            todo=f"see vpatch status --why {d.patch.id}",
+        )
+        for plan in plans
+        for d in plan.stopping(asked_for=asked_for)
+    ]
+    if errors:
+        raise combine(errors)
+    if asked_for and none_taken(plans):
+        raise VpatchError(
+            f"no patch is left to apply: {states_of(plans)}",
+            where=", ".join(plan.pin.label for plan in plans),
+            todo="ask for a patch that is needed there, or for none",
+        )
+
+
+def states_of(plans: Iterable[Plan]) -> str:
+    """Return which patch is in which state, in a line."""
+    return ", ".join(f"{d.patch.id} is {d.state}" for plan in plans for d in plan.decisions)
+
+
+def _spec(lock: LockFile, root: Path) -> TreeSpec:
+    source = lock.source
+    match source.kind:
+        case "pypi":
+            if source.version is None:
+                raise LockError(
+                    "is no lock: a release without a version",
+                    todo="run vpatch apply --force to make it anew",
+                )
+            return PypiSpec(source.tree, source.version)
+        case "git":
+            return GitSpec(source.tree, source.origin, source.digest.partition(":")[2], root)
+        case "folder":
+            return FolderSpec(source.tree, source.origin, root)
+
+
+def order_for(
+    job: Selection, target: Path | None, context: Context, stack: ExitStack
+) -> ApplyRequest:
+    tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
+    if target is None:
+        hide_from_git(context.checkouts)
+    where = _real(target) if target else refuse_link(context.checkouts / tree.pin.label)
+    source = context.project.folder / Path(tree.pin.origin).expanduser()
+    if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
+        raise UsageError(
+            "the source is the checkout that is to be written",
+            where=str(where),
+            todo="write elsewhere with --to",
+        )
+    workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
+    made = cached_plan(context.plans, job.patches, tree, to_write=True)
+    return ApplyRequest(made, job.recipe, workplace, job.chosen)
+
+
+def hide_from_git(checkouts: Path) -> None:
+    """Keep checkouts out of the repository that they may lie in, as virtual environments do."""
+    with writing(checkouts):
+        try:
+            checkouts.mkdir()
+        except FileExistsError:
+            return  # by an earlier apply, or one that runs beside this
+        (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
+
+
+def _real(target: Path) -> Path:
+    """The folder itself where a link or a dot stands for it: it is replaced as a whole."""
+    return target.resolve() if target.is_symlink() or target.name in {"", ".."} else target

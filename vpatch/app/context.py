@@ -1,0 +1,268 @@
+"""The context of a use case: the project, the library, the cache and the trees."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from vpatch.declare.target import Target
+from vpatch.declare.yamlfile import read_yaml
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.library.catalog import Library, find_library, installed
+from vpatch.library.patch import load_patch
+from vpatch.library.project import Project, find_project
+from vpatch.progress import Progress, Silent
+from vpatch.source import index
+from vpatch.source.cache import Cache, default_cache_folder
+from vpatch.source.pip_settings import PipSettings, read_pip_settings
+from vpatch.source.resolve import open_tree
+from vpatch.source.spec import PypiSpec, parse_vllm
+from vpatch.trust.decision import Trust, UntrustedError
+from vpatch.trust.store import Store, default_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from vpatch.engine.environment import Engine
+    from vpatch.github.client import GitHub
+    from vpatch.library.patch import Patch
+    from vpatch.source.entry import CachedTree
+    from vpatch.source.spec import TreeSpec
+    from vpatch.upstream.threads import Threads
+
+# The library's patches know the code from here on.
+_FIRST = Version("0.20")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every use case shares: the project, the library, the cache and the sources.
+
+    `patches` and `recipes` are further folders of them. `offline` forbids the network.
+    `trust_everything` runs a project's code without asking whether the user trusts it.
+    """
+
+    patches: tuple[Path, ...] = ()
+    recipes: tuple[Path, ...] = ()
+    offline: bool = False
+    trust_everything: bool = False
+    progress: Progress = field(default_factory=Silent)
+
+    @cached_property
+    def project(self) -> Project:
+        project = find_project(Path.cwd())
+        for marker in project.passed:
+            self.progress.note(f"{marker} belongs to another user and is not used")
+        return project
+
+    @property
+    def checkouts(self) -> Path:
+        """The folder of the project's checkouts, as seen from the current folder."""
+        return refuse_link(below_project(self.project, ".vpatch"))
+
+    @cached_property
+    def library(self) -> Library:
+        library = find_library(self.project.folder, self.patches, self.recipes, self.trust)
+        for note in library.notes:
+            self.progress.note(note)
+        return library
+
+    @cached_property
+    def trust(self) -> Trust:
+        """What of a project may run: what the user recorded, or all of it."""
+        shipped = tuple(installed(kind) for kind in ("patches", "recipes", "targets"))
+        return Trust(Store(default_folder()), shipped=shipped, everything=self.trust_everything)
+
+    def require_trust(self, patches: Iterable[Patch], recipe: str | None = None) -> None:
+        """Refuse to run what patches and a recipe say, unless the user trusts all of it.
+
+        Raises:
+            UntrustedError: some of it is not trusted; all of that is said.
+        """
+        errors: list[VpatchError] = []
+        for patch in {patch.folder: patch for patch in patches}.values():
+            try:
+                # What runs was read before, and somebody may have put other bytes there since.
+                trusted = load_patch(self.trust.copy_of(patch.folder), self.trust)
+                if trusted.digest != patch.digest:
+                    raise UntrustedError(  # noqa: TRY301 - as the others
+                        "it changed while it was read",
+                        where=str(patch.folder),
+                        todo="run the command again when nothing writes there",
+                    )
+            except UntrustedError as error:
+                errors.append(error)
+        try:
+            if recipe:
+                self.trust.require(self.library.recipe(recipe))
+        except UntrustedError as error:
+            errors.append(error)
+        if errors:
+            raise combine(errors)
+
+    @cached_property
+    def cache(self) -> Cache:
+        return Cache(default_cache_folder())
+
+    @property
+    def plans(self) -> Path:
+        """Where plans that were made are remembered."""
+        return self.cache.answers("plans")
+
+    @cached_property
+    def pip_settings(self) -> PipSettings:
+        return read_pip_settings(os.environ)
+
+    def own_engine(self, typed: str) -> Engine:
+        """Look at somebody's own environment, once: a vLLM takes seconds to say what it runs on."""
+        # Only few commands need one.
+        from vpatch.engine import environment  # noqa: PLC0415
+
+        if typed not in self._own_engines:
+            self._own_engines[typed] = environment.existing_engine(typed)
+        return self._own_engines[typed]
+
+    @cached_property
+    def _own_engines(self) -> dict[str, Engine]:
+        return {}
+
+    def releases(self) -> list[str]:
+        """Return the final releases of vLLM that the index has, from the first that counts on."""
+        found = index.releases(
+            "vllm",
+            settings=self.pip_settings,
+            folder=self.cache.answers("index"),
+            offline=self.offline,
+            progress=self.progress,
+        )
+        versions = [Version(release.version) for release in found if not release.yanked]
+        return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
+
+    def target(self, name: str) -> Target:
+        """Read a target's declaration."""
+        found, _ = read_yaml(self.library.target(name), Target)
+        return found
+
+    @cached_property
+    def _targets(self) -> dict[str, Target]:
+        """All targets, by their repositories."""
+        found = [self.target(name) for name in self.library.targets]
+        return {target.repository: target for target in found}
+
+    def github(self, stack: ExitStack, target: Target | None = None) -> GitHub:
+        """Open the API that a target names, once a run."""
+        # Only few commands need it, and PyGithub takes its time.
+        from vpatch.github.client import GitHub, default_api  # noqa: PLC0415
+        from vpatch.github.tokens import is_named  # noqa: PLC0415
+
+        api = (target and target.api) or default_api()
+        if api not in self._github:
+            named = [record.name for record in self.trust.records() if record.kind == "host"]
+            found = stack.enter_context(closing(GitHub(api, named)))
+            if found.token is None and not is_named(api, hosts=named):
+                self.progress.note(
+                    f"a target names {found.host}, and you did not: no token goes there "
+                    f"(vpatch trust --host {found.host})"
+                )
+            self._github[api] = found
+        return self._github[api]
+
+    def github_of(self, repository: str, stack: ExitStack) -> GitHub:
+        """Open the API that knows a repository: that of its target, if it has one."""
+        return self.github(stack, self._targets.get(repository))
+
+    @cached_property
+    def _github(self) -> dict[str, GitHub]:
+        return {}
+
+    def threads(self, stack: ExitStack) -> Threads:
+        """What is known of threads upstream, or can be asked for."""
+        from vpatch.upstream.threads import Threads  # noqa: PLC0415
+
+        def tag_of(repository: str) -> str:
+            target = self._targets.get(repository)
+            return target.tag if target else "v{version}"
+
+        return Threads(
+            self.cache.answers("github"),
+            None if self.offline else lambda name: self.github_of(name, stack),
+            tag_of,
+        )
+
+    @contextmanager
+    def tree(self, spec: TreeSpec, expected_digest: str | None = None) -> Iterator[CachedTree]:
+        with open_tree(
+            spec,
+            cache=self.cache,
+            settings=self.pip_settings,
+            offline=self.offline,
+            progress=self.progress,
+            expected_digest=expected_digest,
+        ) as tree:
+            yield tree
+
+
+def below_project(project: Project, name: str) -> Path:
+    """A path in the project's folder, as seen from the current folder."""
+    return Path(os.path.relpath(project.folder)) / name
+
+
+def refuse_link(place: Path) -> Path:
+    """Return a place in a project that is written to, unless it is a symbolic link.
+
+    Whoever wrote the project may have put it there, to have any folder of the user's written.
+
+    Raises:
+        UsageError: it is a link.
+    """
+    if place.is_symlink():
+        raise UsageError(
+            f"is a symbolic link to {place.readlink()}, and vpatch follows none that a project has",
+            where=str(place),
+            todo="remove the link, or name the folder with --to",
+        )
+    return place
+
+
+@contextmanager
+def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
+    """Open `cpu`, `cuda` or a Python, with the release that `vllm` means.
+
+    Raises:
+        UsageError: it is none of these, or another release.
+    """
+    # Only two commands need one.
+    from vpatch.engine import environment  # noqa: PLC0415
+
+    with context.tree(_release(vllm)) as tree:
+        version = tree.pin.version
+    if version is None:
+        raise UsageError(f"{vllm} is no release", todo="give one, such as --vllm 0.23")
+    kind = environment.KINDS.get(engine)
+    if kind is not None:
+        with environment.managed_engine(
+            kind, version, context.cache.folder, context.progress, offline=context.offline
+        ) as managed:
+            yield managed
+        return
+    found = context.own_engine(engine)
+    if found.version != version:
+        raise UsageError(
+            f"it has vLLM {found.version}, not {version}",
+            where=engine,
+            todo=f"give --vllm {found.version}, or another Python",
+        )
+    yield found
+
+
+def _release(vllm: str) -> TreeSpec:
+    spec = parse_vllm(vllm)
+    if not isinstance(spec, PypiSpec):
+        raise UsageError(f"{vllm} is no release", todo="give one, such as --vllm 0.23")
+    return spec

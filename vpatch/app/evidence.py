@@ -1,0 +1,132 @@
+"""Whether evidence is whole, and for what its command would run now."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.app import selection
+from vpatch.app.proofs import proof_plans
+from vpatch.app.smoke import smoke_plan_of
+from vpatch.errors import ExitCode, VpatchError
+from vpatch.evidence.store import (
+    RECORD,
+    EvidenceError,
+    is_test,
+    tampered,
+)
+from vpatch.evidence.subject import differences, subject_of
+from vpatch.planning.plan_cache import cached_plan
+from vpatch.util.digest import digest_of
+
+if TYPE_CHECKING:
+    from vpatch.app.context import Context
+    from vpatch.evidence.store import Evidence
+
+
+# What comes of a record that has other things where a record's are.
+DAMAGE = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(OSError, RecursionError),
+)
+
+
+@dataclass(frozen=True)
+class VerifiedEvidence:
+    evidence: Evidence
+    changed: list[str]
+    differs: list[str]
+
+    @property
+    def holds(self) -> bool:
+        return not self.changed and not self.differs
+
+    @property
+    def exit_code(self) -> ExitCode:
+        passed = self.evidence.record.get("result") == "passed"
+        return ExitCode.CLEAN if self.holds and passed else ExitCode.FINDINGS
+
+    def as_json(self) -> dict[str, Any]:
+        record = self.evidence.record
+        return {
+            "name": self.evidence.name,
+            "made": record.get("made"),
+            "result": record.get("result"),
+            "digest": record.get("digest"),
+            "changed": self.changed,
+            "differs": self.differs,
+        }
+
+
+def name_of(error: EvidenceError) -> str:
+    return Path(error.where or "").parent.name
+
+
+def no_record(evidence: Evidence, error: Exception) -> EvidenceError:
+    return EvidenceError(
+        f"is no whole record: {type(error).__name__}: {error}",
+        where=str(evidence.folder / RECORD),
+        todo="move its folder elsewhere",
+    )
+
+
+def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
+    changed = tampered(evidence)
+    # What was changed cannot be asked what it was asked for.
+    return VerifiedEvidence(evidence, changed, [] if changed else _differences(context, evidence))
+
+
+def _differences(context: Context, evidence: Evidence) -> list[str]:
+    """Plan anew what the record says that was asked for."""
+    if is_test(evidence.record):
+        return _differences_of_test(context, evidence)
+    asked = evidence.record["asked"]
+    if asked.get("image"):
+        (tree,) = evidence.record["subject"]
+        ids = tuple(patch["id"] for patch in tree["patches"])
+        request = selection.Request(tree["pin"]["version"], None, (), ids)
+    else:
+        request = selection.Request(
+            asked["vllm"], asked["recipe"], tuple(asked["tree"]), tuple(asked["patch"])
+        )
+    with ExitStack() as stack:
+        try:
+            plans = []
+            jobs_found = selection.resolve(request, context.library)
+            for job in jobs_found:
+                tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
+                plans.append(cached_plan(context.plans, job.patches, tree, to_write=True))
+        except VpatchError as error:
+            return [f"it cannot be planned: {error.what}"]
+        found = differences(evidence.record["subject"], subject_of(plans))
+        try:
+            recipe = asked["plan"] or asked["recipe"] or jobs_found[0].recipe
+            plan = smoke_plan_of(context, recipe)
+        except VpatchError as error:
+            return [*found, f"its smoke plan is not there any more: {error.what}"]
+    if plan.model_dump(mode="json", exclude_none=True) != evidence.record["plan"]:
+        found.append("the smoke plan has changed")
+    return found
+
+
+def _differences_of_test(context: Context, evidence: Evidence) -> list[str]:
+    """Plan anew what the test was run on, and look at the test itself."""
+    record = evidence.record
+    try:
+        patch = context.library.patch(record["patch"])
+        proofs = [p for p in patch.declaration.proof if p.test == record["test"]["file"]]
+        proof = next((p for p in proofs if p.engine == record["engine"]["kind"]), None)
+        if proof is None:
+            return [f"{patch.id} has no proof {record['test']['file']} any more"]
+        with ExitStack() as stack:
+            ground = proof_plans(context, patch, proof, record["asked"]["vllm"], stack)
+        found = differences(record["subject"], subject_of(ground.all_after))
+    except VpatchError as error:
+        return [f"it cannot be planned: {error.what}"]
+    if digest_of((patch.folder / proof.test).read_bytes()) != record["test"]["digest"]:
+        found.append(f"the test {proof.test} has changed")
+    if proof.model_dump(mode="json", exclude_defaults=True) != record["proof"]:
+        found.append(f"what is declared of the test {proof.test} has changed")
+    return found

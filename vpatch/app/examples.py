@@ -1,0 +1,108 @@
+"""A patch's examples: small trees before and after, in `examples/<state>-<label>/`.
+
+The folder's name begins with the state that the patch must have on `before/`; where that is
+`needed`, `after/` holds what must come out. Every example is run twice.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError
+from vpatch.planning.plan import plan
+from vpatch.planning.state import State
+from vpatch.source.memory import MemoryTree
+from vpatch.source.tree import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from vpatch.library.patch import Patch
+
+
+# Of a patch whose code may not run, no example could show anything.
+_STATES = [state for state in State if state is not State.UNTRUSTED]
+
+
+@dataclass(frozen=True)
+class ExampleResult:
+    """`failures` is empty where the example holds."""
+
+    name: str
+    failures: tuple[str, ...]
+
+
+def run_examples(patch: Patch) -> Iterator[ExampleResult]:
+    """Run all examples of a patch.
+
+    Raises:
+        UsageError: it has none that shows the edit, or one with a name that says no state.
+    """
+    folder = patch.folder / "examples"
+    cases = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    if not any(case.name.startswith(State.NEEDED) for case in cases):
+        raise UsageError(
+            f"{patch.id} has no example that needs it",
+            where=str(folder),
+            todo="add examples/needed-LABEL/before/... and after/...",
+        )
+    for case in cases:
+        yield ExampleResult(case.name, tuple(_run(patch, case)))
+
+
+def _run(patch: Patch, case: Path) -> Iterator[str]:
+    state = _state_of(case)
+    before = _files(case / "before")
+    decision = plan([patch], _tree(patch, before)).decisions[0]
+    if decision.state is not state:
+        yield f"the patch is {decision.state} here, not {state}: {decision.reason}"
+        return
+    if state is not State.NEEDED:
+        return
+    made = before | {path: change.after for path, change in decision.changes.items()}
+    wanted = _files(case / "after")
+    for path in sorted(made.keys() | wanted.keys()):
+        if made.get(path) != wanted.get(path):
+            yield _difference(path, wanted.get(path, b""), made.get(path, b""))
+    again = plan([patch], _tree(patch, made, carried=[patch.id])).decisions[0]
+    if again.state is not State.APPLIED or again.changes:
+        yield f"the second run is not idle: the patch is {again.state}: {again.reason}"
+
+
+def _state_of(case: Path) -> State:
+    for state in _STATES:
+        if case.name.startswith(f"{state}-"):
+            return state
+    raise UsageError(
+        "the name of an example begins with a state",
+        where=str(case),
+        todo=f"call it one of {', '.join(f'{state}-LABEL' for state in _STATES)}",
+    )
+
+
+def _tree(patch: Patch, files: dict[str, bytes], carried: Iterable[str] = ()) -> MemoryTree:
+    name = next(iter(patch.declaration.needed_in))
+    pin = Pin(name, "folder", None, "sha256:", "example")
+    return MemoryTree(pin, files, frozenset(carried))
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    if not folder.is_dir():
+        raise UsageError(f"the example has no folder {folder.name}", where=str(folder.parent))
+    # pip compiles the .py files of the library that it installs, examples included.
+    paths = (p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix != ".pyc")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def _difference(path: str, wanted: bytes, made: bytes) -> str:
+    lines = difflib.unified_diff(
+        wanted.decode(errors="replace").splitlines(),
+        made.decode(errors="replace").splitlines(),
+        f"{path} (after)",
+        f"{path} (made)",
+        lineterm="",
+    )
+    return "\n".join(lines)

@@ -1,0 +1,149 @@
+"""Behaviour tests of patches: once on the pristine tree, once on the patched one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.app.context import Context, open_engine
+from vpatch.app.selection import with_required
+from vpatch.engine.environment import KINDS, Engine, packages_beside
+from vpatch.engine.overlay import as_released
+from vpatch.errors import UsageError, VpatchError
+from vpatch.evidence.behaviour import ProofRun, record_of_test
+from vpatch.evidence.collecting import collected
+from vpatch.evidence.store import LOGS, write_evidence
+from vpatch.evidence.subject import subject_of
+from vpatch.harness.behaviour import Behaviour, ProofPlans, run_behaviour_test
+from vpatch.harness.machine import this_machine
+from vpatch.planning.plan import plan
+from vpatch.planning.state import State
+from vpatch.source.spec import FolderSpec, parse_vllm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.declare.patch import Proof
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Plan
+
+
+class IdleError(VpatchError):
+    """The patch changes nothing here: a test without it, twice, would prove nothing."""
+
+
+def refuse_unfit(own: Engine) -> None:
+    if not own.has_pytest:
+        raise UsageError("it has no pytest", where=str(own.python), todo="install pytest there")
+    if own.kind not in KINDS:
+        raise UsageError(
+            f"its vLLM runs on {own.kind}, for which no behaviour test is declared",
+            where=str(own.python),
+            todo="use one that runs on cpu or cuda",
+        )
+
+
+def no_test(patch: Patch, kind: str) -> UsageError:
+    others = ", ".join(sorted({proof.engine for proof in patch.declaration.proof}))
+    return UsageError(
+        f"{patch.id} has no behaviour test for {kind}",
+        where=str(patch.folder),
+        todo=f"it has one for {others}" if others else "declare one under proof",
+    )
+
+
+def refuse_other(proof: Proof, kind: str, version: str, own: Engine | None) -> None:
+    if proof.engine != kind:
+        raise IdleError(f"it needs {proof.engine}")
+    if own is not None and version == proof.vllm != own.version:
+        raise IdleError(
+            f"it is written for vLLM {version}, and that has {own.version}",
+            todo=f"give --vllm {own.version} to run it there all the same",
+        )
+
+
+def proof_plans(
+    context: Context, patch: Patch, proof: Proof, version: str, stack: ExitStack
+) -> ProofPlans:
+    """Plan what a proof stands on, for a release of vLLM."""
+    wanted = with_required([*proof.on_top_of, patch.id], context.library)
+    tree = stack.enter_context(context.tree(parse_vllm(version)))
+    ground = with_required(proof.on_top_of, context.library)
+    before = plan(_concerning(ground, "vllm"), tree)
+    after = plan(_concerning(wanted, "vllm"), tree)
+    plugins = []
+    for name, place in proof.trees.items():
+        folder = patch.folder / place
+        tree = stack.enter_context(context.tree(FolderSpec(name, str(folder))))
+        plugins.append((plan(_concerning(wanted, name), tree), folder))
+    references: dict[str, Path] = {}
+    for variable, release in proof.references.items():
+        spec = parse_vllm(release)
+        references[variable] = stack.enter_context(context.tree(spec)).files
+    return ProofPlans(before, after, plugins, references)
+
+
+def run_proof(
+    context: Context, patch: Patch, proof: Proof, engine: str, version: str, root: Path | None
+) -> tuple[Behaviour, Path | None]:
+    made = datetime.now(UTC)
+    with ExitStack() as stack:
+        found = stack.enter_context(open_engine(context, engine, version))
+        ground = proof_plans(context, patch, proof, version, stack)
+        # An engine runs what they insert, and the test.
+        context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
+        _refuse_idle(patch, ground.all_after)
+        beside = packages_beside(found, proof.packages, context.progress, offline=context.offline)
+        ground = replace(ground, packages=beside)
+        for path in as_released(found, ground.after):
+            context.progress.note(f"this build of {version} has another {path}: the release's runs")
+        name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"
+        workdir = None
+        if root is not None:
+            collecting = stack.enter_context(collected(root, name, numbered=True))
+            workdir, name = collecting.workdir, collecting.name
+        task = context.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
+        try:
+            test = replace(patch, folder=context.trust.copy_of(patch.folder))
+            result = run_behaviour_test(test, proof, found, ground, workdir and workdir / LOGS)
+            if workdir is not None:
+                ran = ProofRun(
+                    name=name,
+                    made=made.isoformat(timespec="seconds"),
+                    asked={"patch": patch.id, "engine": engine, "vllm": version},
+                    subject=subject_of(ground.all_after),
+                    patch=patch,
+                    proof=proof,
+                    engine=found.kind,
+                    vllm=found.version,
+                    machine=this_machine(),
+                    found=result,
+                )
+                write_evidence(workdir, record_of_test(ran))
+        except OSError as error:
+            raise VpatchError(
+                f"the run could not be made: {error}",
+                where=str(patch.folder / proof.test),
+                todo="free space in the folder for temporary files, or name another with TMPDIR",
+            ) from error
+        task.done()
+    return result, root / name if root else None
+
+
+def _concerning(patches: Sequence[Patch], tree: str) -> list[Patch]:
+    return [patch for patch in patches if tree in patch.declaration.needed_in]
+
+
+def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
+    decisions = [(made.pin, d) for made in plans for d in made.decisions]
+    mine = [(pin, d) for pin, d in decisions if d.patch.id == patch.id]
+    stopping = [(pin, d) for pin, d in decisions if d.state.stops]
+    idle = [] if any(d.state is State.NEEDED for _, d in mine) else mine
+    for pin, decision in stopping or idle:
+        raise IdleError(
+            f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
+            todo="give a --vllm that needs it: see vpatch status --all",
+        )

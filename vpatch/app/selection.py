@@ -1,0 +1,234 @@
+"""A request of the user, or a recipe, becomes selections: a source, and the patches for it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.yamlfile import DeclarationError, read_yaml
+from vpatch.errors import UsageError
+from vpatch.source.index import parse_version
+from vpatch.source.spec import parse_tree, parse_vllm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.declare.recipe import PinDeclaration
+    from vpatch.declare.yamlfile import Positions
+    from vpatch.library.catalog import Library
+    from vpatch.library.patch import Patch
+    from vpatch.source.spec import TreeSpec
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; `patches` narrows the choice, empty means all."""
+
+    vllm: str | None = None
+    recipe: str | None = None
+    trees: tuple[str, ...] = ()
+    patches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One tree to patch. `recipe` is None where the whole library was looked through.
+
+    `left` are those patches of the library that are only taken on request; `chosen` are the ids
+    that somebody named, none where nobody did.
+    """
+
+    spec: TreeSpec
+    patches: tuple[Patch, ...]
+    recipe: str | None = None
+    expected_digest: str | None = None
+    left: tuple[Patch, ...] = ()
+    chosen: tuple[str, ...] = ()
+
+
+def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Selection]:
+    """Turn a request into selections. With `whole_library`, a version does not mean its recipe.
+
+    Nor does it where patches are named: then it is these, and those that they require. Without
+    either, patches that are there on request are left out. With `whole_library`, a recipe and a
+    version together ask the recipe's patches against that version instead of the recipe's own.
+
+    Raises:
+        UsageError: it asks for nothing, for things that do not exist, or for patches that concern
+            none of its trees.
+    """
+    if request.vllm and request.recipe and not whole_library:
+        raise UsageError(
+            "--vllm and --recipe both name a vLLM",
+            todo="give one of the two; vpatch status takes both, and says what the recipe's "
+            "patches mean there",
+        )
+    name = request.recipe
+    if request.vllm and not whole_library and not request.patches:
+        name = _recipe_for(request.vllm, library)
+    root = library.folder
+    extra = [parse_tree(text, root) for text in request.trees]
+    if name:
+        instead = parse_vllm(request.vllm, root) if request.vllm and request.recipe else None
+        jobs = _from_recipe(library.recipe(name), instead, extra, library, request.patches)
+    elif request.vllm or extra:
+        specs = [*([parse_vllm(request.vllm, root)] if request.vllm else []), *extra]
+        chosen = with_required(request.patches or sorted(library.patches), library)
+        left: list[Patch] = []
+        if not request.patches and not whole_library:
+            left = on_request(chosen)
+            chosen = [patch for patch in chosen if patch not in left]
+        jobs = [
+            Selection(spec, concerning(chosen, spec), left=concerning(left, spec)) for spec in specs
+        ]
+    else:
+        known = ", ".join(sorted(library.recipes))
+        raise UsageError(
+            "nothing says which vLLM is meant",
+            todo=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
+        )
+    _refuse_idle(request.patches, jobs, library)
+    chosen_ids = tuple(dict.fromkeys(request.patches))
+    return [replace(job, chosen=chosen_ids) for job in jobs]
+
+
+def decided_alone(job: Selection, chosen: Sequence[str]) -> frozenset[str]:
+    """Return what nobody asked for: what it would mean is told, and no other patch meets it."""
+    if job.recipe or chosen:
+        return frozenset()
+    return frozenset(p.id for p in job.patches if p.declaration.on_request is not None)
+
+
+def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
+    """Load patches, and those that they require."""
+    found = library.load(ids)
+    known = {patch.id for patch in found}
+    for patch in found:  # grows while it is walked
+        missing = [r for r in patch.declaration.requires if r not in known]
+        found += library.load(missing)
+        known.update(missing)
+    return found
+
+
+def on_request(patches: Sequence[Patch]) -> list[Patch]:
+    """The patches that are only taken on request, and those that require one of them."""
+    left = [patch for patch in patches if patch.declaration.on_request is not None]
+    for taken in left:  # grows while it is walked
+        left += [p for p in patches if p not in left and taken.id in p.declaration.requires]
+    return left
+
+
+def _recipe_for(version: str, library: Library) -> str | None:
+    """The recipe called after a version, or after the series of a version that it pins."""
+    version = parse_version(version) or version
+    if f"vllm-{version}" in library.recipes:
+        return f"vllm-{version}"
+    series = ".".join(version.split(".")[:2])
+    name = f"vllm-{series}"
+    if parse_version(version) and name in library.recipes:
+        recipe, _ = read_yaml(library.recipes[name], RecipeDeclaration)
+        if recipe.vllm.source == version:
+            return name
+    return None
+
+
+def _from_recipe(
+    path: Path,
+    instead: TreeSpec | None,
+    extra: Sequence[TreeSpec],
+    library: Library,
+    narrowed: Sequence[str],
+) -> list[Selection]:
+    """The selections of a recipe; `instead` takes the place of its vLLM."""
+    recipe, positions = read_recipe(path, library)
+    name = path.stem
+    not_listed = [p for p in narrowed if p not in recipe.patches]
+    if not_listed:
+        raise UsageError(
+            f"the recipe {name} does not list {not_listed[0]}",
+            todo=f"choose among: {', '.join(recipe.patches)}",
+        )
+    chosen = library.load([p for p in recipe.patches if p in narrowed or not narrowed])
+    root = library.folder
+    pins: list[tuple[PinDeclaration | None, TreeSpec]] = (
+        [(None, instead)]
+        if instead is not None
+        else [(recipe.vllm, spec_of("vllm", recipe.vllm, path, root))]
+    )
+    pins += [(pin, spec_of(tree, pin, path, root)) for tree, pin in recipe.trees.items()]
+    jobs = [
+        Selection(spec, concerning(chosen, spec), name, digest_of_pin(pin)) for pin, spec in pins
+    ]
+    jobs += [Selection(spec, concerning(chosen, spec), name) for spec in extra]
+    used = {patch.id for job in jobs for patch in job.patches}
+    for index, patch_id in enumerate(recipe.patches):
+        if patch_id not in used and (not narrowed or patch_id in narrowed):
+            raise DeclarationError(
+                f"{patch_id} concerns none of the recipe's trees",
+                where=positions.where(["patches", index]),
+                todo="remove it from the recipe, or add the tree it is for",
+            )
+    return jobs
+
+
+def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positions]:
+    """Read a recipe, whose patches must all be there.
+
+    Raises:
+        UsageError: it is wrong, or lists a patch that is not there.
+    """
+    recipe, positions = read_yaml(path, RecipeDeclaration)
+    unknown = [p for p in recipe.patches if p not in library.patches]
+    if unknown:
+        raise DeclarationError(
+            f"there is no patch {unknown[0]!r}",
+            where=positions.where(["patches", recipe.patches.index(unknown[0])]),
+            todo=library.nearest(unknown[0])
+            or "correct the id, or name the folder it lies in with --patches",
+        )
+    return recipe, positions
+
+
+def spec_of(tree: str, pin: PinDeclaration, recipe: Path, root: Path) -> TreeSpec:
+    """The source of a tree as a recipe pins it."""
+    place = _located(recipe, pin.source, root)
+    if tree == "vllm":
+        return parse_vllm(place, root)
+    equals = "==" if parse_version(pin.source) else "="
+    return parse_tree(f"{tree}{equals}{place}", root)
+
+
+def _located(recipe: Path, source: str, root: Path) -> str:
+    """A source as a recipe names it, with a relative path taken from the recipe's folder."""
+    if parse_version(source) or ":" in source:
+        return source
+    path = os.path.normpath(recipe.parent.absolute() / source)
+    if os.path.relpath(path, root).startswith(".."):
+        return path
+    # In the project, as it would be named by hand: the lock repeats it.
+    below = os.path.relpath(path)
+    return below if below.startswith("..") else f"./{below}"
+
+
+def digest_of_pin(pin: PinDeclaration | None) -> str | None:
+    return f"sha256:{pin.sha256}" if pin is not None and pin.sha256 else None
+
+
+def concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
+    return tuple(p for p in patches if spec.tree in p.declaration.needed_in)
+
+
+def _refuse_idle(asked: Sequence[str], jobs: Sequence[Selection], library: Library) -> None:
+    used = {patch.id for job in jobs for patch in job.patches}
+    for patch_id in asked:
+        if patch_id not in used:
+            trees = ", ".join(job.spec.tree for job in jobs)
+            theirs = " or ".join(library.patch(patch_id).declaration.needed_in)
+            raise UsageError(
+                f"{patch_id} concerns no tree of this run ({trees})",
+                todo=f"ask for {theirs} (--tree {theirs.split()[0]}==VERSION), "
+                f"or correct needed-in of {patch_id}",
+            )

@@ -1,0 +1,109 @@
+"""The target of a run: an engine with patched trees laid over it, or a patched image."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.app.checkout import refuse_stopping
+from vpatch.app.context import open_engine
+from vpatch.engine.overlay import as_released
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.harness.machine import missing
+from vpatch.harness.models import locate, seen_folder
+from vpatch.harness.target import EngineTarget, ImageTarget
+from vpatch.planning.plan_cache import cached_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from contextlib import ExitStack
+
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Selection
+    from vpatch.declare.smoke import Model, Needs
+    from vpatch.docker.engine import Docker
+    from vpatch.harness.machine import Machine
+    from vpatch.image.running import PatchedImage
+    from vpatch.planning.state import Plan
+
+
+def refuse_missing(needs: Needs, models: Iterable[Model], machine: Machine, kind: str) -> None:
+    """Say all that is not here, before anything is fetched or started."""
+    errors = missing(needs, machine, kind)
+    for one in models:
+        try:
+            locate(one)
+        except VpatchError as error:
+            errors.append(error)
+    distinct = list({str(error): error for error in errors}.values())
+    if distinct:
+        raise combine(distinct)
+
+
+def engine_target(
+    context: Context, found: Sequence[Selection], engine: str, stack: ExitStack, *, asked_for: bool
+) -> tuple[EngineTarget, list[Plan], str]:
+    """Plan selections and open the engine for them; return target, plans, and vLLM's release.
+
+    With `asked_for`, somebody named the patches: one that finds nothing to do stops the run.
+    """
+    # An engine runs what the patches insert. Callers ask for the recipe whose plan they take: here
+    # it has a name only, and a file of the library may have the same.
+    for job in found:
+        context.require_trust(job.patches)
+    trees = [stack.enter_context(context.tree(j.spec, j.expected_digest)) for j in found]
+    plans = [
+        cached_plan(context.plans, job.patches, tree, to_write=True)
+        for job, tree in zip(found, trees, strict=True)
+    ]
+    refuse_stopping(plans, asked_for=asked_for or found[0].recipe is not None)
+    version = plans[0].pin.version
+    if plans[0].pin.tree != "vllm" or version is None:
+        raise UsageError("an engine is of a release of vLLM", todo="give --vllm VERSION")
+    files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
+    opened = stack.enter_context(open_engine(context, engine, version))
+    for path in as_released(opened, plans[0]) if not files[0] else ():
+        context.progress.note(f"this build of {version} has another {path}: the release's runs")
+    return EngineTarget(opened, plans, files), plans, version
+
+
+def look_at_image(name: str, stack: ExitStack, *, gpus: bool) -> tuple[PatchedImage, Docker]:
+    """Ask an image what it is; the connection to its engine is open as long as the stack."""
+    # Only a run in an image needs it.
+    from vpatch.docker.engine import Docker  # noqa: PLC0415
+    from vpatch.image.running import look_at  # noqa: PLC0415
+
+    docker = stack.enter_context(closing(Docker()))
+    return look_at(docker, name, gpus=gpus), docker
+
+
+def image_target(
+    found: PatchedImage, docker: Docker, folders: Iterable[Path], *, gpus: bool
+) -> ImageTarget:
+    """Return the target of an image. Its containers also see `folders`."""
+    about = {"name": found.name, "id": found.image.id, "digests": list(found.image.digests)}
+    return ImageTarget(docker, about, found.kind, found.version, found.digests, list(folders), gpus)
+
+
+def folders_to_show(
+    context: Context,
+    plan: str | None,
+    models: Iterable[Model],
+    files: Iterable[str] = (),
+    *,
+    named: bool,
+) -> list[Path]:
+    """Return the folders of a plan's checkpoints and datasets, which a container is to see.
+
+    A container is on this machine's network, and may send what it sees anywhere. `named` says that
+    the user, and not the plan, named the checkpoint.
+
+    Raises:
+        UntrustedError: the plan names a folder, and is not trusted.
+    """
+    checkpoints = [seen_folder(path) for model in models if (path := locate(model)) is not None]
+    datasets = [Path(file).resolve().parent for file in files]
+    if datasets or (checkpoints and not named):
+        context.require_trust((), plan)
+    return [*checkpoints, *datasets]

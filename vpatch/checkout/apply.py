@@ -1,0 +1,306 @@
+"""Decisions become a git checkout: all of it, or none."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import signal
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.checkout.commits import commits_of, lock_of
+from vpatch.checkout.generated import is_build_output
+from vpatch.checkout.lockfile import LockedImage, LockError, LockFile, read_lock
+from vpatch.checkout.transaction import CheckoutTransaction, TargetError, WrongTargetError, writing
+from vpatch.errors import VpatchError
+from vpatch.git import checkout as git
+from vpatch.git.command import BASE_BRANCH, GitError
+from vpatch.git.found import NoRepositoryError, opened_checkout
+from vpatch.source.tree import LOCK_FILE
+from vpatch.util.digest import digest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from types import FrameType
+
+    from vpatch.git.command import FoundRepository
+    from vpatch.planning.state import Plan
+    from vpatch.progress import Progress
+    from vpatch.source.tree import Pin
+
+_log = logging.getLogger(__name__)
+_SHOWN = 10
+_BYTECODE = "__pycache__/"
+# Remotes, excludes and hooks that a user may have set up in a checkout.
+_SETTINGS = (".git/config", ".git/info/exclude", ".git/hooks")
+
+
+@dataclass(frozen=True)
+class ApplyRequest:
+    """A plan to carry out, where, the name of its recipe if it has one, and who was `chosen`."""
+
+    plan: Plan
+    recipe: str | None
+    workplace: CheckoutTransaction
+    chosen: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> Path:
+        return self.workplace.target
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of an order. `outcome` is unchanged where the checkout already was right."""
+
+    order: ApplyRequest
+    lock: LockFile
+    outcome: Literal["created", "replaced", "unchanged"]
+
+
+def apply(orders: Sequence[ApplyRequest], *, force: bool, progress: Progress) -> list[Applied]:
+    """Make the checkouts of several plans, or leave everything as it was.
+
+    With `force`, a checkout that holds changes by its user is overwritten.
+
+    Raises:
+        TargetError: a target cannot be written, or holds changes and there is no `force`.
+        WrongTargetError: a target is a folder that vpatch did not make.
+    """
+    unchanged = [_unchanged(order, force=force) for order in orders]
+    applied: list[Applied] = []
+    for order, known in zip(orders, unchanged, strict=True):
+        if known is not None:
+            applied.append(Applied(order, known, "unchanged"))
+            continue
+        with writing(order.target):
+            lock = _stage(order, progress)
+            outcome: Literal["created", "replaced"] = (
+                "replaced" if order.target.exists() else "created"
+            )
+        _log.info("%s is complete at commit %s, and not yet in place", order.target, lock.head)
+        applied.append(Applied(order, lock, outcome))
+    with _uninterrupted():
+        _put_in_place([one.order.workplace for one in applied if one.outcome != "unchanged"], force)
+    return applied
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait: the renames are few, and done together.
+
+    By handlers, as a mask is a thread's own, and another thread would take the signal. Handlers
+    run in the main thread alone: no other is ever interrupted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # What the caller ignores, as nohup does with SIGHUP, stays ignored.
+    before = {
+        number: signal.signal(number, note)
+        for number in endings
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for ending in came:
+            signal.raise_signal(ending)
+
+
+def _put_in_place(workplaces: Sequence[CheckoutTransaction], force: bool) -> None:  # noqa: FBT001
+    done: list[CheckoutTransaction] = []
+    try:
+        for workplace in workplaces:
+            with writing(workplace.target):
+                workplace.put_in_place()
+            done.append(workplace)
+            if (workplace.aside / LOCK_FILE).is_file() and not force:
+                # What was written there since it was looked at must not go with the old checkout.
+                _refuse_changes(workplace.aside, read_lock(workplace.aside / LOCK_FILE), workplace)
+    except BaseException:
+        for workplace in reversed(done):
+            workplace.take_back()
+        raise
+
+
+def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
+    """The lock of a checkout that already is what it should be, after a look at what is there."""
+    target = order.target
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return None
+    if not (target / LOCK_FILE).is_file() or not (target / ".git").is_dir():
+        raise WrongTargetError(
+            "is not a checkout that vpatch made",
+            where=str(target),
+            todo="give another folder with --to, or move this one away",
+        )
+    try:
+        lock = read_lock(target / LOCK_FILE)
+    except LockError:
+        if force:
+            return None
+        raise
+    try:
+        found = users_changes(target, lock)
+        messages = [] if found else _messages(target, lock)
+    except (GitError, NoRepositoryError) as error:
+        reason = error.gist if isinstance(error, GitError) else error.what
+        raise WrongTargetError(
+            f"its git repository cannot be read: {reason}",
+            where=str(target),
+            todo="repair it, or move the folder away",
+        ) from error
+    if found and not force:
+        raise _changed(found, target)
+    if _source(lock.source.pin()) != _source(order.plan.pin) and not force:
+        raise TargetError(
+            f"is a checkout of another source, {lock.source.origin}",
+            where=str(target),
+            todo="write elsewhere with --to, or overwrite it with --force",
+        )
+    planned = [commit.message.strip() for commit in commits_of(order.plan)]
+    if found or planned != messages:
+        return None  # an earlier vpatch may have written other messages, and so other ids
+    wanted = lock_of(
+        order.plan,
+        order.recipe,
+        order.workplace.base,
+        [p.commit for p in lock.patches],
+        carried=order.workplace.carried,
+        chosen=order.chosen,
+    )
+    return lock if wanted.model_copy(update={"image": lock.image}) == lock else None
+
+
+def _source(pin: Pin) -> tuple[str, str, str]:
+    """What a checkout is a checkout of; another release of the same is an update."""
+    return pin.tree, pin.kind, "" if pin.kind == "pypi" else pin.origin
+
+
+def _refuse_changes(checkout: Path, lock: LockFile, workplace: CheckoutTransaction) -> None:
+    found = users_changes(checkout, lock)
+    if found:
+        raise _changed(found, workplace.target)
+
+
+def _changed(found: Sequence[str], target: Path) -> TargetError:
+    shown = "".join(f"\n    {change}" for change in found[:_SHOWN])
+    more = f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return TargetError(
+        f"holds changes that vpatch did not make:{shown}{more}",
+        where=str(target),
+        todo="save them, or overwrite them with --force, or write elsewhere with --to",
+    )
+
+
+def users_changes(target: Path, lock: LockFile) -> list[str]:
+    """What is in a checkout that its lock does not account for, a line each."""
+    with opened_checkout(target) as repo:
+        return list(_users_changes(target, repo, lock))
+
+
+def _messages(target: Path, lock: LockFile) -> list[str]:
+    with opened_checkout(target) as repo:
+        return git.messages(repo, lock.base, lock.head)
+
+
+def _users_changes(target: Path, repo: FoundRepository, lock: LockFile) -> Iterator[str]:
+    branch = git.current_branch(repo)
+    if branch != git.PATCHED_BRANCH:
+        there = f"the branch {branch}" if branch else "a commit"
+        yield f"{there} is checked out, not the branch {git.PATCHED_BRANCH}"
+    own = {
+        f"refs/heads/{BASE_BRANCH}": lock.base,
+        f"refs/heads/{git.PATCHED_BRANCH}": lock.head,
+    }
+    for ref, commit in git.refs(repo).items():
+        if ref not in own:
+            yield f"a ref of yours: {ref}"
+        elif commit != own[ref]:
+            yield f"commits of yours: {ref} is at {commit[:12]}, not at {own[ref][:12]}"
+    yield from (f"commits of yours, in the reflog: {c[:12]}" for c in git.lost_commits(repo))
+    yield from (f"a worktree of yours: {name}" for name in git.worktrees(target))
+    yield from (f"a submodule of yours: {path}" for path in git.submodules(repo))
+    yield from (f"hidden from git: {path}" for path in git.hidden_files(repo))
+    changed = git.changed_files(repo)
+    written = [path for path in git.tracked_and_ignored(repo) if is_build_output(target, path)]
+    own_files = {*written} - {file.path for file in lock.files}
+    yield from (f"changed or new: {path}" for path in changed if path not in own_files)
+
+
+def _stage(order: ApplyRequest, progress: Progress) -> LockFile:
+    """Finish the checkout beside its target, complete with lock, and check what was written."""
+    if order.target.exists() and not os.access(order.target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(order.target))
+    task = progress.start(f"Writing {order.target}")
+    folder, base = order.workplace.pristine()
+    commits = git.add_commits(folder, base, commits_of(order.plan))
+    git.check_out(folder, git.PATCHED_BRANCH)
+    carried = order.workplace.carried
+    lock = lock_of(order.plan, order.recipe, base, commits, carried=carried, chosen=order.chosen)
+    lock = lock.model_copy(update={"image": _image_of(order.target, lock)})
+    for file in lock.files:
+        written = digest_of((folder / file.path).read_bytes())
+        if written != file.after:
+            raise VpatchError(
+                f"{file.path} was written as {written}, not as {file.after}",
+                where=str(order.target),
+                todo="check the disk, and run the command again",
+            )
+    _carry_over(order.target, folder)
+    (folder / LOCK_FILE).write_text(lock.dump(), encoding="utf-8")
+    task.done()
+    return lock
+
+
+def _image_of(target: Path, lock: LockFile) -> LockedImage | None:
+    """The base that images of the same source were built on: it stays, whatever the patches are."""
+    try:
+        old = read_lock(target / LOCK_FILE)
+    except LockError:
+        return None
+    return old.image if old.source.digest == lock.source.digest else None
+
+
+def _carry_over(old: Path, new: Path) -> None:
+    """Keep the checkout's settings, and what its user built and git ignores; no bytecode."""
+    if not (old / ".git").is_dir():
+        return
+    for path in _SETTINGS:
+        if (old / path).is_dir():
+            shutil.copytree(old / path, new / path, symlinks=True, dirs_exist_ok=True)
+        elif (old / path).is_file():
+            shutil.copy2(old / path, new / path)
+    with opened_checkout(old) as repo:
+        ignored = git.ignored_files(repo)
+    for path in ignored:
+        target = new / path
+        if path == LOCK_FILE or _BYTECODE in path or os.path.lexists(target):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (old / path).is_dir() and not (old / path).is_symlink():
+            # git names a repository in a repository, and not what is in it.
+            shutil.copytree(old / path, target, symlinks=True, copy_function=_link)
+        else:
+            _link(old / path, target)
+
+
+def _link(old: Path | str, new: Path | str) -> None:
+    try:
+        os.link(old, new, follow_symlinks=False)
+    except OSError:  # a file system without links, or a file of somebody else
+        shutil.copy2(old, new, follow_symlinks=False)

@@ -1,0 +1,87 @@
+"""A plan as commits, and what came of it as a lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpatch.checkout.lockfile import LockedFile, LockedPatch, LockFile, SkippedPatch, lock_pin
+from vpatch.git.checkout import NewCommit
+from vpatch.planning.state import overall_changes
+from vpatch.util.digest import digest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from vpatch.planning.state import Change, Decision, Plan
+
+
+def commits_of(plan: Plan) -> list[NewCommit]:
+    """One commit for each patch that is needed, in order."""
+    return [
+        NewCommit(_message(d), {path: change.after for path, change in d.changes.items()})
+        for d in plan.taken
+    ]
+
+
+def lock_of(
+    plan: Plan,
+    recipe: str | None,
+    base: str,
+    commits: Sequence[str],
+    *,
+    carried: Iterable[str] = (),
+    chosen: Iterable[str] = (),
+) -> LockFile:
+    """The lock of a plan whose patches became `commits` on top of `base`.
+
+    `carried` are ids of patches that the source had already, which the checkout goes on to carry.
+    `chosen` are those that somebody named.
+    """
+    return LockFile(
+        recipe=recipe,
+        source=lock_pin(plan.pin),
+        base=base,
+        head=commits[-1] if commits else base,
+        patches=tuple(
+            LockedPatch(
+                id=decision.patch.id,
+                digest=decision.patch.digest,
+                variant=decision.variant,
+                commit=commit,
+                files=locked_files(decision.changes),
+            )
+            for decision, commit in zip(plan.taken, commits, strict=True)
+        ),
+        skipped=tuple(
+            SkippedPatch(id=d.patch.id, state=d.state)
+            for d in plan.decisions
+            if d not in plan.taken
+        ),
+        files=locked_files(overall_changes(plan)),
+        carried=tuple(sorted(carried)),
+        chosen=tuple(chosen),
+    )
+
+
+def locked_files(changes: Mapping[str, Change]) -> tuple[LockedFile, ...]:
+    return tuple(
+        LockedFile(
+            path=path,
+            before=None if change.before is None else digest_of(change.before),
+            after=digest_of(change.after),
+        )
+        for path, change in sorted(changes.items())
+    )
+
+
+def _message(decision: Decision) -> str:
+    """Return a message that says only what the patch's digest covers.
+
+    So the same digest gives the same commit. Threads upstream are not in the digest, because they
+    change while the patch stays what it is; `vpatch show` prints them.
+    """
+    declaration = decision.patch.declaration
+    trailers = [f"Vpatch-Id: {declaration.id}", f"Vpatch-Digest: {decision.patch.digest}"]
+    if decision.variant is not None:
+        trailers.append(f"Vpatch-Variant: {decision.variant}")
+    return "\n\n".join([declaration.title, declaration.why.strip(), "\n".join(trailers)]) + "\n"

@@ -1,0 +1,192 @@
+"""vpatch.lock: what a run resolved to. JSON, the same bytes for the same inputs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
+
+from vpatch.declare.words import first_of
+from vpatch.errors import VpatchError
+from vpatch.source.tree import Pin, SourceKind
+from vpatch.util.untrusted import MEGABYTE, plain_path, read_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+ImageMode = Literal["overlay", "source", "cpu"]
+
+
+# That of a hundred patches has 200 kB.
+_LARGEST = 64 * MEGABYTE
+
+
+def _plain_name(value: str) -> str:
+    if not value or canonicalize_name(value) != value or "/" in value:
+        raise ValueError("is no name of a tree")
+    return value
+
+
+def _plain_version(value: str) -> str:
+    return str(Version(value))
+
+
+Name = Annotated[str, AfterValidator(_plain_name)]
+TreePath = Annotated[str, AfterValidator(plain_path)]
+
+
+class LockError(VpatchError):
+    """A lock that is not there, or is none."""
+
+
+class _Locked(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LockedPin(_Locked):
+    """A `Pin`; see there."""
+
+    tree: Name
+    kind: SourceKind
+    version: Annotated[str, AfterValidator(_plain_version)] | None
+    digest: str
+    origin: str
+    ref: str | None
+
+    def pin(self) -> Pin:
+        return Pin(**self.model_dump())
+
+
+class LockedFile(_Locked):
+    """A file's `sha256:HEX` before and after; `before` is None for one that was created."""
+
+    path: TreePath
+    before: str | None
+    after: str
+
+
+class LockedPatch(_Locked):
+    id: str
+    digest: str
+    variant: str | None
+    commit: str
+    files: tuple[LockedFile, ...]
+
+
+class SkippedPatch(_Locked):
+    """A patch that the run considered and had nothing to do for."""
+
+    id: str
+    state: str
+
+
+class LockedPackage(_Locked):
+    """A package that a build installed. `sha256` is that of its wheel, where pip tells it.
+
+    A build hands these to apt and pip, which must not take them for options.
+    """
+
+    name: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+:-]*\z")]
+    version: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+:~!-]*\z")]
+    sha256: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")] | None = None
+
+
+class LockedImage(_Locked):
+    """What an image is built on. `base` is as it was named, `pinned` what that meant then.
+
+    `pinned` is NAME@sha256:HEX of a registry. Without a registry, it is the id sha256:HEX of an
+    image of one machine, and `local` is true. `compiler` pins the image in which vLLM is compiled.
+    `apt` and `pip` are what the cpu build installed on the base. `package` is the folder of vllm
+    in the image, and `contents` the digest of the list of its files, without the patches.
+    """
+
+    mode: ImageMode
+    base: str
+    pinned: str
+    compiler: str | None = None
+    local: bool = False
+    package: str | None = None
+    contents: str | None = None
+    apt: tuple[LockedPackage, ...] = ()
+    pip: tuple[LockedPackage, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _known(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what is not known: locks from before these keys keep their digests."""
+        found: dict[str, Any] = serialize(self)
+        later = ("local", "package", "contents", "apt", "pip")
+        return {key: value for key, value in found.items() if value or key not in later}
+
+
+class LockFile(_Locked):
+    """`patches` are in the order of their commits; `files` sum them up over the whole run.
+
+    `carried` are ids of patches that the source itself carried, as its own lock says. `chosen` are
+    those that somebody named with --patch; without any, the recipe or the library decided. `image`
+    is there once one was built.
+    """
+
+    lock_version: Literal[1] = 1
+    recipe: str | None
+    source: LockedPin
+    base: str
+    head: str
+    patches: tuple[LockedPatch, ...]
+    skipped: tuple[SkippedPatch, ...]
+    files: tuple[LockedFile, ...]
+    carried: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+    image: LockedImage | None = None
+
+    def dump(self) -> str:
+        left_out = {name for name in ("chosen", "image") if not getattr(self, name)}
+        return json.dumps(self.model_dump(exclude=left_out), indent=2) + "\n"
+
+
+def lock_pin(pin: Pin) -> LockedPin:
+    return LockedPin(**asdict(pin))
+
+
+def read_lock(path: Path) -> LockFile:
+    """Read a lock.
+
+    Raises:
+        LockError: there is none, or it is damaged.
+    """
+    try:
+        return parse_lock(read_file(path, _LARGEST), str(path))
+    except FileNotFoundError as error:
+        raise LockError(
+            "there is no lock", where=str(path), todo="run vpatch apply first, or give --to"
+        ) from error
+    except OSError as error:
+        raise LockError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def parse_lock(text: bytes, where: str) -> LockFile:
+    """Read a lock from its bytes; `where` they were found is for the error.
+
+    Raises:
+        LockError: it is damaged.
+    """
+    try:
+        return LockFile.model_validate_json(text)
+    except ValidationError as error:
+        raise LockError(
+            f"is no lock: {first_of(error)}",
+            where=where,
+            todo="run vpatch apply --force to make it anew",
+        ) from error

@@ -1,0 +1,172 @@
+"""Where a checkout is made: beside its target, under a lock, and put in its place at once."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.git import checkout as git
+from vpatch.git.command import BASE_BRANCH, GitError
+from vpatch.git.found import refuse_strangers
+from vpatch.source.tree import LOCK_FILE
+from vpatch.util.directories import remove, replace_dir, restore
+from vpatch.util.filelock import wait_for_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+    from pathlib import Path
+    from types import TracebackType
+
+    from vpatch.progress import Progress
+    from vpatch.source.entry import CachedTree
+
+
+_LOCK = "lock"
+_NEW = "new-"
+_OLD = "old"
+
+
+class TargetError(VpatchError):
+    """A checkout cannot be written, or holds what must not be lost."""
+
+
+class WrongTargetError(UsageError):
+    """The target is something else than a checkout of vpatch."""
+
+
+class CheckoutTransaction:
+    """The folder `.NAME.vpatch` beside `target`, in which its next state is made.
+
+    It is vpatch's own; nothing beside it is ever removed. While it is open no other vpatch works on
+    the target, and what a killed one left is gone. A target that does not exist yet surely has to
+    be written, so its pristine files are laid out by a second thread while the patches are planned:
+    the two take about as long.
+    """
+
+    def __init__(self, target: Path, tree: CachedTree, progress: Progress) -> None:
+        self.target = target
+        self._tree = tree
+        self._progress = progress
+        self._workdir = target.parent / f".{target.name}.vpatch"
+        self._staging = self._workdir / f"{_NEW}{os.getpid()}"
+        self.aside = self._workdir / _OLD
+        self._stack = ExitStack()
+        self._base = (target, "")
+        self._ahead: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        with writing(self.target), ExitStack() as stack:
+            self._check_room()
+            stack.enter_context(
+                wait_for_lock(
+                    self._workdir / _LOCK,
+                    exclusive=True,
+                    on_wait=lambda: self._progress.note(
+                        f"waiting for another vpatch that works on {self.target}"
+                    ),
+                )
+            )
+            stack.callback(self._clean)
+            self._clean()
+            # Made here if it has to be: a second thread must not draw its progress.
+            self._base = self._tree.base_repository(self._progress)
+            if not self.target.exists():
+                self._create()
+                thread = stack.enter_context(ThreadPoolExecutor(1))
+                self._ahead = thread.submit(git.check_out, self._staging, BASE_BRANCH)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def carried(self) -> frozenset[str]:
+        """Ids of the patches that the source tree carries already."""
+        return self._tree.carried
+
+    @property
+    def base(self) -> str:
+        """The id of the commit of the pristine tree."""
+        return self._base[1]
+
+    def pristine(self) -> tuple[Path, str]:
+        """A checkout of the pristine tree, and its one commit."""
+        if self._ahead is None:
+            self._create()
+            git.check_out(self._staging, BASE_BRANCH)
+        else:
+            self._ahead.result()
+        return self._staging, self.base
+
+    def put_in_place(self) -> None:
+        replace_dir(self._staging, self.target, self.aside)
+
+    def take_back(self) -> None:
+        """Undo `replace_dir`."""
+        if self.aside.exists():
+            replace_dir(self.aside, self.target, self._staging)
+        else:
+            self.target.rename(self._staging)
+
+    def _check_room(self) -> None:
+        for path in (self._workdir, *(self._workdir.iterdir() if self._workdir.is_dir() else ())):
+            if path.is_symlink():
+                raise WrongTargetError(
+                    f"is a symbolic link to {path.readlink()}, and vpatch made no link here",
+                    where=str(path),
+                    todo="remove it",
+                )
+        if self._workdir.is_dir():
+            refuse_strangers(self._workdir)
+        names = {path.name for path in self._workdir.iterdir()} if self._workdir.is_dir() else set()
+        foreign = sorted(n for n in names if n not in {_LOCK, _OLD} and not n.startswith(_NEW))
+        if foreign or (names and _LOCK not in names):
+            raise WrongTargetError(
+                "vpatch works in this folder, and it holds what vpatch did not put there",
+                where=str(self._workdir),
+                todo="move it away, or write elsewhere with --to",
+            )
+
+    def _create(self) -> None:
+        if self._tree.is_private:
+            self._staging.mkdir(mode=0o700)
+        git.create_checkout(self._staging, *self._base, [LOCK_FILE])
+
+    def _clean(self) -> None:
+        restore(self.target, self.aside)
+        for leftover in self._workdir.glob(f"{_NEW}*"):
+            # A git that outlives the vpatch that was killed may still write there; what it leaves
+            # is removed by the next run.
+            remove(leftover)
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn what a full disk or a missing permission does into one clear error."""
+    try:
+        yield
+    except GitError as error:
+        raise _cannot_write(target, error.gist, error.todo_beside) from error
+    except OSError as error:
+        reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        raise _cannot_write(target, reason) from error
+
+
+def _cannot_write(target: Path, reason: str, todo: str | None = None) -> TargetError:
+    return TargetError(
+        f"cannot be written: {reason}",
+        where=str(target),
+        todo=todo
+        or "free space or correct the permissions, or give another folder with --to; "
+        "nothing was changed",
+    )

@@ -1,0 +1,129 @@
+"""A folder in which a run collects evidence, or a record, and the name that it gets."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError
+from vpatch.evidence.claim import ClaimedError, claimed
+from vpatch.evidence.store import LOGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
+_LONGEST = 200
+
+
+class TakenError(UsageError):
+    """There is something of that name."""
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """A folder to collect evidence in, and the name that it gets once all of it is there."""
+
+    workdir: Path
+    name: str
+
+
+@contextmanager
+def collected(
+    root: Path, name: str, what: str = "evidence", *, numbered: bool = False
+) -> Iterator[Collecting]:
+    """Claim a name, and open a folder that gets it at the end of the block.
+
+    With `numbered`, a name that is taken gets a number: -2, -3, and so on.
+
+    Raises:
+        UsageError: the name is taken, or is no name.
+    """
+    refuse_no_name(name, what)
+    with ExitStack() as stack:
+        try:
+            workdir, name = _claimed(root, name, what, stack, numbered=numbered)
+            (workdir / LOGS).mkdir(parents=True)
+        except OSError as error:
+            raise UsageError(
+                f"nothing can be written there: {error.strerror}",
+                where=str(root),
+                todo="name another folder with --to",
+            ) from error
+        yield Collecting(workdir, name)
+        final = root / name
+        if final.exists():
+            # Nobody who asks for a claim made it. What was measured must not be lost by that.
+            kept = next(p for p in (root / f"{name}-{n}" for n in count(2)) if not p.exists())
+            workdir.rename(kept)
+            raise UsageError(
+                f"somebody made {what} of that name meanwhile; what was collected is in {kept}",
+                where=str(final),
+                todo="rename one of the two",
+            )
+        workdir.rename(final)
+
+
+def _claimed(
+    root: Path, name: str, what: str, stack: ExitStack, *, numbered: bool
+) -> tuple[Path, str]:
+    """Claim a name that is not taken: its folder to collect in, and the name."""
+    for number in count(1):
+        tried = name if number == 1 else f"{name}-{number}"
+        try:
+            with ExitStack() as claim:
+                workdir = claim.enter_context(claimed(root, tried, what))
+                # Looked at with the claim: another run may have just ended.
+                refuse_taken(root, tried, what)
+                stack.push(claim.pop_all())
+                return workdir, tried
+        except (TakenError, ClaimedError):
+            if not numbered:
+                raise
+    raise AssertionError  # count() does not end
+
+
+def dated(title: str) -> str:
+    """Return a title with the time, to the second."""
+    return f"{title}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def refuse_name(root: Path, name: str, what: str) -> None:
+    """Refuse a name before anything is done for it.
+
+    Raises:
+        UsageError: there is something of that name, or it is none.
+    """
+    refuse_no_name(name, what)
+    refuse_taken(root, name, what)
+
+
+def refuse_no_name(name: str, what: str) -> None:
+    """Refuse what cannot be a name.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise UsageError(
+            f"{name!r} is no name of {what}",
+            todo="use letters, digits, '.', '_', '+' and '-', 200 of them at most, and begin with "
+            "a letter or digit",
+        )
+
+
+def refuse_taken(root: Path, name: str, what: str) -> None:
+    """Refuse a name that something has.
+
+    Raises:
+        TakenError: there is something of that name.
+    """
+    if (root / name).exists():
+        raise TakenError(
+            f"there is {what} of that name", where=str(root / name), todo="give another --name"
+        )

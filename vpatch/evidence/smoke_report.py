@@ -1,0 +1,190 @@
+"""A record as Markdown: what can be pasted into a pull request."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.util.digest import short_digest
+from vpatch.util.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_PHASES = {"before": "Before: the pristine tree", "after": "After: with the patches"}
+_RUNS = "runs"
+# What a reader looks for, in the columns of the table.
+_COLUMNS = {
+    "k": "k",
+    "mode": "mode",
+    "verdict": "result",
+    "acceptance": "acceptance",
+    "as arithmetic predicts": "as predicted",
+    "output as k=0": "output as k=0",
+    "speed": "speed",
+}
+
+
+def report_of(record: Mapping[str, Any]) -> str:
+    return visible("\n".join(_lines(record))) + "\n"
+
+
+def _lines(record: Mapping[str, Any]) -> Iterator[str]:
+    engine, machine = record["engine"], record["machine"]
+    yield f"## Smoke run: {record['result']}"
+    yield ""
+    yield f"`{command_of(record['asked'])}` with vpatch {record['vpatch']}, {record['made']}"
+    yield ""
+    for tree in record["subject"]:
+        pin = tree["pin"]
+        patches = ", ".join(f"`{patch['id']}`" for patch in tree["patches"]) or "none"
+        version = pin["version"] or pin["ref"] or ""
+        yield f"- {pin['tree']} {version} ({short_digest(pin['digest'])})"
+        yield f"  with {patches}; {len(tree['files'])} files are changed"
+    yield f"- engine: vLLM {engine['vllm']} ({engine['kind']})"
+    if "image" in record:
+        yield f"- image: {record['image']['name']} ({short_digest(record['image']['id'])})"
+    gpus = "".join(f"; {gpu['name']}" for gpu in machine["gpus"])
+    size = f"{machine['cores']} cores, {machine['memory']} GiB"
+    yield f"- machine: {machine['processor']}, {size}{gpus}"
+    for name, model in record["models"].items():
+        yield f"- model {name}: {model['model']} ({short_digest(model['digest'])})"
+    yield f"- digest of what was run: `{record['digest']}`"
+    phases = list(dict.fromkeys(cell["phase"] for cell in record["cells"]))
+    for phase in phases:
+        yield ""
+        yield f"### {_PHASES[phase]}"
+        yield ""
+        for check in record["imports"].get(phase, ()):
+            yield f"- {_in_words(check)}"
+        yield from _table([cell for cell in record["cells"] if cell["phase"] == phase])
+        yield from _failures([cell for cell in record["cells"] if cell["phase"] == phase])
+    yield from _cures(record)
+    yield from _not_run(record)
+
+
+def command_of(asked: Mapping[str, Any]) -> str:
+    """The command line that asks for the same again."""
+    words = ["vpatch smoke"]
+    for name, value in asked.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif isinstance(value, (list, tuple)):
+            words += [f"--{name} {shlex.quote(one)}" for one in value]
+        elif value not in (None, False):
+            words.append(f"--{name} {shlex.quote(str(value))}")
+    return " ".join(words)
+
+
+def _table(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not cells:
+        return
+    yield "| model | " + " | ".join(_COLUMNS.values()) + " |"
+    yield "|---" * (len(_COLUMNS) + 1) + "|"
+    for cell in cells:
+        checks = {check["name"]: check for check in cell["checks"]}
+        row = [cell["model"]]
+        for key in _COLUMNS:
+            if key in cell:
+                row.append(str(cell[key]))
+            else:
+                row.append(_cell(checks.get(key)))
+        yield "| " + " | ".join(text.replace("|", r"\|") for text in row) + " |"
+
+
+def _cell(check: Mapping[str, Any] | None) -> str:
+    if check is None or (check["verdict"] == "not run" and not check["figure"]):
+        return "-"
+    by_verdict = check["name"] in {"as arithmetic predicts", "output as k=0"}
+    return str(check["verdict"] if by_verdict else check["figure"] or check["verdict"])
+
+
+def _failures(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    found = [(cell, check) for cell in cells for check in cell["checks"]]
+    failing = [(cell, check) for cell, check in found if check["verdict"] == "fail"]
+    if failing:
+        yield ""
+    for cell, check in failing:
+        said = check["reason"] if check["name"] == _RUNS else _in_words(check)
+        yield f"- {cell['cell']}: {said}"
+
+
+def _in_words(check: Mapping[str, Any]) -> str:
+    figure = f" ({check['figure']})" if check["figure"] else ""
+    reason = f": {check['reason']}" if check["reason"] else ""
+    verb = {"pass": "passes", "fail": "fails", "not run": "was not run"}[check["verdict"]]
+    return f"{check['name']} {verb}{figure}{reason}"
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A symptom, the patch that is said to cure it, and the cells whose logs show it.
+
+    `failing` are those of the cells before that fail with the patches as well.
+    """
+
+    symptom: str
+    patch: str
+    taken: bool
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    failing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.after and self.failing:
+            cells = ", ".join(self.failing)
+            return f"seen before, and not after; but {cells} fails now for another reason"
+        if not self.after:
+            return f"seen before in {', '.join(self.before)}; gone with {self.patch}"
+        which = "was taken" if self.taken else "was not taken"
+        return f"seen in {', '.join(self.after)}; {self.patch}, which cures it, {which}"
+
+
+def cures_of(record: Mapping[str, Any]) -> list[Cure]:
+    """Return what is known of the symptoms in the logs; what merely went away says nothing."""
+    seen: dict[tuple[str, str, bool], dict[str, list[str]]] = {}
+    for one in record["symptoms"]:
+        key = one["symptom"], one["patch"], one["taken"]
+        seen.setdefault(key, {"before": [], "after": []})[one["phase"]].append(one["cell"])
+    passing = {
+        cell["cell"]
+        for cell in record["cells"]
+        if (cell["phase"], cell["verdict"]) == ("after", "pass")
+    }
+    found = []
+    for key, cells in seen.items():
+        before, after = (tuple(dict.fromkeys(cells[phase])) for phase in ("before", "after"))
+        failing = tuple(cell for cell in before if cell not in passing)
+        found.append(Cure(*key, before, after, failing))
+    return [cure for cure in found if cure.taken or cure.after]
+
+
+def _cures(record: Mapping[str, Any]) -> Iterator[str]:
+    for number, cure in enumerate(cures_of(record)):
+        yield from () if number else ("", "### Symptoms", "")
+        yield f"- `{cure.symptom}`"
+        yield f"  {cure}"
+
+
+def _not_run(record: Mapping[str, Any]) -> Iterator[str]:
+    """What was not run with the patches, each reason once."""
+    reasons: dict[tuple[str, str], int] = {}
+    for cell in record["cells"]:
+        for check in cell["checks"]:
+            if check["verdict"] == "not run" and cell["phase"] == "after":
+                key = check["name"], check["reason"]
+                reasons[key] = reasons.get(key, 0) + 1
+    if reasons:
+        yield ""
+        yield "### Not run"
+        yield ""
+    for (name, reason), count in reasons.items():
+        yield f"- {name}, in {count} cell{'s' if count > 1 else ''}: {reason}"
+
+
+def result_of(record: Mapping[str, Any]) -> str:
+    """Return passed where all passes with the patches; what fails without is what they are for."""
+    after = [cell["verdict"] for cell in record["cells"] if cell["phase"] == "after"]
+    imports = [check["verdict"] for check in record["imports"].get("after", ())]
+    return "passed" if after and {*after, *imports} == {"pass"} else "failed"

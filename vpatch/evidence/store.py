@@ -1,0 +1,209 @@
+"""Evidence: a folder with a record, a report, the logs, and an in-toto statement over them.
+
+A record is that of a smoke run, or that of a behaviour test.
+
+The statement (https://in-toto.io/Statement/v1) has the test-result predicate, version 0.1. Its
+first subject is what was run as a whole, by the digest that `subject` makes; the others are the
+files that the patches touch. What it was run with are its configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.errors import VpatchError
+from vpatch.evidence.behaviour import KIND, report_of_test, result_of_test, verdicts_of_test
+from vpatch.evidence.smoke_report import report_of, result_of
+from vpatch.evidence.subject import digest_of_subject
+from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+RECORD = "results.json"
+REPORT = "report.md"
+STATEMENT = "statement.json"
+ENVIRONMENT = "environment.txt"
+LOGS = "logs"
+_LARGEST = 64 * MEGABYTE
+_STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+_PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+# A test that was not run has no place there: it neither passed, nor with a warning.
+_VERDICTS = {"pass": "passedTests", "fail": "failedTests"}
+
+
+class EvidenceError(VpatchError):
+    """Evidence that is not there, or was changed."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    folder: Path
+    record: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+
+def write_evidence(workdir: Path, record: Mapping[str, Any]) -> None:
+    """Write what is made of a record, beside the logs that are there already."""
+    (workdir / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    (workdir / REPORT).write_text(_report(record), encoding="utf-8")
+    statement = json.dumps(_statement(workdir, record), indent=1) + "\n"
+    (workdir / STATEMENT).write_text(statement, encoding="utf-8")
+
+
+def all_evidence(root: Path) -> tuple[list[Evidence], list[EvidenceError]]:
+    """Return what there is, the oldest first, and what cannot be read."""
+    found, damaged = [], []
+    for file in sorted(root.glob(f"*/{RECORD}")):
+        if file.parent.name.startswith("."):
+            continue  # in the making
+        try:
+            found.append(read_evidence(file.parent))
+        except EvidenceError as error:
+            damaged.append(error)
+    return sorted(found, key=lambda evidence: str(evidence.record.get("made"))), damaged
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Read a record.
+
+    Raises:
+        EvidenceError: there is none, or it is damaged.
+    """
+    file = folder / RECORD
+    try:
+        record = parse_json(read_file(file, _LARGEST))
+    except OSError as error:
+        raise EvidenceError(
+            f"there is no evidence: {error.strerror}",
+            where=str(file),
+            todo="see vpatch evidence list",
+        ) from error
+    except ValueError as error:
+        raise EvidenceError(f"is no record: {error}", where=str(file)) from error
+    if not isinstance(record, dict) or record.get("record-version") != 1:
+        raise EvidenceError("is no record that this vpatch knows", where=str(file))
+    return Evidence(folder, record)
+
+
+def tampered(evidence: Evidence) -> list[str]:
+    """Say which files of the evidence are not what its statement says."""
+    file = evidence.folder / STATEMENT
+    try:
+        statement = parse_json(read_file(file, _LARGEST))
+        stated = {one["name"]: one["digest"] for one in statement["predicate"]["configuration"]}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        return [f"{STATEMENT} cannot be read: {error}"]
+    here = {name: entry["digest"] for name, entry in _files(evidence.folder).items()}
+    found = [name for name, digest in stated.items() if name in here and here[name] != digest]
+    found += [f"{name} is gone" for name in stated if _is_file_name(name) and name not in here]
+    found += [f"{name} is not among its files" for name in here if name not in stated]
+    return found or _contradictions(evidence, statement)
+
+
+def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
+    """What of whole evidence no run can have written: all of it follows from the cells."""
+    record = evidence.record
+    try:
+        digest = digest_of_subject(record["subject"])
+        return [
+            name
+            for name, same in (
+                (f"{RECORD}: its digest", record["digest"] == digest),
+                (f"{RECORD}: its result", record["result"] == _result(record)),
+                (REPORT, (evidence.folder / REPORT).read_bytes() == _report(record).encode()),
+                (STATEMENT, statement == _statement(evidence.folder, record)),
+            )
+            if not same
+        ]
+    except (ArithmeticError, LookupError, TypeError, AttributeError, ValueError) as error:
+        return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
+
+
+def _report(record: Mapping[str, Any]) -> str:
+    return report_of_test(record) if is_test(record) else report_of(record)
+
+
+def _result(record: Mapping[str, Any]) -> str:
+    return result_of_test(record) if is_test(record) else result_of(record)
+
+
+def is_test(record: Mapping[str, Any]) -> bool:
+    """Whether it is the record of a behaviour test, and not of a smoke run."""
+    return record.get("kind") == KIND
+
+
+def _is_file_name(name: str) -> bool:
+    return name.startswith(f"{LOGS}/") or name in {RECORD, REPORT, ENVIRONMENT}
+
+
+def _files(folder: Path) -> dict[str, dict[str, Any]]:
+    """The files of evidence as resource descriptors; the statement does not speak of itself."""
+    found = {}
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = file.relative_to(folder).as_posix()
+        if name != STATEMENT:
+            with file.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            found[name] = {"name": name, "digest": {"sha256": digest}}
+    return found
+
+
+def _statement(workdir: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    subjects = [
+        {
+            "name": f"vpatch-{KIND if is_test(record) else 'smoke'}",
+            "digest": _digest(record["digest"]),
+        }
+    ]
+    for tree in record["subject"]:
+        subjects += [
+            {"name": file["path"], "digest": _digest(file["after"])} for file in tree["files"]
+        ]
+    if "image" in record:
+        subjects.append({"name": record["image"]["name"], "digest": _digest(record["image"]["id"])})
+    if is_test(record):
+        used = [
+            {"name": f"test:{record['test']['file']}", "digest": _digest(record["test"]["digest"])}
+        ]
+    else:
+        used = [
+            {"name": f"model:{name}", "digest": _digest(model["digest"])}
+            for name, model in record["models"].items()
+        ]
+    tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
+    for name, verdict in verdicts_of_test(record) if is_test(record) else _verdicts(record):
+        if verdict in _VERDICTS:
+            tests[_VERDICTS[verdict]].append(name)
+    return {
+        "_type": _STATEMENT_TYPE,
+        "subject": subjects,
+        "predicateType": _PREDICATE_TYPE,
+        "predicate": {
+            "result": record["result"].upper(),
+            "configuration": [*_files(workdir).values(), *used],
+            **tests,
+        },
+    }
+
+
+def _verdicts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The name and the verdict of each check with the patches."""
+    named = [("imports", check) for check in record["imports"].get("after", ())]
+    for cell in record["cells"]:
+        if cell["phase"] == "after":
+            named += [(cell["cell"], check) for check in cell["checks"]]
+    for name, check in named:
+        yield f"{name}: {check['name']}", check["verdict"]
+
+
+def _digest(typed: str) -> dict[str, str]:
+    algorithm, _, value = typed.partition(":")
+    return {algorithm: value}

@@ -1,0 +1,206 @@
+"""git for checkouts: patches as commits, what a user changed in one, diffs of fixed bytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.git.command import BASE_BRANCH, EXACT_BYTES, quoted, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.git.command import FoundRepository, Repository
+
+PATCHED_BRANCH = "vpatch"
+_DIFF_OPTIONS = [
+    *["--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index"],
+    *["--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers", "--no-indent-heuristic"],
+    *["--unified=3", "--inter-hunk-context=0", "--submodule=short", "--ignore-submodules=all"],
+]
+
+
+@dataclass(frozen=True)
+class NewCommit:
+    """A commit to be made: its message, and the files that it sets to these bytes."""
+
+    message: str
+    files: Mapping[str, bytes]
+
+
+def create_checkout(folder: Path, base: Path, commit: str, ignored: Sequence[str]) -> None:
+    """Make a repository with the objects of `base` and its one commit as a branch; no files yet.
+
+    The pack is linked, not copied, where the file system allows. `ignored` are paths at the root
+    that git is not to see.
+    """
+    options = ("--quiet", "--template=", "--object-format=sha1")
+    run(None, "init", *options, "--", str(folder.absolute()))
+    info, packs = folder / ".git" / "info", folder / ".git" / "objects" / "pack"
+    info.mkdir()
+    (info / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
+    (info / "exclude").write_text("".join(f"/{path}\n" for path in ignored), encoding="utf-8")
+    packs.mkdir(exist_ok=True)
+    for pack in (base / "objects" / "pack").iterdir():
+        try:
+            os.link(pack, packs / pack.name)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(pack, packs / pack.name)
+    run(folder, "update-ref", f"refs/heads/{BASE_BRANCH}", commit)
+
+
+def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str]:
+    """Put a commit each on top of `base`, and the last one on the branch `vpatch`.
+
+    Returns the commits' ids, which depend on the arguments alone.
+    """
+    if not commits:
+        run(repo, "update-ref", f"refs/heads/{PATCHED_BRANCH}", base)
+        return []
+    modes = modes_of(repo, base, sorted({path for commit in commits for path in commit.files}))
+    stream = [f"reset refs/heads/{PATCHED_BRANCH}\nfrom {base}\n\n".encode()]
+    for number, commit in enumerate(commits, start=1):
+        message = commit.message.encode()
+        stream.append(b"commit refs/heads/%s\nmark :%d\n" % (PATCHED_BRANCH.encode(), number))
+        stream += [b"%s vpatch <vpatch@localhost> 1577836800 +0000\n" % r for r in _ROLES]
+        stream.append(b"data %d\n%s\n" % (len(message), message))
+        for path, text in sorted(commit.files.items()):
+            mode = modes.get(path, b"100644")
+            stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
+            stream.append(b"data %d\n%s\n" % (len(text), text))
+    stream.append(b"done\n")
+    marks = repo / ".git" / "vpatch-marks"
+    options = ["--quiet", "--done", f"--export-marks={marks.absolute()}"]
+    run(repo, "fast-import", *options, stdin=b"".join(stream))
+    ids = dict(line.split(" ") for line in marks.read_text(encoding="ascii").splitlines())
+    marks.unlink()
+    return [ids[f":{number}"] for number in range(1, len(commits) + 1)]
+
+
+_ROLES = (b"author", b"committer")
+
+
+def modes_of(repo: Path, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Return the modes, as git writes them, of those of some files that a commit has."""
+    listed = run(repo, "ls-tree", "-z", "--full-tree", commit, "--", *paths)
+    entries = (line.partition(b"\t") for line in listed.split(b"\0")[:-1])
+    return {os.fsdecode(path): facts.split()[0] for facts, _, path in entries}
+
+
+def check_out(repo: Path, branch: str) -> None:
+    """Write the files of a branch into a checkout that nobody has touched."""
+    if (repo / ".git" / "index").exists():
+        # Looks at the files that differ alone; `git checkout` would look at every file once more.
+        run(repo, "read-tree", "-m", "-u", "HEAD", branch)
+        run(repo, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    else:
+        run(repo, "checkout", "--quiet", branch, "--")
+
+
+def current_branch(repo: Repository) -> str | None:
+    """The branch that is checked out; None where HEAD is a commit."""
+    return run(repo, "branch", "--show-current").decode(errors="replace").strip() or None
+
+
+def changed_files(repo: Repository) -> list[str]:
+    """Files that differ from the commit that is checked out, and those that git does not know.
+
+    Without submodules: git would run in each of them, by its settings. See `submodules`.
+    """
+    listed = run(
+        repo, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=all",
+        "--no-renames", "--ignore-submodules=all",
+    )  # fmt: skip
+    return sorted(os.fsdecode(entry[3:]) for entry in listed.split(b"\0")[:-1])
+
+
+def submodules(repo: Repository) -> list[str]:
+    """Paths at which the index has another repository; a checkout of vpatch has none."""
+    listed = run(repo, "ls-files", "--stage", "-z").split(b"\0")[:-1]
+    entries = (line.partition(b"\t") for line in listed if line.startswith(b"160000 "))
+    return sorted(os.fsdecode(path) for _, _, path in entries)
+
+
+def refs(repo: Repository) -> dict[str, str]:
+    """Every branch, tag and stash, and what it points to."""
+    listed = run(repo, "for-each-ref", "--format=%(refname) %(objectname)").decode(
+        errors="backslashreplace"
+    )
+    return dict(line.split(" ") for line in listed.splitlines())
+
+
+def lost_commits(repo: Repository) -> list[str]:
+    """Commits that no branch has any more, and that only the reflog still knows."""
+    return run(repo, "rev-list", "--reflog", "--not", "--all").decode().split()
+
+
+def messages(repo: Repository, base: str, head: str) -> list[str]:
+    """The messages of the commits on top of `base`, the oldest first."""
+    listed = run(repo, "log", "-z", "--reverse", "--format=%B", f"{base}..{head}").decode(
+        errors="replace"
+    )
+    return [message.strip() for message in listed.split("\0")[:-1]]
+
+
+def worktrees(checkout: Path) -> list[str]:
+    """Further worktrees of a checkout's repository."""
+    folder = checkout / ".git" / "worktrees"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def hidden_files(repo: Repository) -> list[str]:
+    """Files whose changes git is told not to look at (skip-worktree, assume-unchanged)."""
+    listed = run(repo, "ls-files", "-v", "-z").split(b"\0")[:-1]
+    return sorted(os.fsdecode(entry[2:]) for entry in listed if not entry.startswith(b"H"))
+
+
+def ignored_files(repo: Repository) -> list[str]:
+    """Files that git is told to ignore, build outputs for instance."""
+    listed = run(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+    return sorted(os.fsdecode(path) for path in listed.split(b"\0")[:-1])
+
+
+def tracked_and_ignored(repo: Repository) -> list[str]:
+    """Files that git knows, although the tree's .gitignore names them."""
+    listed = run(repo, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+    return [os.fsdecode(path) for path in listed.split(b"\0")[:-1]]
+
+
+def diff(repo: Path, before: str, after: str) -> bytes:
+    """The difference of two commits, in bytes that depend on the two alone."""
+    return run(repo, "diff-tree", "-p", "-r", *_DIFF_OPTIONS, before, after)
+
+
+def uncommitted(repo: Path) -> bytes:
+    """The difference of the files that git tracks to what is committed."""
+    return run(repo, "diff", "--no-color", "--no-ext-diff", "--unified=1", "HEAD")
+
+
+def restore(repo: Path) -> None:
+    """Take back every change of the files that git tracks."""
+    run(repo, "checkout", "--quiet", "--force", "HEAD", "--", ".")
+
+
+def clone(checkout: FoundRepository, folder: Path, *, tag: str) -> None:
+    """Clone a checkout, with what is committed and nothing else, and tag what is checked out.
+
+    A build may ask git for the version: `git describe` finds the tag.
+    """
+    paths = (str(checkout.git_dir), str(folder.absolute()))
+    run(None, "clone", "--quiet", "--template=", "--no-local", "--", *paths)
+    run(folder, "tag", "--annotate", "--message", tag, tag)
+
+
+def tracked_files(repo: Path) -> set[str]:
+    """Files that git knows."""
+    listed = run(repo, "ls-files", "-z").split(b"\0")[:-1]
+    return {os.fsdecode(path) for path in listed}
+
+
+def overlook(repo: Path, paths: Iterable[str]) -> None:
+    """Make git not look at files that it knows: to change or remove one is no change then."""
+    names = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
+    run(repo, "update-index", "--skip-worktree", "-z", "--stdin", stdin=names)

@@ -1,0 +1,316 @@
+"""The only module that runs git, through GitPython."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from vpatch.errors import VpatchError
+from vpatch.git.files import SourceFile
+from vpatch.util.run_log import command_line, hide, timed
+from vpatch.util.untrusted import LARGEST_FILE
+from vpatch.util.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from git import Git
+
+_log = logging.getLogger(__name__)
+BASE_BRANCH = "base"
+FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
+# Bytes go in and out of a repository as they are, whatever a .gitattributes of the tree says.
+EXACT_BYTES = "* -text -eol -ident -filter -working-tree-encoding\n"
+
+_UNQUOTED = re.compile(rb'[\x00-\x1f\x7f"\\]')
+_WHO = "vpatch"
+_EMAIL = "vpatch@localhost"
+_EPOCH = 1577836800  # 2020-01-01T00:00:00Z
+_PINNED_CONFIG = {
+    "commit.gpgSign": "false",
+    "core.attributesFile": os.devnull,
+    "core.autocrlf": "false",
+    "core.compression": "1",
+    "core.excludesFile": os.devnull,
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.quotePath": "false",
+    "gc.auto": "0",
+    "init.defaultBranch": BASE_BRANCH,
+    "maintenance.auto": "false",
+    "tag.gpgSign": "false",
+}
+# What `git rev-parse --local-env-vars` lists, less the user's own configuration. Set by a hook or
+# an editor that runs vpatch, each would point git at another repository than the one we name.
+_REPOSITORY_VARIABLES = frozenset({
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Variables for git, and which of the inherited ones to drop."""
+
+    values: Mapping[str, str]
+    drops: Callable[[str], bool]
+
+
+def _pinned_values() -> dict[str, str]:
+    date = f"{_EPOCH} +0000"
+    values = {
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_CONFIG_COUNT": str(len(_PINNED_CONFIG)),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "TZ": "UTC",
+    }
+    for role in ("AUTHOR", "COMMITTER"):
+        values |= {f"GIT_{role}_NAME": _WHO, f"GIT_{role}_EMAIL": _EMAIL, f"GIT_{role}_DATE": date}
+    for number, (key, value) in enumerate(_PINNED_CONFIG.items()):
+        values |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return values
+
+
+# For everything local: the same result on any machine, whatever the user's settings.
+PINNED = Environment(
+    _pinned_values(), lambda name: name.startswith("GIT_") and name != "GIT_EXEC_PATH"
+)
+# For what talks to a remote: the user's own credentials, proxies and insteadOf.
+# In English, as what it says is looked into.
+USER = Environment(
+    {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}, lambda name: name in _REPOSITORY_VARIABLES
+)
+
+
+class GitError(VpatchError):
+    """A git command failed; `command`, `status` and `stderr` hold no credentials."""
+
+    def __init__(self, command: str, status: int | None, stderr: str, *, todo: str) -> None:
+        self.command = redact(command)
+        self.status = status
+        self.stderr = redact(stderr).strip()
+        outcome = "could not be started" if status is None else f"ended with status {status}"
+        super().__init__(f"{self.command} {outcome}: {self.stderr}", todo=todo)
+
+    @property
+    def todo_beside(self) -> str | None:
+        """What to do where git refuses a path, and nothing is wrong with the place."""
+        if "invalid path" in self.stderr.lower():
+            return "rename that file in the source or the patch: git refuses its name"
+        return None
+
+    @property
+    def gist(self) -> str:
+        """The line of git's message that says why."""
+        lines = self.stderr.splitlines() or [self.what]
+        line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+        return line.removeprefix("fatal: ").removeprefix("error: ")
+
+
+@dataclass(frozen=True)
+class FoundRepository:
+    """A repository that others may have prepared, behind a git folder of our own.
+
+    See `vpatch.git.found`. `work_tree` is None for a bare one.
+    """
+
+    git_dir: Path
+    work_tree: Path | None
+
+
+Repository = Path | FoundRepository
+
+
+def run(
+    repo: Repository | None,
+    *args: str,
+    stdin: bytes | BinaryIO = b"",
+    stdout: BinaryIO | None = None,
+    env: Environment = PINNED,
+) -> bytes:
+    """Run git in `repo` and return what it prints, or write that to `stdout`.
+
+    A path is that of a repository that vpatch made itself. git gets its exact git folder, and so
+    never looks for another one. Without `repo`, git runs where there is no repository at all.
+
+    Raises GitError where git is missing or fails.
+    """
+    folder, place = _place(repo)
+    command = ["git", *place, *args]
+    # GitPython can add to the inherited environment and not take from it; env(1) can.
+    dropped = [name for name in os.environ if env.drops(name) and name not in env.values]
+    prefix = ["env", *(f"--unset={name}" for name in dropped)] if dropped else []
+    shown = ["git", *(["-C", str(folder)] if repo else []), *args]
+    # With the user's settings, git may reach a remote, which takes time.
+    level = logging.INFO if env is USER else logging.DEBUG
+    with timed(_log, level, command_line(shown)), _temporary_file() as buffer:
+        if isinstance(stdin, bytes):
+            buffer.write(stdin)
+            stdin = buffer
+        stdin.seek(0)
+        status, output, stderr = _gitpython().execute(
+            [*prefix, *command],
+            istream=stdin,
+            output_stream=stdout,
+            with_extended_output=True,
+            with_exceptions=False,
+            stdout_as_string=False,
+            strip_newline_in_stdout=False,
+            env=env.values,
+        )
+    if status:
+        todo = "see git's message"
+        if env is USER:
+            todo += "; it must be able to reach the remote without asking for a password"
+        raise GitError(" ".join(shown), status, stderr, todo=todo)
+    return output or b""
+
+
+def _place(repo: Repository | None) -> tuple[Path, list[str]]:
+    """The folder that git runs in, and the options that say so."""
+    if repo is None:
+        folder = Path("/")
+        return folder, ["-C", str(folder)]
+    if isinstance(repo, Path):
+        folder = repo.absolute()
+        inside = folder / ".git"
+        repo = FoundRepository(inside, folder) if inside.is_dir() else FoundRepository(folder, None)
+    folder = repo.work_tree or repo.git_dir
+    tree = [] if repo.work_tree is None else [f"--work-tree={repo.work_tree}"]
+    return folder, ["-C", str(folder), f"--git-dir={repo.git_dir}", *tree]
+
+
+def _gitpython() -> Git:
+    """Import GitPython on first use: it costs 90 ms, and fails where there is no git."""
+    try:
+        from git import Git  # noqa: PLC0415
+    except ImportError as error:
+        raise GitError(
+            "git",
+            None,
+            str(error).strip().partition("\n")[0],
+            todo="install git, or put it on PATH",
+        ) from error
+    return Git()
+
+
+def identity(folder: Path) -> tuple[str, str] | None:
+    """Return the name and email by which the user commits in `folder`.
+
+    None where one is not set, or cannot stand in a commit.
+    """
+    found = []
+    for key in ("user.name", "user.email"):
+        try:
+            asked = run(None, "-C", str(folder), "config", "--get", key, env=USER)
+            found.append(asked.decode().strip())
+        except GitError as error:
+            if error.status != 1:
+                raise
+            return None
+    known = all(found) and not any(set("<>\n") & set(one) for one in found)
+    return (found[0], found[1]) if known else None
+
+
+def credential(url: str) -> str | None:
+    """Ask git's credential helpers, and nobody at a terminal, for the password to `url`."""
+    asked = Environment({**USER.values, "GIT_ASKPASS": "false", "SSH_ASKPASS": "false"}, USER.drops)
+    try:
+        filled = run(None, "credential", "fill", stdin=f"url={url}\n\n".encode(), env=asked)
+    except GitError:
+        return None  # no helper has it
+    lines = (line.partition("=") for line in filled.decode().splitlines())
+    found = next((value for key, _, value in lines if key == "password" and value), None)
+    hide(found)
+    return found
+
+
+def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:
+    """Yield the files of a commit as they are stored: no attribute, filter or line end applies.
+
+    Submodules are left out.
+    """
+    listed = run(repo, "ls-tree", "-r", "-z", "--full-tree", commit)
+    entries = []
+    for line in listed.split(b"\0")[:-1]:
+        facts, _, path = line.partition(b"\t")
+        mode, kind, blob = facts.split()
+        if kind == b"blob":
+            entries.append((os.fsdecode(path), int(mode, 8), blob))
+    with _temporary_file(repo) as contents:
+        wanted = b"".join(blob + b"\n" for _, _, blob in entries)
+        run(repo, "cat-file", "--batch", "--buffer", stdin=wanted, stdout=contents)
+        contents.seek(0)
+        for name, git_mode, _ in entries:
+            size = int(contents.readline().split()[2])
+            if size > LARGEST_FILE:
+                raise VpatchError(
+                    f"{name} has {size} bytes, and {LARGEST_FILE} are allowed",
+                    where=f"{repo.name}: {commit}",
+                    todo="name a commit without it",
+                )
+            yield SourceFile(name, git_mode, contents.read(size))
+            contents.read(1)
+
+
+def create_base_repository(dest: Path, files: Iterable[SourceFile], message: str) -> str:
+    """Make a bare repository whose one commit holds exactly `files`, in one pack.
+
+    The commit id depends on the arguments alone. Returns it.
+    """
+    init_bare(dest)
+    (dest / "info").mkdir(exist_ok=True)
+    (dest / "info" / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
+    with _temporary_file(dest) as stream:
+        _write_import_stream(stream, files, message)
+        # Without deltas the pack is twice as large and made in half the time.
+        options = ["-c", "fastimport.unpackLimit=0", "-c", "pack.compression=1"]
+        run(dest, *options, "fast-import", "--quiet", "--done", "--depth=0", stdin=stream)
+    return run(dest, "rev-parse", "--verify", f"refs/heads/{BASE_BRANCH}").decode().strip()
+
+
+def _write_import_stream(stream: BinaryIO, files: Iterable[SourceFile], message: str) -> None:
+    who = f"{_WHO} <{_EMAIL}> {_EPOCH} +0000"
+    text = message.encode()
+    stream.write(f"commit refs/heads/{BASE_BRANCH}\nauthor {who}\ncommitter {who}\n".encode())
+    stream.write(b"data %d\n%s\n" % (len(text), text))
+    for file in files:
+        stream.write(b"M %o inline %s\n" % (file.mode, quoted(file.path)))
+        stream.write(b"data %d\n" % len(file.data))
+        stream.write(file.data + b"\n")
+    stream.write(b"done\n")
+
+
+def quoted(path: str) -> bytes:
+    """Quote a path for `git fast-import`, whatever bytes it has."""
+    return b'"%s"' % _UNQUOTED.sub(lambda byte: b"\\%03o" % ord(byte[0]), os.fsencode(path))
+
+
+def _temporary_file(folder: Path | None = None) -> BinaryIO:
+    return cast("BinaryIO", tempfile.TemporaryFile(dir=folder))
+
+
+def init_bare(dest: Path) -> None:
+    run(
+        None, "init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--",
+        str(dest.absolute()),
+    )  # fmt: skip

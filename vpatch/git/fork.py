@@ -1,0 +1,170 @@
+"""git for a branch in somebody's fork: a commit on upstream's own, pushed by the user's own means.
+
+Every function here that reaches a remote raises `GitError`, or a `ForkError` where it can say what
+to do. `repo` is a bare repository of ours.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.errors import VpatchError
+from vpatch.git.checkout import modes_of
+from vpatch.git.command import USER, GitError, init_bare, quoted, run
+from vpatch.util.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+_NOTES = "refs/vpatch/pushed"
+# A connection that stands still for a minute is given up.
+_PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
+_QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
+_HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")
+# What git and GitHub say, and what it means.
+_MEANINGS = (
+    (
+        ("protected branch", "GH006", "GH013", "pre-receive hook declined", "hook declined"),
+        "the fork does not let this branch be written",
+        "lift the rule that protects it there, or name another fork with --fork",
+    ),
+    (
+        ("stale info", "fetch first", "non-fast-forward"),
+        "the branch changed while it was written",
+        "run the command again",
+    ),
+    (
+        ("shallow update not allowed", "did not receive expected object"),
+        "the fork does not have what upstream's branch stands on",
+        "bring its branch up to date (gh repo sync OWNER/NAME), then run the command again",
+    ),
+    (
+        (
+            "could not read Username",
+            "could not read Password",
+            "Authentication failed",
+            "Permission denied",
+            "Permission to ",
+            "error: 403",
+            "error: 401",
+        ),
+        "git may not do this with the credentials that it has",
+        "set them up (gh auth setup-git, or an ssh key and --fork-url), then run it again",
+    ),
+    (
+        ("not found", "does not appear to be a git repository", "does not exist"),
+        "git finds no repository there",
+        "look at the address: --fork-url names another",
+    ),
+)
+
+
+class ForkError(VpatchError):
+    """A fork cannot be read or written."""
+
+
+@dataclass(frozen=True)
+class Person:
+    name: str
+    email: str
+
+
+def open_room(repo: Path) -> None:
+    """Make the repository, unless it is there."""
+    if not (repo / "HEAD").is_file():
+        repo.parent.mkdir(parents=True, exist_ok=True)
+        init_bare(repo)
+
+
+def branch_tip(url: str, branch: str) -> str | None:
+    """Return the commit that a remote's branch is at; None where it has no such branch."""
+    listed = _remote(None, url, "ls-remote", "--", url, f"refs/heads/{branch}").decode(
+        errors="replace"
+    )
+    return listed.split("\t")[0] if listed else None
+
+
+def fetch_tip(repo: Path, url: str, branch: str, *, depth: int | None) -> str:
+    """Fetch a branch, with as many commits as `depth` says, or all that are not here; its commit.
+
+    Where one was fetched by depth before, what comes after it is fetched and nothing older.
+    """
+    options = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
+    options += [f"--depth={depth}"] if depth else []
+    here = "refs/vpatch/fetched"
+    _remote(repo, url, *options, "--", url, f"+refs/heads/{branch}:{here}")
+    return run(repo, "rev-parse", "--verify", f"{here}^{{commit}}").decode().strip()
+
+
+def add_commit(
+    repo: Path, parent: str, files: Mapping[str, bytes], message: str, who: Person, when: datetime
+) -> str:
+    """Put a commit on `parent` that sets some files, and return its id; no branch gets it."""
+    modes = modes_of(repo, parent, sorted(files))
+    date = f"{int(when.timestamp())} +0000"
+    by = f"{who.name} <{who.email}> {date}".encode()
+    text = message.encode()
+    stream = [b"commit refs/vpatch/made\nmark :1\nauthor %s\ncommitter %s\n" % (by, by)]
+    stream.append(b"data %d\n%s\nfrom %s\n" % (len(text), text, parent.encode()))
+    for path, data in sorted(files.items()):
+        mode = modes.get(path, b"100644")
+        stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
+        stream.append(b"data %d\n%s\n" % (len(data), data))
+    stream.append(b"done\n")
+    run(repo, "fast-import", "--quiet", "--done", "--force", stdin=b"".join(stream))
+    return run(repo, "rev-parse", "--verify", "refs/vpatch/made").decode().strip()
+
+
+def tree_of(repo: Path, commit: str) -> str:
+    return run(repo, "rev-parse", "--verify", f"{commit}^{{tree}}").decode().strip()
+
+
+def parent_of(repo: Path, commit: str) -> str | None:
+    """Return the one parent of a commit that is here; None where it has none or several."""
+    found = run(repo, "rev-list", "--parents", "--max-count=1", commit).decode().split()[1:]
+    return found[0] if len(found) == 1 else None
+
+
+def noted(repo: Path, name: str) -> str | None:
+    """Return the commit that was noted under a name; None where there is none."""
+    listed = run(repo, "for-each-ref", "--format=%(objectname)", f"{_NOTES}/{name}").decode()
+    return listed.strip() or None
+
+
+def note(repo: Path, name: str, commit: str) -> None:
+    """Note a commit under a name, so that the next run knows it."""
+    run(repo, "update-ref", f"{_NOTES}/{name}", commit)
+
+
+def subject_of(repo: Path, commit: str) -> str:
+    """Return who made a commit, and its first line."""
+    return (
+        run(repo, "show", "--no-patch", "--format=%an: %s", commit).decode(errors="replace").strip()
+    )
+
+
+def message_of(repo: Path, commit: str) -> str:
+    shown = run(repo, "show", "--no-patch", "--format=%B", commit)
+    return shown.decode(errors="replace").strip()
+
+
+def push(repo: Path, url: str, commit: str, branch: str, expected: str | None) -> None:
+    """Set a remote's branch to a commit, if it is where it is `expected` to be."""
+    ref = f"refs/heads/{branch}"
+    lease = f"--force-with-lease={ref}:{expected or ''}"
+    options = ["push", "--quiet", "--no-verify", lease]
+    _remote(repo, url, *options, "--", url, f"{commit}:{ref}")
+
+
+def _remote(repo: Path | None, url: str, *args: str) -> bytes:
+    try:
+        return run(repo, *_PATIENT, *_QUIET, *_HOOKLESS, *args, env=USER)
+    except GitError as error:
+        for signs, what, todo in _MEANINGS:
+            if any(sign in error.stderr for sign in signs):
+                raise ForkError(f"{what}: {error.gist}", where=redact(url), todo=todo) from error
+        raise

@@ -1,0 +1,273 @@
+"""Repositories that others may have prepared: git reads them, and none of their settings.
+
+A repository's own configuration names programs that git then runs: filters, hooks, monitors,
+helpers. So git gets a git folder of ours in a temporary folder. Its settings are ours, and its
+objects, refs and index are links to those of the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.git.command import EXACT_BYTES, USER, FoundRepository, GitError, run
+from vpatch.util.untrusted import is_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHARED_FOLDERS = ("objects", "refs", "reftable")
+_SHARED_FILES = ("packed-refs", "shallow")
+# What a file system can do, and how objects and refs are stored: facts that name no program.
+_FACTS = {
+    "core.filemode": re.compile("true|false"),
+    "core.ignorecase": re.compile("true|false"),
+    "core.precomposeunicode": re.compile("true|false"),
+    "core.symlinks": re.compile("true|false"),
+    "extensions.objectformat": re.compile("sha1|sha256"),
+    "extensions.refstorage": re.compile("files|reftable"),
+}
+_GITDIR = "gitdir: "
+_IGNORES = ".gitignore"
+_SMALL = 1 << 16
+
+
+class NoRepositoryError(VpatchError):
+    """There is no git repository where there must be one."""
+
+
+class StrangerError(UsageError):
+    """A folder belongs to another user."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Where a repository lies: `git_dir` is of one work tree, `common` is shared by all."""
+
+    git_dir: Path
+    common: Path
+    work_tree: Path | None
+
+
+@contextmanager
+def opened_checkout(folder: Path) -> Iterator[FoundRepository]:
+    """Open the repository of a checkout: it lies in `.git` there, and is the user's own.
+
+    Raises:
+        NoRepositoryError: the folder holds no repository.
+        StrangerError: it belongs to somebody else.
+    """
+    inside = folder.absolute() / ".git"
+    if inside.is_symlink() or not _is_repository(inside):
+        raise NoRepositoryError(
+            "is not a git checkout: it has no repository of its own in .git",
+            where=str(folder),
+            todo="give the folder of a checkout that vpatch made, or move it away and apply again",
+        )
+    refuse_strangers(folder, inside)
+    refuse_pipes(folder, folder)
+    with _opened(_Parts(inside, inside, folder.absolute())) as repo:
+        yield repo
+
+
+@contextmanager
+def opened_source(folder: Path) -> Iterator[FoundRepository | None]:
+    """Open the repository that a folder lies in, whoever made it; None where there is none."""
+    parts = _parts_above(folder.resolve())
+    if parts is None:
+        yield None
+        return
+    with _opened(parts) as repo:
+        yield repo
+
+
+def refuse_strangers(*paths: Path) -> None:
+    """Refuse what belongs to another user, as git does, unless the user's settings allow it.
+
+    Raises:
+        StrangerError: one of the paths is another user's, and no safe.directory names the first.
+    """
+    own = {os.geteuid()}
+    if 0 in own and os.environ.get("SUDO_UID", "").isdigit():
+        own.add(int(os.environ["SUDO_UID"]))
+    folder = paths[0].resolve()
+    if all(path.lstat().st_uid in own for path in paths) or _is_allowed(folder):
+        return
+    raise StrangerError(
+        "belongs to another user",
+        where=str(paths[0]),
+        todo="copy it to a folder of yours, or, if you trust its owner: "
+        f"git config --global --add safe.directory {folder}",
+    )
+
+
+def _is_allowed(folder: Path) -> bool:
+    """Whether the user's settings for git name a folder; those of a repository do not count."""
+    try:
+        listed = run(None, "config", "--null", "--get-all", "safe.directory", env=USER)
+    except GitError:
+        return False
+    allowed = False
+    for value in listed.decode(errors="replace").split("\0")[:-1]:
+        if not value:
+            allowed = False  # an empty value takes back those before it
+        elif value == "*" or Path(value).expanduser() == folder:
+            allowed = True
+        elif value.endswith("/*"):
+            allowed = allowed or folder.is_relative_to(value[:-2])
+    return allowed
+
+
+def _parts_above(folder: Path) -> _Parts | None:
+    for place in (folder, *folder.parents):
+        inside = place / ".git"
+        if inside.is_file():
+            named = _start_of(inside)
+            if named.startswith(_GITDIR):
+                git_dir = _path_in(inside, place, named.removeprefix(_GITDIR))
+                if not (git_dir / "HEAD").is_file():
+                    raise NoRepositoryError(
+                        "names a repository that is not there",
+                        where=str(inside),
+                        todo="run git worktree repair, or move the file .git away",
+                    )
+                return _Parts(git_dir, _common(git_dir), place)
+        if _is_repository(inside):
+            return _Parts(inside, _common(inside), place)
+        if _is_repository(place):
+            return _Parts(place, _common(place), None)
+    return None
+
+
+def _common(git_dir: Path) -> Path:
+    file = git_dir / "commondir"
+    if not file.is_file():
+        return git_dir
+    return _path_in(file, git_dir, _start_of(file))
+
+
+def _start_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return opened.read(_SMALL).decode(errors="surrogateescape").strip()
+
+
+def _path_in(file: Path, folder: Path, named: str) -> Path:
+    if not is_path(named):
+        raise NoRepositoryError(
+            "names a folder that cannot be", where=str(file), todo="move it away, or clone again"
+        )
+    return Path(os.path.normpath(folder / named))
+
+
+def _is_repository(folder: Path) -> bool:
+    return (
+        (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+    )
+
+
+@contextmanager
+def _opened(parts: _Parts) -> Iterator[FoundRepository]:
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        ours = Path(name)
+        for label in _SHARED_FOLDERS:
+            _refuse_odd(parts.common / label)
+        for label in _SHARED_FOLDERS:
+            if (parts.common / label).is_dir():
+                (ours / label).symlink_to(parts.common / label)
+        _copy_logs(parts.common / "logs", ours / "logs")
+        for label in _SHARED_FILES:
+            _link(parts.common / label, ours / label)
+        # Linked and not copied: git compares the time of an index with those of the files in it.
+        for index in parts.git_dir.glob("index"):
+            _link(index, ours / "index")
+        for index in parts.git_dir.glob("sharedindex.*"):
+            _link(index, ours / index.name)
+        (ours / "HEAD").write_bytes(
+            (_start_of(parts.git_dir / "HEAD") + "\n").encode(errors="surrogateescape")
+        )
+        (ours / "info").mkdir()
+        (ours / "info" / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
+        _link(parts.common / "info" / "exclude", ours / "info" / "exclude")
+        (ours / "config").write_text(
+            _settings(parts.common / "config", bare=parts.work_tree is None), encoding="ascii"
+        )
+        yield FoundRepository(ours, parts.work_tree)
+
+
+def _refuse_odd(folder: Path) -> None:
+    """Refuse pipes and the like, at which git would wait, and refs that lie elsewhere.
+
+    A link among the refs can make git read every file of the machine.
+    """
+    for parent, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            file = Path(parent, name)
+            try:
+                mode = file.lstat().st_mode
+            except FileNotFoundError:
+                continue  # git packed it meanwhile
+            if stat.S_ISLNK(mode) and folder.name != "refs":
+                mode = file.stat().st_mode if file.exists() else stat.S_IFREG
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                raise NoRepositoryError(
+                    "is no plain file, as those of a repository are",
+                    where=str(file),
+                    todo="remove it, or clone the repository again",
+                )
+
+
+def refuse_pipes(work_tree: Path, below: Path) -> None:
+    """Refuse a work tree in which git would wait at a .gitignore that is a pipe."""
+    above = [folder for folder in below.parents if folder.is_relative_to(work_tree)]
+    found = [*above, *(Path(parent) for parent, _, names in os.walk(below) if _IGNORES in names)]
+    for file in (folder / _IGNORES for folder in found):
+        if file.exists() and not stat.S_ISREG(file.stat().st_mode):
+            raise NoRepositoryError(
+                "is no plain file", where=str(file), todo="remove it: git would wait for it"
+            )
+
+
+def _copy_logs(there: Path, ours: Path) -> None:
+    """Copy reflogs: git does not list them through a link."""
+    if there.is_symlink():
+        return  # whatever is there is no log of this repository
+    for parent, _, names in os.walk(there):
+        for name in names:
+            file = Path(parent, name)
+            if stat.S_ISREG(file.lstat().st_mode):
+                copy = ours / file.relative_to(there)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+
+
+def _link(there: Path, ours: Path) -> None:
+    # Of a pipe, git would wait for somebody who writes.
+    if there.exists() and stat.S_ISREG(there.stat().st_mode):
+        ours.symlink_to(there)
+
+
+def _settings(config: Path, *, bare: bool) -> str:
+    """Settings of ours, with those facts of the repository's that say how its files lie."""
+    listed = b""
+    if config.is_file():
+        options = ("--no-includes", "--null", "--list", "--file", str(config))
+        listed = run(None, "config", *options)
+    facts = dict(
+        entry.partition("\n")[::2] for entry in listed.decode(errors="replace").split("\0")[:-1]
+    )
+    known = {key: facts[key] for key, form in _FACTS.items() if form.fullmatch(facts.get(key, ""))}
+    version = "1" if any(key.startswith("extensions.") for key in known) else "0"
+    known |= {"core.repositoryformatversion": version, "core.bare": str(bare).lower()}
+    lines = []
+    for key, value in known.items():
+        section, _, name = key.partition(".")
+        lines.append(f"[{section}]\n\t{name} = {value}\n")
+    return "".join(lines)

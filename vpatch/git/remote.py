@@ -1,0 +1,110 @@
+"""git for sources: a commit of a remote or local repository, and the files of a work tree."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.git.command import FULL_COMMIT, USER, GitError, init_bare, run
+from vpatch.git.found import opened_source, refuse_pipes
+from vpatch.util.urls import redact
+
+
+@dataclass(frozen=True)
+class ResolvedRef:
+    """A commit, and the name by which the remote hands it out."""
+
+    commit: str
+    name: str
+
+
+def resolve_ref(url: str, ref: str) -> ResolvedRef:
+    """Ask the remote or local repository which commit `ref` is; a tag goes before a branch."""
+    _refuse_options(url, ref)
+    if Path(url).is_dir():
+        return _resolve_local(Path(url), ref)
+    names = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", ref]
+    listed = run(None, "ls-remote", "--", url, *names, env=USER).decode(errors="replace")
+    commits = {name: commit for commit, name in (line.split("\t") for line in listed.splitlines())}
+    for name in names:
+        if name in commits:
+            return ResolvedRef(commits[name], name.removesuffix("^{}"))
+    if FULL_COMMIT.fullmatch(ref):
+        return ResolvedRef(ref, ref)
+    raise UsageError(
+        f"the repository has no tag or branch {ref!r}",
+        where=redact(url),
+        todo="name a tag or a branch of it, or a commit by all 40 digits of its id",
+    )
+
+
+def _resolve_local(folder: Path, ref: str) -> ResolvedRef:
+    with opened_source(folder) as repo:
+        if repo is None:
+            raise UsageError(
+                "is not in a git repository",
+                where=str(folder),
+                todo="leave out @REF, or correct the path",
+            )
+        try:
+            commit = run(repo, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+        except GitError as error:
+            raise UsageError(
+                f"no commit {ref!r} there: {error.stderr}",
+                where=str(folder),
+                todo="name a tag, a branch or a commit of that repository",
+            ) from error
+    return ResolvedRef(commit.decode().strip(), commit.decode().strip())
+
+
+def fetch_commit(url: str, ref: ResolvedRef, into: Path) -> None:
+    """Fetch that one commit into a new bare repository.
+
+    Depth 1 and no filter: every file of the commit is wanted, so a partial clone would only split
+    one transfer into two.
+    """
+    _refuse_options(url, ref.name)
+    init_bare(into)
+    options = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "protocol.version=2"]
+    options += ["-c", f"core.hooksPath={os.devnull}"]
+    fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
+    with ExitStack() as stack:
+        source = url
+        if Path(url).is_dir():
+            repo = stack.enter_context(opened_source(Path(url)))
+            source = str(repo.git_dir if repo else Path(url).resolve())
+        run(into, *options, *fetch, "--", source, ref.name, env=USER)
+    fetched = run(into, "rev-parse", "--verify", "FETCH_HEAD^{commit}").decode().strip()
+    if fetched != ref.commit:
+        raise VpatchError(
+            f"{ref.name} moved from {ref.commit} to {fetched} while it was fetched",
+            where=redact(url),
+            todo="run the command again",
+        )
+
+
+def worktree_files(folder: Path) -> list[str] | None:
+    """List what git tracks below `folder` or would track: everything that it does not ignore.
+
+    None where the folder is in no work tree.
+    """
+    with opened_source(folder) as repo:
+        if repo is None or repo.work_tree is None:
+            return None
+        refuse_pipes(repo.work_tree, folder.resolve())
+        below = str(folder.resolve().relative_to(repo.work_tree))
+        options = ("-z", "--cached", "--others", "--exclude-standard")
+        listed = run(repo, "-C", below, "ls-files", *options)
+    return sorted({os.fsdecode(path) for path in listed.split(b"\0")[:-1]})
+
+
+def _refuse_options(*values: str) -> None:
+    for value in values:
+        if value.startswith("-"):
+            raise UsageError(
+                f"{redact(value)!r} would be read as an option by git",
+                todo="write a local path as ./PATH, and a ref by its full name (refs/tags/...)",
+            )

@@ -1,0 +1,206 @@
+"""Behaviour tests: the same pytest file inside a real vLLM, pristine and patched."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from xml.etree import ElementTree as ET
+
+from vpatch.engine import PAYLOAD
+from vpatch.engine.overlay import as_released, make_overlay, on_top
+from vpatch.engine.process import run
+from vpatch.planning.state import overall_changes
+from vpatch.util import child_environment
+from vpatch.util.matching import PatternFaultError, found_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.declare.patch import Proof
+    from vpatch.engine.environment import Engine
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Plan
+
+# pytest puts this before the lines of a traceback that say what was raised.
+_RAISED = re.compile(r"^E +(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test of one run. `message` is what was raised, or why it was skipped."""
+
+    name: str
+    outcome: Literal["passed", "failed", "skipped"]
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    def function(self) -> str:
+        return self.name.partition("[")[0].rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the file; `broken` says why it has no results."""
+
+    tests: tuple[TestResult, ...]
+    broken: str | None = None
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Both runs, and what speaks against the proof: nothing, where it holds."""
+
+    pristine: Run
+    patched: Run
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ProofPlans:
+    """What a proof stands on.
+
+    `before` and `after` are the plans for vLLM without the patch and with it; `plugins` are those
+    with it of the trees that a proof brings along, with their folders. `packages` is a folder with
+    further packages for both runs.
+    """
+
+    before: Plan
+    after: Plan
+    plugins: Sequence[tuple[Plan, Path]]
+    references: Mapping[str, Path]
+    packages: Path | None = None
+
+    @property
+    def all_after(self) -> list[Plan]:
+        """The plans with the patch, of vLLM and of the plugins."""
+        return [self.after, *(plan for plan, _ in self.plugins)]
+
+
+def run_behaviour_test(
+    patch: Patch, proof: Proof, engine: Engine, ground: ProofPlans, logs: Path | None = None
+) -> Behaviour:
+    """Run a behaviour test without the patch and with it; `logs` is a folder that gets both logs.
+
+    Raises:
+        OverlayError: the engine's vLLM is not the tree that the plan was made for.
+    """
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        runs = []
+        for label in ("pristine", "patched"):
+            workdir = Path(name, label)
+            workdir.mkdir()
+            path = list(_path(engine, ground, workdir, patched=label == "patched"))
+            log = (logs or workdir) / f"{label}.log"
+            runs.append(_pytest(patch, proof, engine, ground, path, workdir, log))
+        pristine, patched = runs
+        return Behaviour(pristine, patched, tuple(_problems(proof, pristine, patched)))
+
+
+def _path(engine: Engine, ground: ProofPlans, workdir: Path, *, patched: bool) -> Iterator[Path]:
+    """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
+    plan = ground.after if patched else ground.before
+    changes = on_top(as_released(engine, ground.after), overall_changes(plan))
+    yield make_overlay(engine.package, changes, workdir / "vllm")
+    for plan, folder in ground.plugins:
+        copy = workdir / "trees" / plan.pin.tree
+        shutil.copytree(folder, copy)
+        for path, change in (overall_changes(plan) if patched else {}).items():
+            (copy / path).parent.mkdir(parents=True, exist_ok=True)
+            (copy / path).write_bytes(change.after)
+        yield copy
+    yield PAYLOAD
+    if ground.packages is not None:
+        yield ground.packages
+
+
+def _pytest(
+    patch: Patch,
+    proof: Proof,
+    engine: Engine,
+    ground: ProofPlans,
+    path: Sequence[Path],
+    workdir: Path,
+    log: Path,
+) -> Run:
+    report, test = workdir / "report.xml", patch.folder / proof.test
+    named = {name: str(folder) for name, folder in ground.references.items()}
+    environment = child_environment.environment(engine=True) | proof.environment | named
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
+    options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--junitxml={report}"]
+    # Nothing above the patch's folder takes part: it is not what the user trusts.
+    options.append(f"--confcutdir={patch.folder}")
+    ended = run(
+        [engine.python, "-m", "pytest", *options, "--rootdir", patch.folder, test],
+        cwd=workdir,
+        log=log,
+        timeout=proof.timeout,
+        environment=environment,
+    )
+    if ended.code is None:
+        return Run((), f"it did not end within {proof.timeout} s:\n{ended.ending}")
+    if not report.is_file():
+        return Run((), f"it ended with {ended.code}, without a report:\n{ended.ending}")
+    tests = tuple(_outcomes(ET.parse(report), test.stem))  # noqa: S314 - pytest wrote it just now
+    return Run(tests) if tests else Run((), f"it has no test:\n{ended.ending}")
+
+
+def _outcomes(report: ET.ElementTree[ET.Element], module: str) -> Iterator[TestResult]:
+    for case in report.iter("testcase"):
+        scope = case.get("classname", "").rpartition(module)[2].strip(".")
+        name, seconds = case.get("name", ""), float(case.get("time", "0"))
+        name = f"{scope}.{name}" if scope else name
+        bad = [found for tag in ("failure", "error") for found in case.findall(tag)]
+        skipped = case.find("skipped")
+        if bad:
+            yield TestResult(name, "failed", "\n".join(map(_message, bad)), seconds)
+        elif skipped is not None:
+            yield TestResult(name, "skipped", skipped.get("message", ""), seconds)
+        else:
+            yield TestResult(name, "passed", "", seconds)
+
+
+def _message(found: ET.Element) -> str:
+    """What was raised, and not the source around it, in which the words may stand as well."""
+    raised = _RAISED.findall(found.text or "")
+    return "\n".join(raised) or found.get("message", "")
+
+
+def _problems(proof: Proof, pristine: Run, patched: Run) -> Iterator[str]:
+    if pristine.broken or patched.broken:
+        for label, result in (("pristine", pristine), ("patched", patched)):
+            if result.broken:
+                yield f"on the {label} tree {result.broken}"
+        return
+    before, after = ({test.name for test in result.tests} for result in (pristine, patched))
+    if before != after:
+        yield f"the two runs have not the same tests: {', '.join(sorted(before ^ after))}"
+    functions = {test.function for test in pristine.tests}
+    for name in proof.fails_before.keys() - functions:
+        yield f"fails-before names {name}, and there is no such test"
+    for test in pristine.tests:
+        yield from _undeclared(test, proof.fails_before.get(test.function))
+    for test in patched.tests:
+        if test.outcome != "passed":
+            yield f"{test.name} {test.outcome} on the patched tree: {test.message}"
+
+
+def _undeclared(test: TestResult, wanted: str | None) -> Iterator[str]:
+    """What a test of the pristine run does other than was declared."""
+    if wanted is None and test.outcome != "passed":
+        yield f"{test.name} {test.outcome} on the pristine tree, undeclared: {test.message}"
+    elif wanted is not None and test.outcome != "failed":
+        yield f"{test.name} {test.outcome} on the pristine tree, and must fail"
+    elif wanted is not None:
+        try:
+            found = found_in(wanted, [test.message])
+        except PatternFaultError as error:
+            yield f"what fails-before declares of {test.name} cannot be looked for: {error}"
+            return
+        if not found:
+            yield f"{test.name} failed otherwise than declared ({wanted}): {test.message}"

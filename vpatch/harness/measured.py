@@ -1,0 +1,111 @@
+"""What was seen of a cell: facts alone, which `checks` judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vpatch.harness.predict import Counters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PREFIX = "vllm:spec_decode_num_"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a cell did not come to its end.
+
+    `kind` is one of: does not start, hangs, takes too long, crashed, wrong answer, lost its log,
+    tampered with.
+    `cause` is what the log says of it, where that is a known thing, and `ending` its last lines.
+    """
+
+    kind: str
+    what: str
+    cause: str | None = None
+    ending: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.what}" + (f" ({self.cause})" if self.cause else "")
+
+
+class StartHangs(Fault):
+    """A start that took all the time that it had, and would again."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What came of one request. `tokens` is None where a server does not tell them.
+
+    `count` is how many the engine says that it made, and `pieces` those of a streamed text.
+    """
+
+    text: str
+    tokens: tuple[int, ...] | None
+    count: int
+    pieces: int | None = None
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Some requests; `asked` has the number of the prompt of each, and `outputs` what came of it.
+
+    `seconds` are from the first of them to the end of the last.
+    """
+
+    asked: tuple[int, ...]
+    seconds: float
+    outputs: tuple[Output, ...]
+    counters: Counters
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a server answered, besides texts.
+
+    `problems` has what is wrong, in words, by the check that it is for, and an empty list where
+    nothing is; `not_run` the reason of a check that could not be made. `generated` is vLLM's own
+    count of tokens, and `answered` the sum of what the answers say.
+    """
+
+    problems: Mapping[str, tuple[str, ...]]
+    not_run: Mapping[str, str]
+    generated: int
+    answered: int
+    stop_seconds: float | None = None
+    stop_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run of a cell, as far as it came.
+
+    `speculative` is what the engine says that it does, offline; `digests` are of the patched files,
+    as the engine's process found them. `memory` is in bytes, at its peak, of all its processes, and
+    `gpu_memory` what was in use on all GPUs, where there are any. `left_behind` counts processes
+    that outlived it. `server` has what only a server has.
+    """
+
+    load_seconds: float | None = None
+    version: str | None = None
+    speculative: Mapping[str, Any] | None = None
+    digests: Mapping[str, str | None] = field(default_factory=dict)
+    passes: Mapping[str, Pass] = field(default_factory=dict)
+    memory: int = 0
+    gpu_memory: int | None = None
+    left_behind: int = 0
+    fault: Fault | None = None
+    server: Served | None = None
+
+
+def counters_from(found: Mapping[str, Any]) -> Counters:
+    """Return vLLM's counters by their names; those that are not there are zero."""
+    position = found.get(f"{_PREFIX}accepted_tokens_per_pos", ())
+    return Counters(
+        int(found.get(f"{_PREFIX}drafts", 0)),
+        int(found.get(f"{_PREFIX}draft_tokens", 0)),
+        int(found.get(f"{_PREFIX}accepted_tokens", 0)),
+        tuple(int(value) for value in position),
+    )

@@ -1,0 +1,56 @@
+"""Syntax errors in the files of a tree of one's own, found before an engine starts with them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.engine import PAYLOAD
+from vpatch.engine.process import run
+from vpatch.errors import UsageError, VpatchError, combine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from vpatch.planning.state import Change
+
+_SECONDS = 300.0
+
+
+def refuse_syntax_errors(python: Path, trees: Iterable[Mapping[str, Change]]) -> None:
+    """Let an engine's Python compile what trees change in its packages.
+
+    Raises:
+        UsageError: a file has a syntax error; all of them are told at once.
+    """
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        workdir = Path(name)
+        files = workdir / "files"
+        files.mkdir()
+        for changes in trees:
+            for path, change in changes.items():
+                written = files / path
+                written.parent.mkdir(parents=True, exist_ok=True)
+                written.write_bytes(change.after)
+        command = [python, PAYLOAD / "syntax.py", files]
+        ended = run(command, cwd=workdir, log=workdir / "log", timeout=_SECONDS)
+        told = re.search(r"^vpatch:(.*)$", ended.log.read_text("utf-8", "replace"), re.MULTILINE)
+        if told is None:
+            raise VpatchError(
+                f"the files of the tree cannot be compiled:\n{ended.ending}",
+                where=str(python),
+                todo="see that this Python works",
+            )
+    found = [
+        UsageError(
+            f"syntax error: {message}",
+            where=path if line is None else f"{path}:{line}",
+            todo="correct this file of your tree",
+        )
+        for path, line, message in json.loads(told[1])
+    ]
+    if found:
+        raise combine(found)

@@ -1,0 +1,116 @@
+"""Where a run executes: an engine with patched trees laid over it, or a patched image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from vpatch.engine import PAYLOAD
+from vpatch.engine.overlay import as_released, on_top
+from vpatch.harness.container import ContainerSandbox
+from vpatch.harness.sandbox import lay_over, own_changes
+from vpatch.harness.syntax import refuse_syntax_errors
+from vpatch.planning.state import overall_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.docker.engine import Docker
+    from vpatch.engine.environment import Engine
+    from vpatch.harness.sandbox import Sandbox
+    from vpatch.planning.state import Change, Plan
+
+
+Phase = Literal["before", "after"]
+
+
+class ExecutionTarget(Protocol):
+    """What an order is run on: `kind` is cpu, cuda, or what a plugin calls its device.
+
+    `version` is vLLM's; `image` says which one it is where it is one.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def image(self) -> Mapping[str, Any] | None: ...
+
+    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
+        """Make the site of a phase; what it needs is written below `work`, in a folder `name`."""
+
+
+@dataclass(frozen=True)
+class EngineTarget:
+    """An engine of this machine, over which the trees' plans are laid, vLLM's first.
+
+    `files` are each tree's own Python files, where it is no release, and none where it is one.
+    """
+
+    engine: Engine
+    plans: Sequence[Plan]
+    files: Sequence[Mapping[str, bytes]]
+    image: None = None
+
+    @property
+    def kind(self) -> str:
+        return self.engine.kind
+
+    @property
+    def version(self) -> str:
+        return self.engine.version
+
+    @cached_property
+    def _own(self) -> list[dict[str, Change]]:
+        """What the trees' own files change; every file of a package is read for it."""
+        packages = self.engine.package.parent
+        found = [own_changes(files, packages) for files in self.files]
+        if any(found):
+            refuse_syntax_errors(self.engine.python, found)
+        return [
+            own or (as_released(self.engine, plan) if plan.pin.kind == "pypi" else {})
+            for own, plan in zip(found, self.plans, strict=True)
+        ]
+
+    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
+        changes = self._own
+        if phase == "after":
+            changes = [
+                on_top(own, overall_changes(plan))
+                for own, plan in zip(changes, self.plans, strict=True)
+            ]
+        return lay_over(self.engine, changes, new_folder(work, name or phase))
+
+
+@dataclass(frozen=True)
+class ImageTarget:
+    """A patched image. `digests` are those of the files that were laid over it; see `Sandbox`.
+
+    `folders` are further ones that its containers are to see, as checkpoints.
+    """
+
+    docker: Docker
+    image: Mapping[str, Any]
+    kind: str
+    version: str
+    digests: Mapping[str, str]
+    folders: Sequence[Path]
+    gpus: bool
+
+    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:  # noqa: ARG002
+        # There is one phase, and nothing is laid over it.
+        seen = {str(folder): "ro" for folder in [*self.folders, PAYLOAD]}
+        return ContainerSandbox(
+            self.docker, self.image["id"], self.digests, {**seen, str(work): "rw"}, self.gpus
+        )
+
+
+def new_folder(work: Path, name: str) -> Path:
+    made = work / name
+    made.mkdir()
+    return made

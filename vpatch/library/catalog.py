@@ -1,0 +1,235 @@
+"""Where patches and recipes are found: a project's own first, then the library that comes along."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.declare.settings import read_settings
+from vpatch.declare.yamlfile import DeclarationError
+from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
+from vpatch.library.patch import DECLARATION, Patch, load_patch, where_named
+from vpatch.trust.decision import NOTHING, Trust
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Library:
+    """All patches, recipes and targets at hand.
+
+    `own` are the ids of a project's own patches, without copies of the library's. `notes` say which
+    of them hide another. `folder` is the project's, as seen from the current one.
+    """
+
+    patches: Mapping[str, Path]
+    recipes: Mapping[str, Path]
+    targets: Mapping[str, Path]
+    own: frozenset[str]
+    notes: tuple[str, ...]
+    folder: Path = Path()
+    trust: Trust = NOTHING
+
+    def patch(self, patch_id: str) -> Patch:
+        """Load one patch.
+
+        Raises:
+            UsageError: there is none of that id, its declaration is wrong, or it requires or
+                conflicts with a patch that is not there.
+        """
+        if patch_id not in self.patches:
+            raise _unknown("patch", patch_id, self.patches)
+        patch = load_patch(self.patches[patch_id], self.trust)
+        errors: list[VpatchError] = [
+            DeclarationError(
+                f"it {verb} {other!r}, and there is no such patch",
+                where=where_named(patch, key, other),
+                todo=_unknown("patch", other, self.patches).todo,
+            )
+            for key, verb, others in (
+                ("requires", "requires", patch.declaration.requires),
+                ("conflicts", "conflicts with", patch.declaration.conflicts),
+            )
+            for other in others
+            if other not in self.patches
+        ]
+        if errors:
+            raise combine(errors)
+        return patch
+
+    def nearest(self, patch_id: str) -> str | None:
+        """Ask whether the patch with the most similar id was meant."""
+        near = difflib.get_close_matches(patch_id, self.patches, n=1)
+        return f"did you mean {near[0]!r}?" if near else None
+
+    def load(self, ids: Iterable[str]) -> list[Patch]:
+        """Load several patches, and report everything that is wrong with any of them."""
+        found: list[Patch] = []
+        errors: list[VpatchError] = []
+        for patch_id in ids:
+            try:
+                found.append(self.patch(patch_id))
+            except UsageError as error:
+                errors.append(error)
+            except ManyErrors as error:
+                errors.extend(error.errors)
+        if errors:
+            raise combine(errors)
+        return found
+
+    def load_all(self) -> list[Patch]:
+        """Load every patch, in the order of the ids."""
+        return self.load(sorted(self.patches))
+
+    def recipe(self, name: str) -> Path:
+        """Find a recipe by its name, or by its path.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if name in self.recipes:
+            return self.recipes[name]
+        path = Path(name)
+        if path.suffix in {".yaml", ".yml"} and path.is_file():
+            return path
+        raise _unknown("recipe", name, self.recipes)
+
+    @property
+    def code(self) -> list[Path]:
+        """What is not of the installed library: folders of patches, files of recipes, targets."""
+        found = []
+        for kind, paths in (
+            ("patches", self.patches),
+            ("recipes", self.recipes),
+            ("targets", self.targets),
+        ):
+            theirs = installed(kind)
+            found += [path for path in paths.values() if path.parent != theirs]
+        return found
+
+    def target(self, name: str) -> Path:
+        """Find a target by its name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if name not in self.targets:
+            raise _unknown("target", name, self.targets)
+        return self.targets[name]
+
+
+def find_library(
+    folder: Path,
+    patches: Sequence[Path] = (),
+    recipes: Sequence[Path] = (),
+    trust: Trust = NOTHING,
+) -> Library:
+    """Look in the folders given, then in those of the settings, `folder` itself, and the library.
+
+    `trust` decides which code of what is found may run.
+
+    Raises:
+        UsageError: a folder that was named is not there, or holds something that is no patch.
+    """
+    settings = read_settings(folder)
+    notes: list[str] = []
+    found = []
+    for kind, named, configured in (
+        ("patches", patches, settings.patches),
+        ("recipes", recipes, settings.recipes),
+        ("targets", (), settings.targets),
+    ):
+        roots = _roots(folder, kind, [*named, *(folder / name for name in configured)])
+        scan = _patches_in if kind == "patches" else _files_in
+        merged: dict[str, Path] = {}
+        for root, is_named in roots:
+            for name, path in scan(root, is_named=is_named):
+                if name not in merged:
+                    merged[name] = path
+                elif _content(merged[name]) != _content(path):
+                    notes.append(f"{merged[name]} hides {path}")
+        found.append(merged)
+    theirs = installed("patches")
+    own = frozenset(
+        name
+        for name, path in found[0].items()
+        if path.parent != theirs and not _is_copy(path, theirs / name)
+    )
+    here = Path(os.path.relpath(folder))
+    return Library(found[0], found[1], found[2], own, tuple(notes), here, trust)
+
+
+def _is_copy(path: Path, original: Path) -> bool:
+    """In a checkout of vpatch itself, its patches are at hand twice."""
+    return original.is_dir() and _content(path) == _content(original)
+
+
+def _content(path: Path) -> dict[str, bytes | None]:
+    """What a patch's folder or a recipe's file holds, to tell a copy from something else."""
+    files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+    return {str(p.relative_to(path)): _bytes(p) for p in files if p.suffix != ".pyc"}
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return read_file(path, LARGEST_BESIDE)
+    except OSError:
+        return None  # whatever it is, it is no copy
+
+
+def installed(kind: str) -> Path:
+    """Return the library's own folder: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "data" / kind
+    return inside if inside.is_dir() else package.parent / kind
+
+
+def _roots(folder: Path, kind: str, named: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    library = installed(kind)
+    seen: set[Path] = set()
+    for path, is_named in [(p, True) for p in named] + [(folder / kind, False), (library, True)]:
+        if path.resolve() == library and path != library:
+            continue  # the current folder is vpatch's own checkout
+        if path.resolve() in seen:
+            continue
+        seen.add(path.resolve())
+        if path.is_dir():
+            yield path, is_named
+        elif is_named:
+            raise UsageError(f"there is no folder {path}", todo=f"correct the folder of {kind}")
+
+
+def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
+    folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
+    declared = [folder for folder in folders if (folder / DECLARATION).is_file()]
+    # Other tools keep folders called patches, too; one with any patch.yaml is ours.
+    if is_named or declared:
+        for folder in folders:
+            if folder not in declared:
+                raise UsageError(
+                    f"has no {DECLARATION}, so it is no patch",
+                    where=str(folder),
+                    todo=f"declare it in {DECLARATION}, or move it elsewhere",
+                )
+    for folder in declared:
+        yield folder.name, folder
+
+
+def _files_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
+    for path in sorted(root.iterdir()):
+        if path.suffix == ".yaml":
+            yield path.stem, path
+        elif path.suffix == ".yml" and is_named:
+            raise UsageError("a declaration ends in .yaml", where=str(path), todo="rename it")
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    todo = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+    return UsageError(f"there is no {kind} {name!r}", todo=todo)

@@ -1,0 +1,360 @@
+"""Patches and a tree make decisions. Nothing here writes, fetches or prints."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+
+from vpatch.codemods.base import Repeat
+from vpatch.codemods.custom import CodemodError
+from vpatch.codemods.pattern import TooManyGapsError
+from vpatch.errors import UsageError
+from vpatch.library.patch import where_named
+from vpatch.planning.editing import EditResult, describe, findings, lacks, probe, run_edit
+from vpatch.planning.nearest import nearest
+from vpatch.planning.postcondition import broken_promise
+from vpatch.planning.state import Change, Decision, Finding, Plan, State
+from vpatch.planning.view import UnparsableFile, View
+from vpatch.trust.decision import UntrustedError
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Sequence
+
+    from vpatch.library.patch import BoundVariant, Patch
+    from vpatch.source.tree import Tree
+
+_log = logging.getLogger(__name__)
+# What a patch may seem to be because an earlier one got at its code.
+_DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT])
+# How many places are shown that have the new code and do not show what it replaced.
+_UNRECOGNISED = 3
+_SATISFIED = frozenset([State.NEEDED, State.APPLIED, State.UPSTREAMED])
+
+
+def order(patches: Sequence[Patch]) -> list[Patch]:
+    """Put every patch behind those that it requires, and keep the given order otherwise.
+
+    Raises:
+        UsageError: patches require each other in a circle.
+    """
+    by_id = {patch.id: patch for patch in patches}
+    placed: dict[str, Patch] = {}
+
+    def place(patch: Patch, above: tuple[str, ...]) -> None:
+        if patch.id in above:
+            raise UsageError(
+                f"patches require each other: {' -> '.join((*above, patch.id))}",
+                where=where_named(by_id[above[-1]], "requires", patch.id),
+                todo="remove one of these from `requires`",
+            )
+        for required in patch.declaration.requires:
+            if required in by_id and required not in placed:
+                place(by_id[required], (*above, patch.id))
+        placed[patch.id] = patch
+
+    for patch in patches:
+        if patch.id not in placed:
+            place(patch, ())
+    return list(placed.values())
+
+
+def plan(
+    patches: Sequence[Patch],
+    tree: Tree,
+    *,
+    located: bool = False,
+    reparse: bool = True,
+    alone: Container[str] = (),
+) -> Plan:
+    """Decide on each patch, in order, each on the tree as its predecessors leave it.
+
+    With `located`, findings have line numbers, and decisions say all that was looked for; without,
+    only those that stop an apply do, as lines cost time. The lines are those of the pristine files,
+    whatever was inserted above them. With `reparse`, the second run of each patch is on what libcst
+    reads of the bytes that were made, without on the syntax trees that were edited. That is nearly
+    the same, at half the time. Patches that are named in `alone` are decided as if
+    there were only they and what they require.
+    """
+    pristine = view = View(tree)
+    decisions: dict[str, Decision] = {}
+    for patch in order(patches):
+        if patch.id in alone:
+            series = [*_required(patch, patches), patch]
+            own = plan(series, tree, located=located, reparse=reparse).decisions
+            decisions[patch.id] = next(d for d in own if d.patch.id == patch.id)
+            continue
+        decider = _Decider(patch, view, tree.carried, located=located, reparse=reparse)
+        decision, after = decider.decide()
+        met = {other: d for other, d in decisions.items() if other not in alone}
+        decision = _with_relations(decision, met)
+        if decision.state in _DISPLACED and view is not pristine:
+            decision = _blame(decision, pristine, met.values())
+        if decision.state is State.NEEDED:
+            view = after
+        decisions[patch.id] = decision
+    found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
+    return Plan(tree.pin, tuple(found))
+
+
+def _required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
+    """Those of some patches that one requires, and that these require."""
+    by_id = {other.id: other for other in patches}
+    found: dict[str, Patch] = {}
+    left = list(patch.declaration.requires)
+    while left:
+        required = left.pop()
+        if required in by_id and required not in found:
+            found[required] = by_id[required]
+            left += by_id[required].declaration.requires
+    return [other for other in patches if other.id in found]
+
+
+def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decision:
+    if decision.state not in {State.NEEDED, State.CONFLICT}:
+        return decision
+    declaration = decision.patch.declaration
+    missing = [
+        required
+        for required in declaration.requires
+        if required not in earlier or earlier[required].state not in _SATISFIED
+    ]
+    if missing:
+        state = earlier[missing[0]].state if missing[0] in earlier else "not among the patches"
+        reason = f"requires {missing[0]}, which is {state}"
+        return replace(decision, state=State.BLOCKED, reason=reason, changes={})
+    for other in earlier.values() if decision.state is State.NEEDED else ():
+        excluded = other.patch.id in declaration.conflicts or (
+            declaration.id in other.patch.declaration.conflicts
+        )
+        if excluded and other.state in {State.NEEDED, State.APPLIED}:
+            reason = f"excludes {other.patch.id}, which is {other.state}; take one of the two"
+            return replace(decision, state=State.CONFLICT, reason=reason, changes={})
+    return decision
+
+
+def _blame(decision: Decision, pristine: View, earlier: Iterable[Decision]) -> Decision:
+    """Say so where a patch would fit the pristine tree and an earlier one is in its way.
+
+    One that only finds its work done by an earlier patch is a conflict too: upstream has done none.
+    """
+    decider = _Decider(decision.patch, pristine, frozenset(), located=False, reparse=False)
+    alone, _ = decider.decide()
+    if alone.state is not State.NEEDED:
+        return decision
+    applied = [other for other in earlier if other.changes]
+    others = [
+        other.patch.id for other in applied if not other.changes.keys().isdisjoint(alone.changes)
+    ] or [other.patch.id for other in applied]
+    reason = f"fits the pristine tree, but not after {', '.join(others)}: {decision.reason}"
+    return replace(decision, state=State.CONFLICT, reason=reason)
+
+
+def _disagreement(decision: Decision, tree: Tree) -> str | None:
+    claim = decision.patch.declaration.needed_in.get(tree.pin.tree)
+    if claim is None or tree.pin.version is None or decision.state is State.UNTRUSTED:
+        return None
+    claimed = SpecifierSet(claim).contains(tree.pin.version, prereleases=True)
+    needed = decision.state in {State.NEEDED, State.APPLIED, State.BLOCKED, State.CONFLICT}
+    if claimed == needed:
+        return None
+    verb = "is needed" if claimed else "is not needed"
+    return f"declared that it {verb} in {tree.pin.label} ({claim!r}), but is {decision.state}"
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A variant tried on a view, as far as its edits fit."""
+
+    variant: BoundVariant
+    results: tuple[EditResult, ...]
+    mismatch: str | None
+
+    @property
+    def view(self) -> View:
+        return self.results[-1].view
+
+
+class _Decider:
+    """One patch on one view."""
+
+    def __init__(
+        self,
+        patch: Patch,
+        view: View,
+        carried: frozenset[str],
+        *,
+        located: bool,
+        reparse: bool,
+    ) -> None:
+        self.patch = patch
+        self.view = view
+        self.carried = carried
+        self.located = located
+        self.reparse = reparse
+
+    def decide(self) -> tuple[Decision, View]:
+        """The decision, and the view after the patch where it is needed."""
+        begun = time.monotonic()
+        decision, view = self._decided()
+        seconds = time.monotonic() - begun
+        _log.info("%s is %s: %.2f s", self.patch.id, decision.state, seconds)
+        return decision, view
+
+    def _decided(self) -> tuple[Decision, View]:
+        try:
+            return self._decide()
+        except UnparsableFile as error:
+            reason = f"{error.where} {error.what}"
+            return Decision(self.patch, State.CONFLICT, reason), self.view
+        except RecursionError:
+            reason = "the code that it is about is nested too deeply"
+            return Decision(self.patch, State.CONFLICT, reason), self.view
+        except UntrustedError as error:
+            reason = f"{error.where}: {error.what}\nnext: {error.todo}"
+            return Decision(self.patch, State.UNTRUSTED, reason), self.view
+        except (CodemodError, TooManyGapsError) as error:
+            # One patch whose code fails says nothing of the others.
+            reason = f"{error.where}: {error.what}\nnext: {error.todo}"
+            return Decision(self.patch, State.CONFLICT, reason), self.view
+
+    def _decide(self) -> tuple[Decision, View]:
+        declaration = self.patch.declaration
+        concerned = probe(declaration.concerns, self.view)
+        if not concerned.holds:
+            reason = f"the tree does not have {describe(declaration.concerns)}"
+            return Decision(self.patch, State.ABSENT, reason), self.view
+        notes = (
+            list(findings("what `concerns` names", concerned.found, self.view))
+            if self.located
+            else []
+        )
+        if declaration.effect is not None:
+            effect = probe(declaration.effect, self.view)
+            if effect.holds:
+                if self.located:
+                    notes += findings("effect", effect.found, self.view)
+                return self._present(f"the tree has {describe(declaration.effect)}", notes)
+        attempts = [
+            self._attempt(variant)
+            for variant in self.patch.variants
+            if variant.when is None or probe(variant.when, self.view).holds
+        ]
+        fitting = [attempt for attempt in attempts if attempt.mismatch is None]
+        for other in fitting[1:]:
+            if other.view.changed != fitting[0].view.changed:
+                names = f"{fitting[0].variant.name} and {other.variant.name}"
+                reason = f"the variants {names} both fit, with different results"
+                return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
+        if fitting:
+            return self._fitting(fitting[0], notes)
+        return self._conflict(attempts, sorted({f.path for f in concerned.found}), notes)
+
+    def _attempt(self, variant: BoundVariant) -> _Attempt:
+        results: list[EditResult] = []
+        view = self.view
+        for edit in variant.edits:
+            results.append(run_edit(edit, view, carried=self.patch.id in self.carried))
+            view = results[-1].view
+        mismatches = [r.mismatch for r in results if r.mismatch]
+        return _Attempt(variant, tuple(results), mismatches[0] if mismatches else None)
+
+    def _present(self, reason: str, notes: Sequence[Finding]) -> tuple[Decision, View]:
+        carried = self.patch.id in self.carried
+        state = State.APPLIED if carried else State.UPSTREAMED
+        return Decision(self.patch, state, reason, tuple(notes)), self.view
+
+    def _fitting(self, attempt: _Attempt, notes: list[Finding]) -> tuple[Decision, View]:
+        name = attempt.variant.name
+        if self.located:
+            for result in attempt.results:
+                notes += findings(result.edit.name, result.recognised, self.view)
+        effect = self.patch.declaration.effect
+        if not any(result.todo for result in attempt.results):
+            if effect is not None:
+                reason = f"every place is as the patch makes it, but {lacks(effect)}"
+                return Decision(
+                    self.patch, State.CONFLICT, reason, tuple(notes), variant=name
+                ), self.view
+            decision, view = self._present("every place already is as the patch makes it", notes)
+            return replace(decision, variant=name), view
+        changes = {
+            path: Change(self.view.read(path), text)
+            for path, text in attempt.view.changed.items()
+            if text != self.view.read(path)
+        }
+        broken = broken_promise(
+            attempt.variant, effect, changes, attempt.view, reparse=self.reparse
+        )
+        if broken is not None:
+            return Decision(
+                self.patch, State.CONFLICT, broken, tuple(notes), variant=name
+            ), self.view
+        repeated = _repeated(attempt) if effect is None else None
+        if repeated is not None:
+            return Decision(
+                self.patch, State.CONFLICT, repeated, tuple(notes), variant=name
+            ), self.view
+        places = sum(found.todo for result in attempt.results for found in result.found)
+        if self.patch.id in self.carried:
+            reason = f"the tree's lock names the patch, and {_number(places, 'place')} lack it"
+            return Decision(
+                self.patch, State.CONFLICT, reason, tuple(notes), variant=name
+            ), self.view
+        reason = f"{_number(places, 'place')} to edit in {_number(len(changes), 'file')}"
+        return Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes), attempt.view
+
+    def _in_pristine(self, finding: Finding) -> Finding:
+        """The same finding in the view with its line in the pristine file."""
+        if finding.path is None or finding.line is None:
+            return finding
+        text = self.view.read(finding.path) or b""
+        line = self.view.pristine_line(finding.path, finding.line, text)
+        return replace(finding, line=line)
+
+    def _conflict(
+        self, attempts: Sequence[_Attempt], concerned: Sequence[str], notes: list[Finding]
+    ) -> tuple[Decision, View]:
+        if not attempts:
+            names = ", ".join(str(variant.name) for variant in self.patch.variants)
+            reason = f"the code is there, but in the shape of no variant ({names})"
+            return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
+        reasons = []
+        for attempt in attempts:
+            prefix = f"variant {attempt.variant.name}: " if attempt.variant.name else ""
+            for result in attempt.results:
+                if result.mismatch is None:
+                    continue
+                reasons.append(f"{prefix}{result.edit.name}: {result.mismatch}")
+                notes += findings(result.edit.name, result.recognised, self.view)
+                if not result.recognised:
+                    others = [found for found in result.found if not found.recognised]
+                    if others and self.patch.declaration.effect is None:
+                        reasons[-1] += "; if this tree has the cure, declare an `effect`"
+                    notes += findings(result.edit.name, others[:_UNRECOGNISED], self.view)
+                    notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))
+        reason = "\n".join(dict.fromkeys(reasons))
+        return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
+
+
+def _repeated(attempt: _Attempt) -> str | None:
+    """Say so where an insert's code stands already, but not at the insert's own place.
+
+    Calls are often repeated, so for them this only counts where other work is done already.
+    """
+    half_done = any(not f.todo for result in attempt.results for f in result.recognised)
+    for result in attempt.results:
+        for found in result.found:
+            if found.repeat is Repeat.UNUSUAL or (found.repeat and half_done):
+                return (
+                    f"{result.edit.name}: {found.path}: the same code stands at another place of "
+                    f"this block, so the work may be done; declare an `effect` that tells"
+                )
+    return None
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

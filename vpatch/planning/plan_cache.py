@@ -1,0 +1,182 @@
+"""Plans that were made before: the same bytes, patches and code lead to the same ones.
+
+`vpatch check` does not ask here: it makes everything anew, and so finds out if this were wrong.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import logging
+import os
+import sys
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.codemods.custom import Custom
+from vpatch.library.catalog import installed
+from vpatch.planning.plan import plan
+from vpatch.planning.state import Change, Decision, Plan, State
+from vpatch.util.files import replace_file
+from vpatch.util.untrusted import MEGABYTE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from vpatch.library.patch import Patch
+    from vpatch.source.tree import Tree
+
+_log = logging.getLogger(__name__)
+# A status has some hundred bytes, and an apply the files that it changes.
+LARGEST = 100 * MEGABYTE
+_FIELDS = ("state", "reason", "variant", "disagreement")
+
+
+def cached_plan(
+    folder: Path,
+    patches: Sequence[Patch],
+    tree: Tree,
+    *,
+    to_write: bool,
+    alone: Collection[str] = (),
+) -> Plan:
+    """Return the plan for some patches on a tree, from a file in `folder` where it is there.
+
+    A plan that is not `to_write` may have decisions without their changes, and is made without
+    reading again what was written; see `plan`.
+    """
+    if any(map(_may_read_more, patches)):
+        return plan(patches, tree, reparse=to_write, alone=alone)
+    file = folder / f"{_key(patches, tree, to_write, alone)}.json"
+    known = _recall(file, patches, tree)
+    if known is not None:
+        _log.info("the plan for %s is in the cache: %s", tree.pin.label, file)
+        with suppress(OSError):
+            os.utime(file)  # by this, what is not used any more is told
+        return known
+    made = plan(patches, tree, reparse=to_write, alone=alone)
+    # Findings are to be told, and not kept: who is told of them changes something next.
+    if not any(decision.findings for decision in made.decisions):
+        rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
+        # Where nothing can be written, the next run takes as long.
+        with suppress(OSError):
+            # A plan has contents of files, which may be private.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            text = json.dumps(rows)
+            replace_file(file, f"{_digest(text.encode())}\n{text}")
+            _make_room(folder)
+    return made
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the plans that were not used for longest, until the rest is small enough.
+
+    Others may do the same, or read one that goes: it is as if it had never been made.
+    """
+    found = []
+    with os.scandir(folder) as files:
+        for file in files:
+            with suppress(FileNotFoundError):
+                status = file.stat(follow_symlinks=False)
+                found.append((status.st_mtime_ns, status.st_size, file.path))
+    size = sum(size for _, size, _ in found)
+    for _, freed, path in sorted(found):
+        if size <= LARGEST:
+            break
+        Path(path).unlink(missing_ok=True)
+        size -= freed
+
+
+def _may_read_more(patch: Patch) -> bool:
+    """Whether a codemod.py may decide by what its digest does not cover.
+
+    It may import and read what it likes. Those of the library that comes along read nothing.
+    """
+    codemods = (edit.codemod for variant in patch.variants for edit in variant.edits)
+    return patch.folder.parent != installed("patches") and any(
+        isinstance(codemod, Custom) for codemod in codemods
+    )
+
+
+def _key(patches: Sequence[Patch], tree: Tree, to_write: bool, alone: Collection[str]) -> str:  # noqa: FBT001
+    pin = tree.pin
+    known = {
+        "code": _code(),
+        "tree": [pin.tree, pin.version, pin.digest, sorted(tree.carried)],
+        "patches": [[patch.id, patch.digest] for patch in patches],
+        "to write": to_write,
+        "alone": sorted(alone),
+    }
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+
+
+def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
+    changes = decision.changes.items() if with_changes else ()
+    return {
+        "patch": decision.patch.id,
+        **{name: getattr(decision, name) for name in _FIELDS},
+        "after": {path: base64.b64encode(change.after).decode() for path, change in changes},
+    }
+
+
+def _recall(file: Path, patches: Sequence[Patch], tree: Tree) -> Plan | None:
+    by_id = {patch.id: patch for patch in patches}
+    current: dict[str, bytes] = {}
+    found: list[Decision] = []
+    try:
+        for row in json.loads(_intact(file)):
+            changes = {
+                path: Change(_before(path, current, tree), base64.b64decode(after))
+                for path, after in row["after"].items()
+            }
+            current |= {path: change.after for path, change in changes.items()}
+            found.append(
+                Decision(
+                    by_id[row["patch"]],
+                    State(row["state"]),
+                    row["reason"],
+                    variant=row["variant"],
+                    changes=changes,
+                    disagreement=row["disagreement"],
+                )
+            )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # never made, or cut off by a full disk: it is made again
+    return Plan(tree.pin, tuple(found))
+
+
+def _intact(file: Path) -> bytes:
+    digest, _, text = file.read_bytes().partition(b"\n")
+    if _digest(text) != digest.decode():
+        raise ValueError("what was kept is damaged")
+    return text
+
+
+def _before(path: str, current: dict[str, bytes], tree: Tree) -> bytes | None:
+    if path in current:
+        return current[path]
+    if path in tree.package_files:
+        return tree.package_files[path]
+    return tree.read(path) if path in set(tree.paths()) else None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """A digest of all that decides: vpatch itself, libcst, pyflakes and Python."""
+    used = ", ".join(f"{name} {version(name)}" for name in ("libcst", "pyflakes"))
+    # pyflakes takes further names from the environment.
+    names = os.environ.get("PYFLAKES_BUILTINS", "")
+    digest = hashlib.sha256(f"{sys.version} {used} {names}".encode())
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        if "data" not in path.relative_to(package).parts:
+            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

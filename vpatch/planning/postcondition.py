@@ -1,0 +1,107 @@
+"""What must hold after a patch: what it changed compiles, has all its names, and stays as it is."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from vpatch.codemods.custom import Custom
+from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+from vpatch.planning.editing import lacks, probe, run_edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vpatch.codemods.bind import BoundEdit
+    from vpatch.declare.edits import Predicate
+    from vpatch.library.patch import BoundVariant
+    from vpatch.planning.lint import NameFault
+    from vpatch.planning.state import Change
+    from vpatch.planning.view import View
+
+
+def broken_promise(
+    variant: BoundVariant,
+    effect: Predicate | None,
+    changes: Mapping[str, Change],
+    after: View,
+    *,
+    reparse: bool,
+) -> str | None:
+    """Say what a patch's result lacks; None if it lacks nothing.
+
+    With `reparse`, the second run is on what libcst reads of the bytes that were made, without on
+    the syntax trees that were edited.
+    """
+    for path, change in changes.items():
+        if path.endswith(".py") and (fault := _syntax_error(path, change.after)) is not None:
+            return f"after the patch, {path} does not compile: {fault}"
+    faults = list(_faults_of_names(variant, changes, after))
+    if faults:
+        return "\n".join(faults)
+    view = after.reparse() if reparse else after
+    for edit in variant.edits:
+        unstable = _not_idempotent(edit, effect, view)
+        if unstable is not None:
+            return unstable
+    if effect is not None and not probe(effect, view).holds:
+        return f"after the patch, {lacks(effect)}"
+    return None
+
+
+def _not_idempotent(edit: BoundEdit, effect: Predicate | None, view: View) -> str | None:
+    again = run_edit(edit, view, carried=True)
+    is_plain = isinstance(edit.codemod, Custom) and not edit.codemod.knows_done_places
+    if is_plain and effect is None:
+        return (
+            f"{edit.name} is a plain libcst codemod, which cannot tell that a tree has its change: "
+            f"declare an `effect`"
+        )
+    if again.mismatch is not None and (again.found or not is_plain):
+        return f"applied twice, {edit.name} does not fit: {again.mismatch}"
+    if again.todo:
+        return f"applied twice, {edit.name} changes the file again"
+    return None
+
+
+def _syntax_error(path: str, text: bytes) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # vLLM's own escapes and comparisons are not our concern
+        try:
+            measured(text)
+            compile(text, path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return f"line {error.lineno}: {error.msg}"
+        except (ValueError, NestedTooDeeplyError) as error:
+            return str(error)
+    return None
+
+
+def _faults_of_names(
+    variant: BoundVariant, changes: Mapping[str, Change], after: View
+) -> Iterator[str]:
+    # pyflakes imports doctest and pdb, which nobody needs who changes nothing.
+    from vpatch.planning.lint import new_faults  # noqa: PLC0415
+
+    sources = {name: how for edit in variant.edits for name, how in edit.offers.items()}
+    for path, change in changes.items():
+        if not path.endswith(".py"):
+            continue
+        try:
+            for fault in new_faults(path, after.pristine(path), change.after):
+                yield f"after the patch, {_in_words(path, fault, sources)}"
+        except RecursionError:
+            yield f"after the patch, {path} nests code too deeply to check its names"
+
+
+def _in_words(path: str, fault: NameFault, sources: Mapping[str, str]) -> str:
+    where = f"line {fault.line} of {path}"
+    if fault.kind == "undefined":
+        todo = sources.get(fault.name, "add an add-import edit, or define it")
+        return f"{where} uses {fault.name}, which is not defined there ({fault.code}): {todo}"
+    if fault.kind == "unused":
+        return (
+            f"{where} imports {fault.name} for nothing ({fault.code}): remove the import with a "
+            f"text edit, or mark its line with # noqa: F401"
+        )
+    return f"{where} defines {fault.name} again before anything uses it ({fault.code})"

@@ -1,0 +1,111 @@
+"""What a patch means for a tree: the states of a decision, and the evidence for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from vpatch.library.patch import Patch
+    from vpatch.source.tree import Pin
+
+
+class State(StrEnum):
+    NEEDED = "needed"
+    APPLIED = "applied"
+    UPSTREAMED = "upstreamed"
+    ABSENT = "absent"
+    BLOCKED = "blocked"
+    CONFLICT = "conflict"
+    # Only code of the patch can tell, and the user has not trusted it.
+    UNTRUSTED = "untrusted"
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing can be applied while a patch is in this state."""
+        return self in {State.BLOCKED, State.CONFLICT, State.UNTRUSTED}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for, and where it was found.
+
+    `line` counts from 1; None where lines were not asked for, or the finding concerns a whole file.
+    """
+
+    what: str
+    path: str | None = None
+    line: int | None = None
+
+    @property
+    def where(self) -> str:
+        if self.path is None:
+            return ""
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file before and after a patch; `before` is None for a file that the patch creates."""
+
+    before: bytes | None
+    after: bytes
+
+
+@dataclass(frozen=True)
+class Decision:
+    patch: Patch
+    state: State
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    variant: str | None = None
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    disagreement: str | None = None
+
+    @property
+    def missed(self) -> bool:
+        """Whether a patch says that it is needed here, and finds nothing that it is about."""
+        return self.state is State.ABSENT and self.disagreement is not None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decisions for one tree, in the order in which the patches are applied."""
+
+    pin: Pin
+    decisions: tuple[Decision, ...]
+
+    def stopping(self, *, asked_for: bool) -> tuple[Decision, ...]:
+        """What must be settled before anything is applied.
+
+        Of patches that were `asked_for`, in a recipe or by name, also those that are missed: to
+        leave one out without a word is how a carried change gets lost.
+        """
+        return tuple(d for d in self.decisions if d.state.stops or (asked_for and d.missed))
+
+    @property
+    def taken(self) -> tuple[Decision, ...]:
+        """What `apply` will commit."""
+        return tuple(d for d in self.decisions if d.state is State.NEEDED)
+
+
+def none_taken(plans: Iterable[Plan]) -> bool:
+    """Whether there were patches to decide on, and no tree has one or gets one.
+
+    Somebody who asked for these patches must be told: the result would be a plain vLLM.
+    """
+    states = {decision.state for plan in plans for decision in plan.decisions}
+    return bool(states) and states.isdisjoint({State.NEEDED, State.APPLIED})
+
+
+def overall_changes(plan: Plan) -> dict[str, Change]:
+    """Each touched file from its pristine state to the last."""
+    changes: dict[str, Change] = {}
+    for decision in plan.taken:
+        for path, change in decision.changes.items():
+            first = changes.get(path, change).before
+            changes[path] = type(change)(first, change.after)
+    return changes

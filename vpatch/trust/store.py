@@ -1,0 +1,182 @@
+"""What the user trusts: records of files by digest, and of hosts by name.
+
+They lie in the data folder of the user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import stat
+import tempfile
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import platformdirs
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+# Python never reads what is in here: trusted code runs from a copy without it.
+# Of a path and a digest.
+_LARGEST_RECORD = 64_000
+
+
+_BYTECODE = "__pycache__"
+
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True)
+class TrustRecord:
+    """What the user trusts: a folder or file by its digest, or a host by its name."""
+
+    kind: Literal["path", "host"]
+    name: str
+    digest: str
+    since: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """The files of a folder, or of a file alone, by their paths in it."""
+
+    files: Mapping[str, bytes]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.files.items())}
+
+    @property
+    def digest(self) -> str:
+        lines = "".join(f"{digest}  {path!r}\n" for path, digest in self.digests.items())
+        return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
+
+
+def content_of(path: Path) -> Content:
+    """Read all that trust in a patch's folder, or in a recipe's or target's file, is about.
+
+    Raises:
+        UsageError: something in it is no plain file, so that nobody can say what it holds.
+    """
+    if not path.is_dir():
+        return Content({path.name: _read(path)})
+    found = {}
+    for parent, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if name != _BYTECODE)
+        for name in [*names, *(one for one in folders if Path(parent, one).is_symlink())]:
+            file = Path(parent, name)
+            found[file.relative_to(path).as_posix()] = _read(file)
+    return Content(found)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if stat.S_ISREG(file.lstat().st_mode):
+            return read_file(file, LARGEST_BESIDE)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}",
+            where=str(file),
+            todo="correct its permissions, or remove it",
+        ) from error
+    raise UsageError(
+        "is no plain file, so nobody can say what it holds",
+        where=str(file),
+        todo="put the file itself there, not a link to it, or remove it",
+    )
+
+
+def default_folder() -> Path:
+    """Return the user's own folder of records; a project cannot choose it."""
+    return platformdirs.user_data_path("vpatch") / "trust"
+
+
+class Store:
+    """The records in the user's folder, which only the user may write."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def find(self, kind: Literal["path", "host"], name: str) -> TrustRecord | None:
+        self._refuse_others()
+        return _load(self._file(kind, name))
+
+    def add(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
+        try:
+            return self._added(kind, name, digest)
+        except OSError as error:
+            raise VpatchError(
+                f"what you trust cannot be recorded: {error.strerror}",
+                where=str(self._folder),
+                todo="free space or correct the permissions; this record was not made",
+            ) from error
+
+    def _added(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._refuse_others()
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        record = TrustRecord(kind, name, digest, since)
+        # mkstemp makes it readable by its owner alone.
+        descriptor, part = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(asdict(record), file)
+            Path(part).replace(self._file(kind, name))
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
+        return record
+
+    def remove(self, kind: Literal["path", "host"], name: str) -> bool:
+        """Forget a record; say whether there was one."""
+        self._refuse_others()
+        try:
+            self._file(kind, name).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[TrustRecord]:
+        self._refuse_others()
+        files = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+        found = [record for file in files if (record := _load(file)) is not None]
+        return iter(sorted(found, key=lambda record: (record.kind, record.name)))
+
+    def _file(self, kind: str, name: str) -> Path:
+        key = hashlib.sha256(f"{kind}\0{name}".encode(errors="surrogateescape")).hexdigest()
+        return self._folder / f"{key[:32]}.json"
+
+    def _refuse_others(self) -> None:
+        try:
+            status = self._folder.lstat()
+        except FileNotFoundError:
+            return
+        if (
+            stat.S_ISDIR(status.st_mode)
+            and status.st_uid == os.geteuid()
+            and not status.st_mode & _OTHERS_WRITE
+        ):
+            return
+        raise UsageError(
+            "this folder says what you trust, and others can write it",
+            where=str(self._folder),
+            todo=f"look at what is in it, then: chmod 700 {shlex.quote(str(self._folder))}",
+        )
+
+
+def _load(file: Path) -> TrustRecord | None:
+    try:
+        record = TrustRecord(**parse_json(read_file(file, _LARGEST_RECORD)))
+    except (OSError, ValueError, TypeError):
+        return None  # not there, or cut off: nothing is trusted by it
+    return record if all(isinstance(value, str) for value in asdict(record).values()) else None

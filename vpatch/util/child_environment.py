@@ -1,0 +1,100 @@
+"""What code of others is given of the user's environment: what it needs to run, no credentials.
+
+A list of what is allowed, since nobody knows all names that hold secrets. It is no sandbox: code
+that runs can read what its user can read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from vpatch.util.own_environment import inherited
+from vpatch.util.urls import has_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PROXIES = {"ALL_PROXY", "FTP_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
+_NAMES = {
+    *_PROXIES,
+    *(name.lower() for name in _PROXIES),
+    "COLUMNS",
+    "CURL_CA_BUNDLE",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LD_LIBRARY_PATH",
+    "LOGNAME",
+    "PATH",
+    "REQUESTS_CA_BUNDLE",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+}
+_PREFIXES = ("LC_", "PIP_")
+# What engines and their libraries are told, on the platforms that vLLM runs on.
+_OF_ENGINES = (
+    "ASCEND_",
+    "CUDA_",
+    "CUDNN_",
+    "GLOO_",
+    "HABANA_",
+    "HF_HOME",
+    "HF_HUB_",
+    "HIP_",
+    "HSA_",
+    "MACA_",
+    "MKL_",
+    "MUSA_",
+    "NCCL_",
+    "NVIDIA_",
+    "OMP_",
+    "ONEAPI_",
+    "PYTORCH_",
+    "RAY_",
+    "ROCM_",
+    "ROCR_",
+    "TORCH",
+    "TPU_",
+    "TRANSFORMERS_",
+    "TRITON_",
+    "VLLM_",
+    "XPU_",
+    "ZE_",
+)
+# Variables with such a name hold secrets.
+SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
+
+
+def environment(*, engine: bool = False, of: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return what foreign code gets of the environment; with `engine`, what a vLLM is told too."""
+    prefixes = (*_PREFIXES, *_OF_ENGINES) if engine else _PREFIXES
+    return {
+        name: value
+        for name, value in inherited(os.environ if of is None else of).items()
+        if (name in _NAMES or name.startswith(prefixes))
+        and not SECRET_NAME.search(name)
+        and not _holds_secret(value)
+    }
+
+
+def _holds_secret(value: str) -> bool:
+    """Whether one of the URLs in a value has a password or a token in it."""
+    return any("://" in part and _is_secret(part) for part in value.split())
+
+
+def _is_secret(url: str) -> bool:
+    try:
+        return has_secret(url)
+    except ValueError:  # nobody can tell
+        return True
