@@ -251,7 +251,6 @@ def test_every_document_in_json_is_as_described(tmp_path):
         "test": "test mtp-proj-prefix",
         "cache list": "cache list",
         "upstream-status": f"upstream-status {one} --offline",
-        "upstream-pr": "upstream-pr mtp-proj-prefix --on 0.33.0 --offline --no-hooks",
     }.items():
         printed = json.loads(documents.run(f"vpatch {keys} --json", tmp_path, codes=(0, 1)))
         first = printed[0] if isinstance(printed, list) else printed
@@ -277,6 +276,15 @@ def test_an_error_is_what_is_shown(tmp_path):
 def test_a_check_is_what_is_shown(tmp_path):
     documents.run("vpatch apply --vllm 0.23", tmp_path)
     assert followed(page("how-to/ci.md"), tmp_path) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["record", "tested"])
+def test_every_key_of_evidence_is_named(name):
+    """The keys that the modules write, by their text: a record has no model."""
+    text = (ROOT / "vpatch" / "smoke" / f"{name}.py").read_text(encoding="utf-8")
+    keys = set(re.findall(r'^ {8}"([a-z-]+)": ', text, re.MULTILINE))
+    assert len(keys) > 10
+    assert unnamed(keys, "reference/evidence.md") == set()
 
 
 def test_every_exit_code_is_told_of():
