@@ -148,7 +148,8 @@ def test_every_kind_of_finding_is_in_a_table():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_edit_is_listed(verb):
-    assert f"`{verb}`" in page("reference/edits.md")
+    rows = re.findall(r"^\| (`.*?) \|", page("reference/edits.md"), re.MULTILINE)
+    assert any(f"`{verb}`" in row for row in rows)
 
 
 def test_the_tutorial_ends_in_a_working_patch(tmp_path):
@@ -263,7 +264,7 @@ def test_every_document_in_json_is_as_described(tmp_path):
         told = row + text.partition("## A tree")[2] if "decisions" in first else row
         assert {key for key in found if f"`{key}`" not in told} == set(), command
     error = re.search(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
-    assert documents.run("vpatch status --vllm 9.9 --json", tmp_path, codes=(2,)) == error
+    assert documents.run("vpatch show mtp-proj --json", tmp_path, codes=(2,)) == error
 
 
 def test_an_error_is_what_is_shown(tmp_path):
