@@ -13,12 +13,14 @@ from ruamel.yaml import YAML
 from tests import documents
 from tests.documents import ROOT, followed, page
 from tests.helpers import MODULE, edits_of, patch_of, run
+from tests.projects import NAME_PROJ, write_patch
 from vpatch.checkout.lockfile import LockFile
 from vpatch.cli import cli
 from vpatch.codemods import SiteTransformer
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
 from vpatch.declare.recipe import RecipeDeclaration
+from vpatch.declare.settings import read_settings
 from vpatch.declare.smoke import Figure
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
@@ -287,6 +289,20 @@ def test_every_key_of_evidence_is_named():
     keys = set(re.findall(r'^ {8}"([a-z-]+)": ', "".join(writers), re.MULTILINE))
     assert len(keys) > 20
     assert unnamed(keys, "reference/evidence.md") == set()
+
+
+def test_a_project_finds_what_its_page_says(tmp_path):
+    text = page("reference/project.md")
+    toml = re.search(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
+    (tmp_path / "vpatch.toml").write_text(toml)
+    settings = read_settings(tmp_path)
+    assert settings.patches == ["carried", "vendor/patches"]
+    assert unnamed(type(settings).model_fields, "reference/project.md") == set()
+    for folder in ("patches", *settings.patches):
+        write_patch(tmp_path / folder, folder.replace("/", "-"), NAME_PROJ)
+    (tmp_path / "pins").mkdir()
+    listed = json.loads(documents.run("vpatch list --json", tmp_path))["patches"]
+    assert {"patches", "carried", "vendor-patches"} <= {patch["id"] for patch in listed}
 
 
 def test_every_exit_code_is_told_of():
