@@ -1,10 +1,15 @@
-"""What to do after a drift was found."""
+"""Whether the patches, the source and a checkout still are what a lock says."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.app.checkout import find_lock, refuse_untrusted, tree_of
+from vpatch.app.relock import ask_again
+from vpatch.checkout.drift import damage, drift
+from vpatch.planning.plan import plan
 from vpatch.planning.state import none_taken
 
 if TYPE_CHECKING:
@@ -15,6 +20,52 @@ if TYPE_CHECKING:
     from vpatch.app.relock import AskedAgain
     from vpatch.checkout.lockfile import LockFile
     from vpatch.planning.state import Plan
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How the library, the source and a checkout differ from a lock.
+
+    `drifted` are differences of the recipe, the patches and the source. `damaged` are those of the
+    files in the checkout. `todo` is what to do next, None where nothing differs.
+    """
+
+    path: Path
+    lock: LockFile
+    drifted: tuple[str, ...]
+    damaged: tuple[str, ...]
+    todo: str | None
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        return (*self.drifted, *self.damaged)
+
+
+def check(
+    context: Context, version: str | None, target: Path | None, lock_file: Path | None
+) -> CheckResult:
+    """Apply the patches of a lock again, in memory, and compare every byte.
+
+    With `lock_file` and no `target`, there is no checkout to compare.
+
+    Raises:
+        VpatchError: no lock is found, it cannot be read, or the code of a patch is not trusted.
+    """
+    path, lock = find_lock(context, version, target, lock_file)
+    asked = ask_again(lock, context.library)
+    with tree_of(context, lock) as tree:
+        made = plan(asked.patches, tree)
+        refuse_untrusted(context, made)
+    drifted = (*asked.differences, *drift(lock, made))
+    checkout = target if lock_file is not None else path.parent
+    damaged = tuple(damage(lock, checkout)) if checkout is not None else ()
+    todo = None
+    if drifted or damaged:
+        again = f"vpatch apply {shlex.join(apply_options_of(context, lock, target))}"
+        if damaged:
+            again = f"save what is yours in the checkout, then {again} --force"
+        todo = what_blocks(lock, made, asked) or again
+    return CheckResult(path, lock, drifted, damaged, todo)
 
 
 def what_blocks(lock: LockFile, made: Plan, asked: AskedAgain) -> str | None:

@@ -1,8 +1,8 @@
-"""What each patch means for a version."""
+"""What each patch means for one version or for several."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
@@ -10,6 +10,8 @@ from vpatch.planning.plan import plan
 from vpatch.planning.plan_cache import cached_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vpatch.app.context import Context
     from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
@@ -24,11 +26,39 @@ class StatusRow:
     moved: bool
 
 
-def plan_for_status(
+def status(
+    context: Context,
+    versions: Sequence[str | None],
+    request: selection.Request,
+    *,
+    located: bool,
+) -> list[StatusRow]:
+    """Decide a request for each version; None stands for the version that a recipe pins.
+
+    With `located`, the findings have line numbers, and nothing is cached.
+
+    Raises:
+        VpatchError: the request names nothing that is there, or a source cannot be read.
+    """
+    rows: list[StatusRow] = []
+    for number, version in enumerate(versions):
+        # Further trees are the same for each version.
+        trees = request.trees if number == 0 else ()
+        asked = replace(request, vllm=version, trees=trees)
+        # The question is what the library means for a version, not what a recipe takes of it.
+        found = selection.resolve(asked, context.library, whole_library=True)
+        for job in found if number == 0 else found[:1]:
+            with context.tree(job.spec, job.expected_digest) as tree:
+                made = _plan(context, job, tree, request.patches, located=located)
+                rows.append(StatusRow(made, job.recipe, moved=version is not None))
+    return rows
+
+
+def _plan(
     context: Context,
     job: selection.Selection,
     tree: CachedTree,
-    chosen: tuple[str, ...],
+    chosen: Sequence[str],
     *,
     located: bool,
 ) -> Plan:

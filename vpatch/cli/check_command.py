@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
-from vpatch.app.check import apply_options_of, what_blocks
-from vpatch.app.checkout import find_lock, refuse_untrusted, tree_of
-from vpatch.app.relock import ask_again
-from vpatch.checkout.drift import damage, drift
+from vpatch.app.check import check
 from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, offline_option, open_context
 from vpatch.errors import ExitCode, UsageError
-from vpatch.planning.plan import plan
 
 
 @click.command("check")
@@ -48,28 +43,16 @@ def command(
     context = open_context(patches, recipes, offline)
     if lock_file is not None and vllm is not None:
         raise UsageError("--lock and --vllm both name a lock", todo="give one of the two")
-    path, lock = find_lock(context, vllm, target, lock_file)
-    asked = ask_again(lock, context.library)
-    with tree_of(context, lock) as tree:
-        made = plan(asked.patches, tree)
-        refuse_untrusted(context, made)
-    drifted = [*asked.differences, *drift(lock, made)]
-    checkout = target if lock_file is not None else path.parent
-    damaged = list(damage(lock, checkout)) if checkout is not None else []
-    found = drifted + damaged
+    found = check(context, vllm, target, lock_file)
     if as_json:
-        render.print_json({"lock": str(path), "differences": found})
-    elif found:
-        click.echo(f"{path}: {render.counted(len(found), 'difference')}")
-        for line in found:
+        render.print_json({"lock": str(found.path), "differences": list(found.differences)})
+    elif found.differences:
+        click.echo(f"{found.path}: {render.counted(len(found.differences), 'difference')}")
+        for line in found.differences:
             click.echo(f"  {line}")
-        words = shlex.join(apply_options_of(context, lock, target))
-        again = f"vpatch apply {words}"
-        if damaged:
-            again = f"save what is yours in the checkout, then {again} --force"
-        click.echo(f"  next: {what_blocks(lock, made, asked) or again}")
+        click.echo(f"  next: {found.todo}")
     else:
-        count = render.counted(len(lock.patches), "patch")
-        files = render.counted(len(lock.files), "file")
-        click.echo(f"{path}: {count} and {files} are exactly as locked")
-    return ExitCode.FINDINGS if found else ExitCode.CLEAN
+        count = render.counted(len(found.lock.patches), "patch")
+        files = render.counted(len(found.lock.files), "file")
+        click.echo(f"{found.path}: {count} and {files} are exactly as locked")
+    return ExitCode.FINDINGS if found.differences else ExitCode.CLEAN

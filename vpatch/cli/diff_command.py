@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 
-from vpatch.app.checkout import find_lock, planned_again
-from vpatch.checkout.commits import commits_of
+from vpatch.app.diff import diff
 from vpatch.cli.options import library_options, offline_option, open_context
-from vpatch.errors import ExitCode, UsageError
-from vpatch.git import checkout as git
+from vpatch.errors import ExitCode
 
 
 @click.command("diff")
@@ -35,35 +32,8 @@ def command(
     The diff is made from the lock and the patches as they are declared now.
     """
     context = open_context(patches, recipes, offline)
-    _, lock = find_lock(context, vllm, target, None)
-    known = [patch.id for patch in lock.patches]
-    for patch_id in ids:
-        if patch_id not in known:
-            raise UsageError(
-                f"the checkout has no patch {patch_id!r}",
-                todo=f"choose among: {', '.join(known) or 'none'}",
-            )
-    with planned_again(context, lock) as (tree, made):
-        repository, base = tree.base_repository(context.progress)
-        with tempfile.TemporaryDirectory() as folder:
-            scratch = Path(folder) / "repo"
-            git.create_checkout(scratch, repository, base, [])
-            commits = git.add_commits(scratch, base, commits_of(made))
-            line = [base, *commits]
-            taken = [decision.patch.id for decision in made.taken]
-            missing = [patch_id for patch_id in ids if patch_id not in taken]
-            if missing:
-                raise UsageError(
-                    f"{missing[0]} is not needed any more, so it changes nothing",
-                    todo="run vpatch check",
-                )
-            if ids:
-                ranges = [(line[taken.index(i)], line[taken.index(i) + 1]) for i in ids]
-            else:
-                ranges = [(base, line[-1])]
-            for before, after in ranges:
-                text = git.diff(scratch, before, after)
-                # For programs as it is, and for people as nothing that a terminal would obey.
-                shown = text.decode(errors="surrogateescape") if sys.stdout.isatty() else text
-                click.echo(shown, nl=False)
+    for text in diff(context, ids, vllm, target):
+        # For programs as it is, and for people as nothing that a terminal would obey.
+        shown = text.decode(errors="surrogateescape") if sys.stdout.isatty() else text
+        click.echo(shown, nl=False)
     return ExitCode.CLEAN

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app import selection
-from vpatch.app.status import StatusRow, plan_for_status
+from vpatch.app.status import StatusRow, status
 from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, open_context, source_options
 from vpatch.cli.output import secho
@@ -52,17 +52,8 @@ def command(
     versions = (
         context.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
     )
-    rows: list[StatusRow] = []
-    for number, version in enumerate(versions):
-        further = trees if number == 0 else ()
-        chosen = (why,) if why else only
-        # The question is what the library means for a version, not what a recipe takes of it.
-        request = selection.Request(version, recipe, further, chosen)
-        found = selection.resolve(request, context.library, whole_library=True)
-        for job in found if number == 0 else found[:1]:  # further trees are the same each time
-            with context.tree(job.spec, job.expected_digest) as tree:
-                made = plan_for_status(context, job, tree, chosen, located=bool(why or as_json))
-                rows.append(StatusRow(made, job.recipe, moved=version is not None))
+    request = selection.Request(None, recipe, trees, (why,) if why else only)
+    rows = status(context, versions, request, located=bool(why or as_json))
     if as_json:
         render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
     elif why:

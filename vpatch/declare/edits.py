@@ -159,7 +159,7 @@ class SetValueEdit(_PythonEdit):
 
 
 class CodemodEdit(_PlacedEdit):
-    """Run the libcst codemod of a Python file beside the patch; see docs/codemods.md."""
+    """Run the libcst codemod of a Python file beside the patch; see docs/how-to/codemods.md."""
 
     codemod: Text
     contains: Texts = Field(description="a file is looked at when it contains all of these")

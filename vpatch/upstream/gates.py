@@ -276,7 +276,7 @@ def undescribed(patch: Patch) -> Gate:
         "described",
         "fail",
         f"{patch.folder / 'patch.yaml'} has no `proposal`",
-        "say there what upstream is told: docs/upstream.md",
+        "say there what upstream is told: docs/how-to/upstream.md",
     )
 
 
