@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "vpatch"
 PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 # These and the packages are all that lies in vpatch.
-MODULES = {"__init__", "__main__", "errors", "progress"}
+MODULES = {"__init__", "__main__", "api", "errors", "progress"}
 
 
 def layers():

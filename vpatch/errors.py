@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
+    """How a command ends."""
+
     CLEAN = 0
     FINDINGS = 1
     USAGE = 2

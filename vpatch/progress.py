@@ -17,6 +17,8 @@ class Task(Protocol):
 
 
 class Progress(Protocol):
+    """Is told of the steps of a run that take long, and of notes for the user."""
+
     def start(self, what: str, *, total: int | None = None) -> Task:
         """Begin a task; `total` is its size in bytes where that is known."""
 

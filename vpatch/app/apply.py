@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 class ApplyResult:
     """What was planned, and what was applied: nothing where it was refused.
 
-    `stopping` are decisions that must be settled first. `idle` says that somebody named patches,
-    and none of them is left to apply.
+    `asked_for` says that somebody named the patches, or a recipe did. `stopping` are decisions that
+    must be settled first. `idle` says that patches were asked for, and none is left to apply.
     """
 
     requests: tuple[ApplyRequest, ...]
     applied: tuple[Applied, ...]
+    asked_for: bool
     stopping: tuple[Decision, ...]
     idle: bool
 
@@ -74,7 +75,7 @@ def apply_patches(
         applied = (
             () if stopping or idle else apply(requests, force=force, progress=context.progress)
         )
-    return ApplyResult(requests, tuple(applied), stopping, idle)
+    return ApplyResult(requests, tuple(applied), asked_for, stopping, idle)
 
 
 def _note_patches_left(context: Context, asked: list[selection.Selection]) -> None:

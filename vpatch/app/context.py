@@ -45,7 +45,8 @@ class Context:
     """What every use case shares: the project, the library, the cache and the sources.
 
     `patches` and `recipes` are further folders of them. `offline` forbids the network.
-    `trust_everything` runs a project's code without asking whether the user trusts it.
+    `trust_everything` runs a project's code without asking whether the user trusts it. `folder` is
+    where the project is looked for, and upwards; None is the current folder.
     """
 
     patches: tuple[Path, ...] = ()
@@ -53,10 +54,11 @@ class Context:
     offline: bool = False
     trust_everything: bool = False
     progress: Progress = field(default_factory=Silent)
+    folder: Path | None = None
 
     @cached_property
     def project(self) -> Project:
-        project = find_project(Path.cwd())
+        project = find_project(Path.cwd() if self.folder is None else self.folder.absolute())
         for marker in project.passed:
             self.progress.note(f"{marker} belongs to another user and is not used")
         return project

@@ -27,6 +27,7 @@ from vpatch.cli.progress import stop_bars
 from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.util.own_environment import set_own
+from vpatch.util.recursion import allow_deep_syntax
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -76,10 +77,6 @@ _COMMANDS = {
     ),
     "cache": "Look at, or empty, the cache of fetched trees and of engines.",
 }
-
-
-# Enough for `vpatch.codemods.nesting.DEEPEST` levels, and too few to reach the end of the stack.
-_RECURSION_LIMIT = 5000
 
 
 # What a disk, its permissions and its limits do, wherever vpatch happens to meet it.
@@ -159,8 +156,7 @@ def main() -> NoReturn:
             # As an interrupt: engines are ended, and what is half made is removed.
             signal.signal(ending, signal.default_int_handler)
     gc.set_threshold(*_GC_THRESHOLDS)
-    # libcst and the edits recurse: each level of a file's syntax takes a dozen calls.
-    sys.setrecursionlimit(_RECURSION_LIMIT)
+    allow_deep_syntax()
     set_own()
     with made_visible(), run_log() as log:
         code = _ended(log, wants_json=wants_json)

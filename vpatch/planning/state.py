@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
+    """What a patch means for a tree."""
+
     NEEDED = "needed"
     APPLIED = "applied"
     UPSTREAMED = "upstreamed"

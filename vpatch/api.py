@@ -1,0 +1,280 @@
+"""The public API: what a script or a notebook may call.
+
+Each function takes a `Context`, returns typed results, and prints nothing. What goes wrong is a
+`VpatchError` with `what`, `where`, `todo` (what to do next) and `exit_code`. Names that are not in
+`__all__` may change with any release.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.app import apply as _apply
+from vpatch.app import check as _check
+from vpatch.app import diff as _diff
+from vpatch.app import selection as _selection
+from vpatch.app import status as _status
+from vpatch.app.check import CheckResult
+from vpatch.app.checkout import refuse_stopping as _refuse_stopping
+from vpatch.app.context import Context
+from vpatch.checkout.apply import Applied
+from vpatch.checkout.lockfile import LockFile, read_lock
+from vpatch.errors import ExitCode, UsageError, VpatchError
+from vpatch.planning.plan_cache import cached_plan as _cached_plan
+from vpatch.planning.state import Change, Decision, Finding, Plan, State
+from vpatch.progress import Progress, Silent
+from vpatch.trust.decision import UntrustedError
+from vpatch.util.recursion import allow_deep_syntax as _allow_deep_syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpatch.image.verify import Verified
+
+__all__ = [
+    "Applied",
+    "Change",
+    "CheckResult",
+    "Context",
+    "Decision",
+    "ExitCode",
+    "Finding",
+    "LockFile",
+    "Plan",
+    "Progress",
+    "State",
+    "UntrustedError",
+    "UsageError",
+    "VpatchError",
+    "apply",
+    "check",
+    "diff",
+    "open_context",
+    "plan",
+    "status",
+    "verify",
+]
+
+
+def open_context(
+    folder: Path | str | None = None,
+    *,
+    patches: Iterable[Path | str] = (),
+    recipes: Iterable[Path | str] = (),
+    offline: bool = False,
+    trust_everything: bool = False,
+    progress: Progress | None = None,
+) -> Context:
+    """Open what the other functions share: a project, its library, the cache and the sources.
+
+    Args:
+        folder: where the project is looked for, and upwards; by default the current folder.
+        patches: further folders of patches.
+        recipes: further folders of recipes.
+        offline: use the cache alone.
+        trust_everything: run a project's code without asking whether the user trusts it.
+        progress: is told of steps that take long; by default nothing is.
+
+    Python's recursion limit is raised to 5000 where it is lower: syntax trees are deep.
+
+    Examples:
+        >>> context = open_context(offline=True)
+        >>> sorted(context.library.recipes)[-1]
+        'vllm-0.23'
+    """
+    _allow_deep_syntax()
+    return Context(
+        tuple(map(Path, patches)),
+        tuple(map(Path, recipes)),
+        offline,
+        trust_everything,
+        progress or Silent(),
+        None if folder is None else Path(folder),
+    )
+
+
+def status(
+    context: Context,
+    *versions: str,
+    recipe: str | None = None,
+    trees: Iterable[str] = (),
+    patches: Iterable[str] = (),
+) -> list[Plan]:
+    """Decide what each patch means for one version or for several; nothing is written.
+
+    Args:
+        context: from `open_context`.
+        versions: releases of vLLM (`0.23`, `0.23.0`, `latest`), folders, or URL@REF.
+        recipe: a recipe, by name or file; its vLLM counts where no version is given.
+        trees: further trees, such as `vllm-ascend==0.23.0`.
+        patches: ids; by default all.
+
+    Returns:
+        A plan for each tree. Its decisions have a state, a reason, and findings with lines of the
+        pristine files.
+
+    Raises:
+        UsageError: a version, a recipe or a patch is not there.
+        VpatchError: a source cannot be read.
+
+    Examples:
+        >>> (plan,) = status(open_context(), "0.23", patches=["mtp-proj-prefix"])
+        >>> [(decision.patch.id, str(decision.state)) for decision in plan.decisions]
+        [('mtp-proj-prefix', 'needed')]
+    """
+    request = _selection.Request(None, recipe, tuple(trees), tuple(patches))
+    rows = _status.status(context, versions or (None,), request, located=True)
+    return [row.plan for row in rows]
+
+
+def plan(
+    context: Context,
+    vllm: str | None = None,
+    *,
+    recipe: str | None = None,
+    trees: Iterable[str] = (),
+    patches: Iterable[str] = (),
+) -> list[Plan]:
+    """Plan what `apply` would write; each decision has the changed files with their bytes.
+
+    Args:
+        context: from `open_context`.
+        vllm: a release of vLLM, a folder, or URL@REF.
+        recipe: a recipe, by name or file.
+        trees: further trees.
+        patches: ids; by default those of the recipe, or all but those on request.
+
+    Returns:
+        A plan for each tree.
+
+    Raises:
+        UsageError: a version, a recipe or a patch is not there.
+        VpatchError: a source cannot be read.
+
+    Examples:
+        >>> (made,) = plan(open_context(), "0.23", patches=["mtp-proj-prefix"])
+        >>> sorted(made.taken[0].changes)[0]
+        'vllm/models/deepseek_v4/amd/mtp.py'
+    """
+    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    plans = []
+    for chosen in _selection.resolve(request, context.library):
+        with context.tree(chosen.spec, chosen.expected_digest) as tree:
+            plans.append(_cached_plan(context.plans, chosen.patches, tree, to_write=True))
+    return plans
+
+
+def apply(
+    context: Context,
+    vllm: str | None = None,
+    *,
+    recipe: str | None = None,
+    trees: Iterable[str] = (),
+    patches: Iterable[str] = (),
+    checkout: Path | str | None = None,
+    force: bool = False,
+) -> list[Applied]:
+    """Apply patches to pinned trees, a commit each, and write a lock file. All of it, or nothing.
+
+    Args:
+        context: from `open_context`.
+        vllm: a release of vLLM, a folder, or URL@REF.
+        recipe: a recipe, by name or file.
+        trees: further trees.
+        patches: ids; by default those of the recipe, or all but those on request.
+        checkout: the folder to write; by default `.vpatch/TREE-VERSION` in the project.
+        force: overwrite a checkout that holds changes by its user.
+
+    Returns:
+        For each tree its lock, and whether the checkout was created, replaced or unchanged.
+
+    Raises:
+        UsageError: a version, a recipe or a patch is not there.
+        VpatchError: a patch cannot be applied, no patch is left to apply, or the checkout cannot
+            be written or holds changes.
+    """
+    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    target = None if checkout is None else Path(checkout)
+    done = _apply.apply_patches(context, request, target, force=force)
+    if done.refused:
+        _refuse_stopping([one.plan for one in done.requests], asked_for=done.asked_for)
+    return list(done.applied)
+
+
+def check(
+    context: Context,
+    vllm: str | None = None,
+    *,
+    checkout: Path | str | None = None,
+    lock: Path | str | None = None,
+) -> CheckResult:
+    """Apply the patches of a lock again, in memory, and compare every byte.
+
+    Args:
+        context: from `open_context`.
+        vllm: the version of the checkout, where a project has several.
+        checkout: the checkout's folder.
+        lock: a lock kept elsewhere; without a checkout, only the patches are compared with it.
+
+    Returns:
+        What differs from the lock, and what to do next.
+
+    Raises:
+        UsageError: it is not clear which checkout is meant.
+        VpatchError: the lock or a source cannot be read.
+    """
+    if lock is not None and vllm is not None:
+        raise UsageError("lock and vllm both name a lock", todo="give one of the two")
+    return _check.check(
+        context,
+        vllm,
+        None if checkout is None else Path(checkout),
+        None if lock is None else Path(lock),
+    )
+
+
+def diff(
+    context: Context,
+    *patches: str,
+    vllm: str | None = None,
+    checkout: Path | str | None = None,
+) -> bytes:
+    """Return what the patches of a checkout change, as a unified diff.
+
+    Args:
+        context: from `open_context`.
+        patches: ids; by default all patches of the checkout, in one diff.
+        vllm: the version of the checkout, where a project has several.
+        checkout: the checkout's folder.
+
+    Raises:
+        UsageError: the checkout has no such patch, or it is not clear which checkout is meant.
+        VpatchError: the lock or a source cannot be read.
+    """
+    target = None if checkout is None else Path(checkout)
+    return b"".join(_diff.diff(context, patches, vllm, target))
+
+
+def verify(context: Context, image: str, *, lock: Path | str | None = None) -> Verified:
+    """Compare an image with its lock; it is pulled if it is not here. Needs a Docker Engine.
+
+    Args:
+        context: from `open_context`.
+        image: a tag, an id, or NAME@sha256:DIGEST.
+        lock: what the image must have; by default the lock in the image.
+
+    Returns:
+        The problems that were found, and what could not be asked.
+
+    Raises:
+        VpatchError: there is no Docker Engine or no such image, or the lock cannot be read.
+    """
+    # Docker is needed here alone, and takes its time to import.
+    from vpatch.docker.engine import Docker  # noqa: PLC0415
+    from vpatch.image.verify import verify_image  # noqa: PLC0415
+
+    expected = None if lock is None else read_lock(Path(lock))
+    with closing(Docker()) as docker:
+        return verify_image(docker, image, expected, context.progress)
