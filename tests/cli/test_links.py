@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from tests.projects import VERSION, snapshot
-from vpatch.cli import build_image_command
+from vpatch.app import build
 from vpatch.errors import UsageError, VpatchError
 from vpatch.evidence import claim
 from vpatch.evidence.collecting import collected
@@ -107,7 +107,7 @@ def test_the_log_of_a_build_is_a_link_or_a_pipe(tmp_path, outside):
     for name in ("link.log", "pipe.log"):
         with (
             pytest.raises(VpatchError, match="the log cannot be written"),
-            build_image_command._log(tmp_path / name),
+            build.opened_log(tmp_path / name),
         ):
             pass
     assert (outside / "mine.txt").read_text() == "mine"

@@ -140,11 +140,15 @@ def source_date_epoch() -> int:
     return int(text)
 
 
+def _without_links(path: str, _flags: int) -> int:
+    return os.open(path, _LOG_FLAGS, 0o666)
+
+
 @contextmanager
 def opened_log(path: Path) -> Iterator[BinaryIO]:
     try:
         # A project may have put a link there, to have a file of the user's overwritten.
-        log = open(os.open(path, _LOG_FLAGS, 0o666), "wb")  # noqa: PTH123, SIM115 - of a descriptor
+        log = open(path, "wb", opener=_without_links)  # noqa: SIM115 - for the opener
     except OSError as error:
         raise VpatchError(
             f"the log cannot be written: {error.strerror}",
