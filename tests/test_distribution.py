@@ -111,7 +111,7 @@ def test_the_wheel_applies_a_patch_of_its_library(installed, tmp_path):
     assert {patch["id"] for patch in listed["patches"]} == {
         path.parent.name for path in (ROOT / "patches").glob("*/patch.yaml")
     }
-    example = package / "library" / "patches" / PATCH / "examples" / EXAMPLE
+    example = package / "data" / "patches" / PATCH / "examples" / EXAMPLE
     tree = shutil.copytree(example / "before", tmp_path / "tree")
     (tree / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.23.0\n")
     (tree / "vllm" / "__init__.py").touch()

@@ -64,6 +64,18 @@ def test_status_shows_the_rest_and_says_what_needs_trust(cloned):
     assert not cloned.ran.exists()
 
 
+@pytest.mark.usefixtures("rooms")
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_code_that_ran_leaves_no_copy_of_itself(cloned, interrupted):
+    """A process of its own: it ends without Python's finalizers."""
+    if interrupted:
+        folder = cloned.folder / "patches" / "slow-mode"
+        (folder / "codemod.py").write_text("import os\nos.kill(os.getpid(), 2)\n")
+    code = 130 if interrupted else 0
+    cloned.run("status", "--vllm", VERSION, "--trust", code=code, in_process=False)
+    assert cloned.ran.exists() is not interrupted
+
+
 COMMANDS = {
     "apply": ("apply", "--vllm", VERSION),
     "status": ("status", "--vllm", VERSION, "--json"),

@@ -81,6 +81,11 @@ class Context:
         shipped = tuple(installed(kind) for kind in ("patches", "recipes", "targets"))
         return Trust(Store(default_folder()), shipped=shipped, everything=self.trust_everything)
 
+    def close(self) -> None:
+        """Remove what is temporary; nothing is closed that a caller opened."""
+        if "trust" in self.__dict__:
+            self.trust.close()
+
     def require_trust(self, patches: Iterable[Patch], recipe: str | None = None) -> None:
         """Refuse to run what patches and a recipe say, unless the user trusts all of it.
 
@@ -91,7 +96,8 @@ class Context:
         for patch in {patch.folder: patch for patch in patches}.values():
             try:
                 # What runs was read before, and somebody may have put other bytes there since.
-                trusted = load_patch(self.trust.copy_of(patch.folder), self.trust)
+                with self.trust.read_again(patch.folder) as copy:
+                    trusted = load_patch(copy, self.trust)
                 if trusted.digest != patch.digest:
                     raise UntrustedError(  # noqa: TRY301 - as the others
                         "it changed while it was read",

@@ -107,4 +107,7 @@ def open_context(
     """Open the context of a command: with its options, and with progress for the terminal."""
     found = click.get_current_context(silent=True)
     everything = found is not None and found.meta.get(_TRUSTED, False)
-    return Context(patches, recipes, offline, everything, progress_for_terminal())
+    context = Context(patches, recipes, offline, everything, progress_for_terminal())
+    if found is not None:
+        found.call_on_close(context.close)
+    return context
