@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -134,7 +135,7 @@ def record_of_run(log, results=None, **keys):
         "name": "proof",
         "made": "2026-01-02T03:04:05+00:00",
         "asked": ASKED,
-        "subject": [SUBJECT],
+        "subject": [deepcopy(SUBJECT)],
         "plan": smoke_of(),
         "target": EngineTarget(Engine(log, log, "cpu", "0.23.0"), (), ()),
         "machine": Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),)),
