@@ -96,8 +96,7 @@ class Context:
         for patch in {patch.folder: patch for patch in patches}.values():
             try:
                 # What runs was read before, and somebody may have put other bytes there since.
-                with self.trust.read_again(patch.folder) as copy:
-                    trusted = load_patch(copy, self.trust)
+                trusted = load_patch(self.trust.copy_of(patch.folder), self.trust)
                 if trusted.digest != patch.digest:
                     raise UntrustedError(  # noqa: TRY301 - as the others
                         "it changed while it was read",

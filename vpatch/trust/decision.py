@@ -12,15 +12,11 @@ import shlex
 import shutil
 import tempfile
 import weakref
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from vpatch.errors import VpatchError
 from vpatch.trust.store import Content, Store, TrustRecord, content_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 State = Literal["shipped", "trusted", "changed", "not trusted"]
 
@@ -98,22 +94,6 @@ class Trust:
         while self._removals:
             self._removals.pop()()
 
-    @contextmanager
-    def read_again(self, folder: Path) -> Iterator[Path]:
-        """Yield a private copy of a patch's trusted folder, as it is now, for a block.
-
-        Raises:
-            UntrustedError: the folder is not trusted.
-        """
-        if self._is_installed(folder):
-            yield folder
-            return
-        content = content_of(folder)
-        self.require(folder, content)
-        # Not as `copy_of`: an interrupt must leave nothing.
-        with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
-            yield _written(Path(workdir, folder.name), content)
-
     def _copied(self, folder: Path, used: tuple[str, bytes] | None) -> Path:
         key = (folder.resolve(), hashlib.sha256(used[1]).hexdigest() if used else None)
         if key not in self._copies:
@@ -131,17 +111,14 @@ class Trust:
     def _write(self, name: str, content: Content) -> Path:
         workdir = tempfile.mkdtemp(prefix="vpatch-")
         self._removals.append(weakref.finalize(self, shutil.rmtree, workdir, ignore_errors=True))
-        return _written(Path(workdir, name), content)
+        copy = Path(workdir, name)
+        for path, data in content.files.items():
+            (copy / path).parent.mkdir(parents=True, exist_ok=True)
+            (copy / path).write_bytes(data)
+        return copy
 
     def _is_installed(self, path: Path) -> bool:
         return path.resolve().parent in self._shipped
-
-
-def _written(copy: Path, content: Content) -> Path:
-    for path, data in content.files.items():
-        (copy / path).parent.mkdir(parents=True, exist_ok=True)
-        (copy / path).write_bytes(data)
-    return copy
 
 
 def _short(path: Path) -> str:
