@@ -12,6 +12,7 @@ import pytest
 
 from tests.projects import FILES, LLAMA, VERSION, git, write_tree
 from vpatch.app.context import Context
+from vpatch.app.smoke import smoke_plan_of
 from vpatch.app.targets import folders_to_show
 from vpatch.checkpoint import tokenizer
 from vpatch.errors import VpatchError
@@ -368,3 +369,21 @@ def test_what_was_read_before_it_was_trusted_does_not_run(project, monkeypatch):
     with pytest.raises(UntrustedError, match="it changed while it was read"):
         Context().require_trust([patch])
     Context().require_trust([Context().library.patch("slow-mode")])
+
+
+def test_a_recipe_that_was_read_before_it_was_trusted_does_not_run(smoked, monkeypatch):
+    """The same of a recipe; and its smoke plan is of the bytes that were looked at."""
+    good = smoked.recipe.read_text()
+    smoked.trust()
+    monkeypatch.chdir(smoked.folder)
+    honest = Context()
+    before = smoke_plan_of(honest, "vllm-0.50")
+    evil = good.replace("  defaults:\n", "  defaults:\n    environment: {EVIL: '1'}\n", 1)
+    smoked.recipe.write_text(evil)
+    deceived = Context()
+    assert smoke_plan_of(deceived, "vllm-0.50") != before
+    assert smoke_plan_of(honest, "vllm-0.50") == before
+    smoked.recipe.write_text(good)
+    with pytest.raises(UntrustedError, match="it changed while it was read"):
+        deceived.require_trust((), "vllm-0.50")
+    honest.require_trust((), "vllm-0.50")

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from vpatch.declare.bench import Bench, BenchCells, Shape
-from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.words import first_of
-from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError
 from vpatch.harness.models import given
 
@@ -117,5 +115,5 @@ def shape_from(text: str) -> Shape:
 def _declared(context: Context, recipe: str | None) -> Bench | None:
     if recipe is None:
         return None
-    declared, _ = read_yaml(context.library.recipe(recipe), RecipeDeclaration)
+    declared, _ = context.library.read_recipe(context.library.recipe(recipe))
     return declared.bench

@@ -9,8 +9,6 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vpatch.app.checkout import hide_from_git
-from vpatch.declare.recipe import RecipeDeclaration
-from vpatch.declare.yamlfile import read_yaml
 from vpatch.docker.names import is_tag
 from vpatch.errors import UsageError, VpatchError
 from vpatch.harness.machine import this_machine
@@ -77,7 +75,7 @@ def base_of(context: Context, recipe: str | None) -> str | None:
     """The base that a recipe names; None where it names none."""
     if recipe is None:
         return None
-    declared, _ = read_yaml(context.library.recipe(recipe), RecipeDeclaration)
+    declared, _ = context.library.read_recipe(context.library.recipe(recipe))
     return declared.image.base if declared.image else None
 
 

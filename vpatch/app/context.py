@@ -24,7 +24,7 @@ from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.resolve import open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
 from vpatch.trust.decision import Trust, UntrustedError
-from vpatch.trust.store import Store, default_folder
+from vpatch.trust.store import Store, content_of, default_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,16 +98,16 @@ class Context:
                 # What runs was read before, and somebody may have put other bytes there since.
                 trusted = load_patch(self.trust.copy_of(patch.folder), self.trust)
                 if trusted.digest != patch.digest:
-                    raise UntrustedError(  # noqa: TRY301 - as the others
-                        "it changed while it was read",
-                        where=str(patch.folder),
-                        todo="run the command again when nothing writes there",
-                    )
+                    raise _changed(patch.folder)
             except UntrustedError as error:
                 errors.append(error)
         try:
             if recipe:
-                self.trust.require(self.library.recipe(recipe))
+                path = self.library.recipe(recipe)
+                content = content_of(path)
+                self.trust.require(path, content)
+                if content.files[path.name] != self.library.read_recipe(path)[1].content:
+                    raise _changed(path)
         except UntrustedError as error:
             errors.append(error)
         if errors:
@@ -213,6 +213,14 @@ class Context:
             expected_digest=expected_digest,
         ) as tree:
             yield tree
+
+
+def _changed(place: Path) -> UntrustedError:
+    return UntrustedError(
+        "it changed while it was read",
+        where=str(place),
+        todo="run the command again when nothing writes there",
+    )
 
 
 def below_project(project: Project, name: str) -> Path:

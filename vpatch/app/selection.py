@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vpatch.declare.recipe import RecipeDeclaration
-from vpatch.declare.yamlfile import DeclarationError, read_yaml
+from vpatch.declare.yamlfile import DeclarationError
 from vpatch.errors import UsageError
 from vpatch.source.index import parse_version
 from vpatch.source.spec import parse_tree, parse_vllm
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from vpatch.declare.recipe import PinDeclaration
+    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration
     from vpatch.declare.yamlfile import Positions
     from vpatch.library.catalog import Library
     from vpatch.library.patch import Patch
@@ -129,7 +128,7 @@ def _recipe_for(version: str, library: Library) -> str | None:
     series = ".".join(version.split(".")[:2])
     name = f"vllm-{series}"
     if parse_version(version) and name in library.recipes:
-        recipe, _ = read_yaml(library.recipes[name], RecipeDeclaration)
+        recipe, _ = library.read_recipe(library.recipes[name])
         if recipe.vllm.source == version:
             return name
     return None
@@ -180,7 +179,7 @@ def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positi
     Raises:
         UsageError: it is wrong, or lists a patch that is not there.
     """
-    recipe, positions = read_yaml(path, RecipeDeclaration)
+    recipe, positions = library.read_recipe(path)
     unknown = [p for p in recipe.patches if p not in library.patches]
     if unknown:
         raise DeclarationError(

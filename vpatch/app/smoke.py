@@ -13,8 +13,6 @@ from vpatch.app.targets import (
     look_at_image,
     refuse_missing,
 )
-from vpatch.declare.recipe import RecipeDeclaration
-from vpatch.declare.yamlfile import read_yaml
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.collecting import dated
@@ -130,7 +128,7 @@ def smoke_plan_of(context: Context, recipe: str | None) -> Smoke:
     if recipe is None:
         return standard_plan()
     path = context.library.recipe(recipe)
-    declared, _ = read_yaml(path, RecipeDeclaration)
+    declared, _ = context.library.read_recipe(path)
     if declared.smoke is None:
         raise UsageError(
             "the recipe has no smoke plan", where=str(path), todo="add one under smoke, or --plan"

@@ -60,10 +60,11 @@ SCHEMAS = ("patch", "recipe", "target")
 
 
 class Positions:
-    """Where each key of a YAML document stands."""
+    """Where each key of a YAML document stands, and the bytes that it was read from."""
 
-    def __init__(self, path: Path, document: CommentedMap) -> None:
+    def __init__(self, path: Path, document: CommentedMap, content: bytes = b"") -> None:
         self.path = path
+        self.content = content
         self.document = document
 
     def where(self, location: Sequence[int | str]) -> str:
@@ -107,7 +108,8 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
     yaml.Composer = _PlainComposer
     yaml.Constructor = _PlainConstructor
     try:
-        text = read_file(path, _LARGEST).decode()
+        content = read_file(path, _LARGEST)
+        text = content.decode()
     except OSError as error:
         raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except UnicodeDecodeError as error:
@@ -133,7 +135,7 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         ) from error
     if not isinstance(document, CommentedMap):
         raise DeclarationError("must hold a mapping of keys", where=f"{path}:1")
-    positions = Positions(path, document)
+    positions = Positions(path, document, content)
     try:
         return model.model_validate(_plain(document)), positions
     except ValidationError as error:

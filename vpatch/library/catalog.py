@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.settings import read_settings
-from vpatch.declare.yamlfile import DeclarationError
+from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml
 from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
 from vpatch.library.patch import DECLARATION, Patch, load_patch, where_named
 from vpatch.trust.decision import NOTHING, Trust
@@ -34,6 +36,20 @@ class Library:
     notes: tuple[str, ...]
     folder: Path = Path()
     trust: Trust = NOTHING
+
+    @cached_property
+    def _recipes_read(self) -> dict[Path, tuple[RecipeDeclaration, Positions]]:
+        return {}
+
+    def read_recipe(self, path: Path) -> tuple[RecipeDeclaration, Positions]:
+        """Read a recipe, once a run: all that is taken from it is from the same bytes.
+
+        Raises:
+            DeclarationError: it cannot be read, or is wrong.
+        """
+        if path not in self._recipes_read:
+            self._recipes_read[path] = read_yaml(path, RecipeDeclaration)
+        return self._recipes_read[path]
 
     def patch(self, patch_id: str) -> Patch:
         """Load one patch.
