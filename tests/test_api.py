@@ -56,7 +56,7 @@ def test_a_project_elsewhere(folder, tmp_path_factory, monkeypatch):
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     (folder / "vpatch.toml").write_text("")
     result = api.check(api.open_context(folder))
-    assert (result.differences, result.todo) == ((), None)
+    assert (result.differences, result.hint) == ((), None)
     lock = result.path.resolve()
     assert lock.is_relative_to(folder)
     assert api.check(api.open_context(), lock=lock).differences == ()
@@ -72,7 +72,7 @@ def test_a_changed_checkout_is_told_with_what_to_do():
     result = api.check(context, checkout="here")
     assert result.drifted == ()
     assert all(path.path in difference for difference in result.damaged)
-    assert result.todo.endswith("--force")
+    assert result.hint.endswith("--force")
     with pytest.raises(api.VpatchError, match="changes that vpatch did not make"):
         api.apply(context, "0.23", patches=[PATCH], checkout="here")
     assert api.apply(context, "0.23", patches=[PATCH], checkout="here", force=True)

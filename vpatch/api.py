@@ -1,7 +1,7 @@
 """The public API: what a script or a notebook may call.
 
 Each function takes a `Context`, returns typed results, and prints nothing. What goes wrong is a
-`VpatchError` with `what`, `where`, `todo` (what to do next) and `exit_code`. Names that are not in
+`VpatchError` with `what`, `where`, `hint` (what to do next) and `exit_code`. Names that are not in
 `__all__` may change with any release.
 """
 
@@ -226,7 +226,7 @@ def check(
         VpatchError: the lock or a source cannot be read.
     """
     if lock is not None and vllm is not None:
-        raise UsageError("lock and vllm both name a lock", todo="give one of the two")
+        raise UsageError("lock and vllm both name a lock", hint="give one of the two")
     return _check.check(
         context,
         vllm,

@@ -1,7 +1,7 @@
-"""The one base of every error that vpatch raises on purpose.
+"""The base class of every error that vpatch raises on purpose.
 
-Subclasses stand beside the code that raises them. Exit codes: 1 findings that need a person, 2
-wrong use or a wrong declaration, 3 a fault of vpatch itself (anything that is not a `VpatchError`).
+Subclasses are defined beside the code that raises them. Each error has a stable `code`, such as
+`source.index-unreachable`, which scripts and tests may rely on; the English text may change.
 """
 
 from __future__ import annotations
@@ -20,24 +20,42 @@ class ExitCode(IntEnum):
     FINDINGS = 1
     USAGE = 2
     FAULT = 3
+    ENVIRONMENT = 4
     INTERRUPTED = 130
 
 
+# A script may retry after ENVIRONMENT alone. So an error that a retry cannot cure goes before it.
+_PRECEDENCE = (ExitCode.FAULT, ExitCode.USAGE, ExitCode.FINDINGS, ExitCode.ENVIRONMENT)
+
+
 class VpatchError(Exception):
-    """What went wrong, where, and what to do next."""
+    """What went wrong, where, and what to do next.
+
+    Attributes:
+        what: a sentence.
+        where: the file, line, package or address; None where there is no single one.
+        hint: what to do next.
+        code: the stable name of the error, `area.what-happened`.
+        exit_code: how the command ends.
+    """
 
     exit_code = ExitCode.FINDINGS
+    code = "error"
 
-    def __init__(self, what: str, *, where: str | None = None, todo: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, code: str = ""
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
-        self.todo = todo
+        self.hint = hint
+        # A class has a code for all of its errors, or gives a code to each one.
+        self.code = code or self.code
 
     def __str__(self) -> str:
         parts = [f"{self.where}: {self.what}" if self.where else self.what]
-        if self.todo:
-            parts.append(f"  next: {self.todo}")
+        if self.hint:
+            parts.append(f"  next: {self.hint}")
         return "\n".join(parts)
 
 
@@ -45,15 +63,29 @@ class UsageError(VpatchError):
     """The command line or a declaration is wrong."""
 
     exit_code = ExitCode.USAGE
+    code = "usage"
+
+
+class UnavailableError(VpatchError):
+    """Something outside vpatch is missing or does not answer: network, index, Docker, disk.
+
+    The same command may succeed later, or on another machine.
+    """
+
+    exit_code = ExitCode.ENVIRONMENT
+    code = "unavailable"
 
 
 class ManyErrors(VpatchError):
-    """Several errors of one run, reported together; the gravest exit code wins."""
+    """Several errors of one run, reported together.
+
+    Its exit code is the first of these that an error has: a fault, usage, findings, environment.
+    """
 
     def __init__(self, errors: Sequence[VpatchError]) -> None:
         super().__init__("\n".join(str(error) for error in errors))
         self.errors = tuple(errors)
-        self.exit_code = max(error.exit_code for error in errors)
+        self.exit_code = min((error.exit_code for error in errors), key=_PRECEDENCE.index)
 
 
 def combine(errors: Sequence[VpatchError]) -> VpatchError:

@@ -152,7 +152,7 @@ def test_recipes_that_are_wrong(library, name, message):
     with pytest.raises(DeclarationError, match=message) as caught:
         resolve(Request(recipe=name), library)
     assert caught.value.where == f"{library.recipes[name]}:4"
-    assert caught.value.todo
+    assert caught.value.hint
 
 
 def test_a_recipe_with_a_misspelt_patch_names_the_nearest(library):
@@ -160,7 +160,7 @@ def test_a_recipe_with_a_misspelt_patch_names_the_nearest(library):
     file.write_text("vllm: 0.23.0\npatches: [ascent]\n")
     with pytest.raises(DeclarationError) as caught:
         read_recipe(file, library)
-    assert caught.value.todo == "did you mean 'ascend'?"
+    assert caught.value.hint == "did you mean 'ascend'?"
 
 
 def test_what_is_on_request_is_taken_by_name_alone(library):
@@ -188,6 +188,6 @@ def test_what_requires_something_on_request_is_on_request_as_well(library):
 def test_a_patch_of_another_tree_names_its_trees(library):
     with pytest.raises(UsageError) as caught:
         resolve(Request(vllm="0.22", patches=("ascend",)), library)
-    assert caught.value.todo == (
+    assert caught.value.hint == (
         "ask for vllm-ascend (--tree vllm-ascend==VERSION), or correct needed-in of ascend"
     )

@@ -287,7 +287,7 @@ def test_changes_of_the_user_stay(applying, made, both, change, up_to_date):
         applying(made, patches=patches)
     assert CHANGES[change] in caught.value.what
     assert caught.value.exit_code == ExitCode.FINDINGS
-    assert "--force" in caught.value.todo
+    assert "--force" in caught.value.hint
     assert snapshot(made) == before
     assert beside(made) == ["vllm"]
     (applied,) = applying(made, patches=patches, force=True)
@@ -469,7 +469,7 @@ def test_what_is_written_is_read_back(applying, made, both, monkeypatch):
 def test_a_git_that_fails_is_told_with_its_reason(applying, target, monkeypatch):
     def failing(*_):
         stderr = "fatal: write error: No space left on device\nfast-import: dumping crash report"
-        raise module.GitError("git fast-import", 128, stderr, todo="see git's message")
+        raise module.GitError("git fast-import", 128, stderr, hint="see git's message")
 
     monkeypatch.setattr(module.git, "add_commits", failing)
     with pytest.raises(TargetError) as caught:

@@ -81,7 +81,7 @@ def test_lock_with_a_wrong_key(tmp_path, change, message):
     path.write_text(json.dumps(document))
     with pytest.raises(LockError, match=message) as caught:
         read_lock(path)
-    assert "--force" in caught.value.todo
+    assert "--force" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "{", LOCK.dump()[:200], "\x00" * 40, "[]"])

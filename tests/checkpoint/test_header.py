@@ -24,7 +24,7 @@ def refused(path):
         read_shard(path)
     error = caught.value
     assert error.where == str(path)
-    assert error.todo
+    assert error.hint
     return error.what
 
 

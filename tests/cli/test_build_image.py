@@ -282,8 +282,8 @@ def test_a_base_that_is_not_the_one_that_was_locked(project, docker, small, tag,
 
 def test_a_base_without_vllm(project, docker, tag):
     run = build(project, docker.base, tag, code=1)
-    todo = "name a --base with vLLM, or use --mode cpu to install its CPU build on this one"
-    said = f"python3 of this image has no package vllm\n  next: {todo}\n"
+    hint = "name a --base with vLLM, or use --mode cpu to install its CPU build on this one"
+    said = f"python3 of this image has no package vllm\n  next: {hint}\n"
     assert run.errors == f"error: {docker.base}: {said}"
     assert not docker.has(tag)
 

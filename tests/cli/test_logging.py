@@ -109,7 +109,7 @@ def test_the_file_has_what_was_shown(project):
 
 
 def broken(*_, **__):
-    raise UsageError("what went wrong", todo="mend it") from KeyError("the cause")
+    raise UsageError("what went wrong", hint="mend it") from KeyError("the cause")
 
 
 @pytest.mark.parametrize("options", [[], ["-v"], ["-vv"]])

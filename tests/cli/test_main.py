@@ -73,7 +73,7 @@ def test_an_unknown_command(empty):
 
 
 @pytest.mark.parametrize(
-    ("args", "what", "todo"),
+    ("args", "what", "hint"),
     [
         (
             ["evidence", "lst"],
@@ -111,11 +111,11 @@ def test_an_unknown_command(empty):
         ),
     ],
 )
-def test_a_wrong_command_line(empty, args, what, todo):
-    assert empty.run(*args, code=2).err == f"error: {what}\n  next: {todo}\n"
+def test_a_wrong_command_line(empty, args, what, hint):
+    assert empty.run(*args, code=2).err == f"error: {what}\n  next: {hint}\n"
     if args[-1] != "--vllm":  # which takes --json for its value
         found = empty.run(*args, "--json", code=2).json["errors"]
-        assert [(one["what"], one["next"]) for one in found] == [(what, todo)]
+        assert [(one["what"], one["next"]) for one in found] == [(what, hint)]
 
 
 def test_a_group_without_a_command_shows_its_help(empty):

@@ -250,7 +250,7 @@ def test_hooks_of_a_targets_repository_run_with_trust_alone(targeted):
     gate = hooks_gate(targeted)
     assert gate["verdict"] == "not asked"
     assert "vllm.yaml names where they come from, and is not trusted" in gate["said"]
-    assert gate["todo"].endswith("vpatch trust targets/vllm.yaml")
+    assert gate["hint"].endswith("vpatch trust targets/vllm.yaml")
     assert not targeted.ran.exists()
     targeted.run("trust", "targets/vllm.yaml")
     assert "--no-hooks" in hooks_gate(targeted, "--no-hooks")["said"]

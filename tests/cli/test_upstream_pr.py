@@ -84,7 +84,7 @@ def test_no_evidence_and_what_to_do(upstream):
         folder.rename(upstream.project.folder / folder.name)
     gate = upstream.gates(code=1)["evidence"]
     assert gate["said"] == "there is none for test_it.py"
-    assert gate["todo"] == "vpatch test name-proj --engine cpu --to evidence"
+    assert gate["hint"] == "vpatch test name-proj --engine cpu --to evidence"
 
 
 def rewrite(upstream, change):
@@ -183,7 +183,7 @@ def test_conflict_and_absence(upstream):
     upstream.commit({LLAMA: text.replace(b"self.proj = ", b"self.tail = ")})
     gate = upstream.gates(code=1)["needed upstream"]
     assert gate["said"].startswith("conflict on upstream's main")
-    assert "port the patch" in gate["todo"]
+    assert "port the patch" in gate["hint"]
     upstream.commit({LLAMA: b"class Other:\n    pass\n"})
     assert "absent on upstream's main" in upstream.gates(code=1)["needed upstream"]["said"]
 
@@ -262,7 +262,7 @@ def test_titles(upstream):
     upstream.declare('title: "[Bugfix] name-proj"', 'title: "name-proj"')
     gate = upstream.gates(code=1)["title"]
     assert "does not begin with tags" in gate["said"]
-    assert gate["todo"].startswith("begin the title with one or more of [Bugfix] [Perf], as in")
+    assert gate["hint"].startswith("begin the title with one or more of [Bugfix] [Perf], as in")
     upstream.declare('title: "name-proj"', 'title: "[Odd] name-proj"')
     assert upstream.gates(code=1)["title"]["said"] == "[Odd]; [Odd] is not among upstream's own"
     rules = THERE_WITHOUT_OTHERS
@@ -324,7 +324,7 @@ def test_a_patch_that_is_not_for_upstream(upstream):
     found = upstream.project.run("upstream-pr", "slow-mode", "--offline", "--json", code=1).json
     (gate,) = [gate for gate in found["gates"] if gate["name"] == "described"]
     assert gate["said"] == "it is not for upstream: Only our chip is that slow."
-    assert "`not-for-upstream`" in gate["todo"]
+    assert "`not-for-upstream`" in gate["hint"]
     with (upstream.project.patches / "name-proj" / "patch.yaml").open("a") as file:
         file.write("not-for-upstream: No.\n")
     assert "either a proposal, or why it is not for upstream" in upstream.run(code=2).err
@@ -503,7 +503,7 @@ def test_a_search_that_is_not_complete(upstream):
     upstream.github.faults = [Fault("GET", "/search/issues$", 200, answer)]
     gate = upstream.gates(code=1)["not proposed by others"]
     assert "or was not finished" in gate["said"]
-    assert "rarer keywords" in gate["todo"]
+    assert "rarer keywords" in gate["hint"]
 
 
 def test_a_thread_that_cannot_be_asked_hides_no_gate(upstream):

@@ -63,7 +63,7 @@ def test_file_without_a_codemod(tmp_path, text, message):
     with pytest.raises(UsageError, match=message) as caught:
         run(EDIT, "f(1)\n", tmp_path)
     assert caught.value.where == str(tmp_path / "codemod.py")
-    assert caught.value.todo
+    assert caught.value.hint
 
 
 def test_a_codemod_runs_when_an_edit_does_and_not_before(tmp_path):
@@ -253,7 +253,7 @@ def test_a_plain_codemod_that_changes_its_own_result_is_a_conflict(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "todo"),
+    ("text", "message", "hint"),
     [
         (
             CODEMOD + "    def leave_Call(self, o, u):\n        raise ValueError\n",
@@ -281,12 +281,12 @@ def test_a_plain_codemod_that_changes_its_own_result_is_a_conflict(tmp_path):
         ("from libcst.codemod import Codemod\n", "defines no class Codemod", "derive it from"),
     ],
 )
-def test_a_codemod_that_would_have_no_effect_is_refused(tmp_path, text, message, todo):
+def test_a_codemod_that_would_have_no_effect_is_refused(tmp_path, text, message, hint):
     written(tmp_path, text)
     with pytest.raises(UsageError) as caught:
         run(EDIT, "f(1)\n", tmp_path)
     assert message in caught.value.what
-    assert todo in caught.value.todo
+    assert hint in caught.value.hint
 
 
 def test_a_hook_of_a_matcher_may_have_any_name(tmp_path):

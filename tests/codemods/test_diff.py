@@ -88,7 +88,7 @@ def test_a_mode_is_refused_by_name(tmp_path, diff, mode, line):
         diff_edits(tmp_path, diff)
     assert f"the diff has {mode!r} for x" in caught.value.what
     assert f"x.diff:{line}" in str(caught.value)
-    assert "take the lines with old mode and new mode out" in caught.value.todo
+    assert "take the lines with old mode and new mode out" in caught.value.hint
 
 
 def test_lines_that_a_diff_without_context_replaces(tmp_path):

@@ -202,7 +202,7 @@ def test_parse_pattern_refuses(source, message):
 def test_an_ellipsis_that_is_no_wildcard_says_how_to_write_python_s_own():
     with pytest.raises(PatternError) as caught:
         parse_pattern("x[..., 0]")
-    assert "write (...) for Python's own Ellipsis" in caught.value.todo
+    assert "write (...) for Python's own Ellipsis" in caught.value.hint
 
 
 def test_parse_pattern_quotes_what_was_written():

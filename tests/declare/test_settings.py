@@ -35,7 +35,7 @@ LISTS = "vpatch.toml has lists of folders: patches, recipes, targets"
     ("file", "table"), [("vpatch.toml", ""), ("pyproject.toml", "tool.vpatch")]
 )
 @pytest.mark.parametrize(
-    ("text", "message", "todo"),
+    ("text", "message", "hint"),
     [
         ("patchs = []", "unknown key 'patchs'", "did you mean 'patches'?"),
         ("zzz = 1", "unknown key 'zzz'", "valid keys: patches, recipes, targets"),
@@ -49,13 +49,13 @@ LISTS = "vpatch.toml has lists of folders: patches, recipes, targets"
         (f'patches = ["{"a" * 5000}"]', "is no path", LISTS),
     ],
 )
-def test_settings_that_are_wrong(tmp_path, file, table, text, message, todo):
+def test_settings_that_are_wrong(tmp_path, file, table, text, message, hint):
     head = f"[{table}]\n" if table else ""
     (tmp_path / file).write_text(head + text + "\n")
     with pytest.raises(DeclarationError, match=message) as caught:
         read_settings(tmp_path)
     assert caught.value.where == str(tmp_path / file)
-    assert caught.value.todo == todo
+    assert caught.value.hint == hint
 
 
 def test_a_table_that_is_none(tmp_path):

@@ -45,7 +45,7 @@ def test_whatever_stands_anywhere_is_explained_in_plain_words(name):
             except ValidationError as error:
                 found = _explained(error.errors(), Positions(ROOT / name, document), FILES[name])
                 said |= {one.what for one in found}
-                assert all(one.todo for one in found), found
+                assert all(one.hint for one in found), found
         node[key] = was
     assert len(said) > 30
     assert [what for what in said if any(raw in what for raw in RAW)] == []

@@ -43,7 +43,7 @@ def refused(tmp_path, text):
     assert error.exit_code is ExitCode.USAGE
     errors = error.errors if isinstance(error, ManyErrors) else [error]
     assert all(e.where.startswith(str(tmp_path / "patch.yaml")) for e in errors)
-    assert all(e.todo for e in errors if "not YAML" in str(e))
+    assert all(e.hint for e in errors if "not YAML" in str(e))
     return [str(e).removeprefix(str(tmp_path / "patch.yaml")).lstrip(":") for e in errors]
 
 

@@ -119,7 +119,7 @@ def test_a_release_that_is_not_there(isolated):
     with pytest.raises(EngineError) as caught:
         make(isolated, "0.51.0")
     assert "vLLM 0.51.0 has no CPU build" in caught.value.what
-    assert caught.value.todo.startswith("give --vllm 0.50.0, the nearest release that has one")
+    assert caught.value.hint.startswith("give --vllm 0.50.0, the nearest release that has one")
     assert caught.value.exit_code == 1
     assert environment.managed_folders(isolated) == []
 
@@ -155,7 +155,7 @@ def test_a_release_before_all_that_have_a_cpu_build(wheels, isolated):
     for version, nearest in (("0.49.0", "0.50.0"), ("0.51.0", "0.50.0"), ("0.53.0", "0.52.0")):
         with pytest.raises(EngineError) as caught:
             make(isolated, version)
-        assert f"give --vllm {nearest}, the nearest" in caught.value.todo
+        assert f"give --vllm {nearest}, the nearest" in caught.value.hint
 
 
 def test_a_wheel_of_another_release(wheels, isolated):
@@ -169,7 +169,7 @@ def test_a_wheel_of_another_release(wheels, isolated):
 def test_offline_without_an_engine(isolated):
     with pytest.raises(EngineError, match="there is no cpu engine of vLLM 0") as caught:
         make(isolated, offline=True)
-    assert caught.value.todo == "make it once: vpatch engine --engine cpu --vllm 0.50.0"
+    assert caught.value.hint == "make it once: vpatch engine --engine cpu --vllm 0.50.0"
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="there is a GPU")  # noqa: PTH110
@@ -277,4 +277,4 @@ def test_a_python_without_ensurepip(isolated, monkeypatch):
     monkeypatch.setattr(making.venv, "create", create)
     with pytest.raises(EngineError, match="ensurepip") as caught:
         make(isolated)
-    assert "python3-venv" in caught.value.todo
+    assert "python3-venv" in caught.value.hint

@@ -247,7 +247,7 @@ def test_a_claim_of_another_machine_is_never_judged_dead(tmp_path, facts):
     assert str(facts.get("pid", "")) in caught.value.what
     assert facts.get("host", "") in caught.value.what
     assert caught.value.where == str(tmp_path / ".proof.claim")
-    assert "if that run is dead, remove this file" in caught.value.todo
+    assert "if that run is dead, remove this file" in caught.value.hint
     assert snapshot(tmp_path) == before
 
 
@@ -333,7 +333,7 @@ def test_evidence_is_not_replaced(tmp_path):
     with pytest.raises(UsageError, match="there is evidence of that name") as caught:
         collect(tmp_path)
     assert caught.value.where == str(tmp_path / "proof")
-    assert caught.value.todo == "give another --name"
+    assert caught.value.hint == "give another --name"
     assert snapshot(tmp_path) == before
 
 
@@ -342,7 +342,7 @@ def test_a_name_that_is_none_is_refused_at_once(tmp_path, name):
     with pytest.raises(UsageError) as caught, collected(tmp_path, name):
         pytest.fail("it is collected")
     assert caught.value.what == f"{name!r} is no name of evidence"
-    assert caught.value.todo.startswith("use letters, digits")
+    assert caught.value.hint.startswith("use letters, digits")
     assert snapshot(tmp_path) == {}
 
 
@@ -370,7 +370,7 @@ def test_evidence_that_is_not_there(tmp_path):
         read_evidence(tmp_path / "none")
     assert caught.value.what == "there is no evidence: No such file or directory"
     assert caught.value.where == str(tmp_path / "none/results.json")
-    assert caught.value.todo == "see vpatch evidence list"
+    assert caught.value.hint == "see vpatch evidence list"
 
 
 @pytest.mark.parametrize(

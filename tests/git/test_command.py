@@ -163,12 +163,12 @@ def test_a_path_that_git_refuses_has_another_remedy(tmp_path):
     entry = f"100644,{'1' * 40},git~1"
     with pytest.raises(command.GitError, match="path") as caught:
         command.run(tmp_path / "r", "update-index", "--add", "--cacheinfo", entry)
-    assert caught.value.todo_beside == (
+    assert caught.value.hint_beside == (
         "rename that file in the source or the patch: git refuses its name"
     )
     with pytest.raises(TargetError) as refused, writing(tmp_path):
         raise caught.value
-    assert refused.value.todo == caught.value.todo_beside
+    assert refused.value.hint == caught.value.hint_beside
     with pytest.raises(command.GitError) as other:
         command.run(tmp_path / "r", "cat-file", "-p", "none")
-    assert other.value.todo_beside is None
+    assert other.value.hint_beside is None

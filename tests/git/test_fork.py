@@ -76,4 +76,4 @@ def test_a_remote_without_the_branch_or_without_anything(tmp_path, fork):
     assert git_fork.branch_tip(fork.as_uri(), "topic") is None
     with pytest.raises(ForkError, match="no repository there") as caught:
         git_fork.branch_tip((tmp_path / "gone.git").as_uri(), "main")
-    assert "--fork-url" in caught.value.todo
+    assert "--fork-url" in caught.value.hint

@@ -276,7 +276,7 @@ def test_a_checkout_of_another_user_is_refused(repo):
         opened_checkout(repo),
     ):
         pass
-    assert f"git config --global --add safe.directory {repo}" in caught.value.todo
+    assert f"git config --global --add safe.directory {repo}" in caught.value.hint
 
 
 @pytest.mark.usefixtures("stranger")

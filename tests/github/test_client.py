@@ -86,7 +86,7 @@ def test_failures(github, connect, fault, said):
     with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
         found.login()
     assert said in caught.value.what
-    assert caught.value.todo
+    assert caught.value.hint
     assert "who the token is for" in caught.value.where
     assert "ghp_test" not in str(caught.value)
 
@@ -112,11 +112,11 @@ def test_when_to_ask_again(github, connect):
         github.faults = [Fault.rate_limited("GET", "/user$", 4102444800)]
         with pytest.raises(GitHubError) as caught:
             found.login()
-        assert caught.value.todo == "run it again after 00:00:00 UTC"
+        assert caught.value.hint == "run it again after 00:00:00 UTC"
         github.faults = [Fault.secondary_limit("GET", "/user$", 60)]
         with pytest.raises(GitHubError) as caught:
             found.login()
-        assert caught.value.todo == "run it again in 60 s"
+        assert caught.value.hint == "run it again in 60 s"
 
 
 def test_a_short_failure_is_tried_again_where_nothing_is_written(github, connect):
@@ -137,7 +137,7 @@ def test_no_answer_in_time(github, connect, monkeypatch):
     with connect(github.plain_url) as found, pytest.raises(UnreachableError) as caught:
         found.login()
     assert caught.value.what == "GitHub did not answer in time"
-    assert "run the command again" in caught.value.todo
+    assert "run the command again" in caught.value.hint
 
 
 def test_nobody_is_there(connect):

@@ -40,7 +40,7 @@ def test_a_port_that_a_server_has_bound_and_is_not_listening_on_yet(monkeypatch)
         monkeypatch.setattr(launch, "_PORTS", range(port, port + 1))
         with pytest.raises(VpatchError, match=f"no port from {port} to {port} is free") as caught:
             free_port(None)
-    assert caught.value.todo == "give --port"
+    assert caught.value.hint == "give --port"
 
 
 def test_a_port_that_is_in_use_is_not_chosen(monkeypatch):

@@ -106,26 +106,26 @@ def test_nothing_is_missing(needs, machine, engine):
 def test_gpus_that_are_missing(needs, machine, what):
     (found,) = missing(Needs.model_validate(needs), machine, "cuda")
     assert what in found.what
-    assert found.todo == "run it on a machine that has them"
+    assert found.hint == "run it on a machine that has them"
 
 
 @pytest.mark.parametrize(
-    ("needed", "engine", "todo"),
+    ("needed", "engine", "hint"),
     [
         ("cuda", "cpu", "give --engine cuda, on a machine that has the hardware"),
         ("cpu", "cuda", None),
         ("maca", "cuda", "give --engine PYTHON, of an environment with its plugin, on a machine"),
     ],
 )
-def test_another_engine(needed, engine, todo):
+def test_another_engine(needed, engine, hint):
     (found,) = missing(Needs(engine=needed), BARE, engine)
     assert found.what == f"the recipe needs a vLLM that runs on {needed}, and this is for {engine}"
-    assert todo is None or found.todo.startswith(todo)
+    assert hint is None or found.hint.startswith(hint)
 
 
 def test_the_engine_to_give_is_the_one_that_is_needed():
     (found,) = missing(Needs(engine="cpu"), BARE, "cuda")
-    assert found.todo.startswith("give --engine cpu")
+    assert found.hint.startswith("give --engine cpu")
 
 
 def test_all_that_is_missing_is_said():

@@ -104,7 +104,7 @@ def test_a_snapshot_that_is_not_there(tmp_path, monkeypatch, checkpoint, revisio
     assert error.what == f"the checkpoint {shown} is not on this machine"
     assert error.where == str(tmp_path / f"models--{checkpoint.replace('/', '--')}")
     command = f"hf download {checkpoint} --revision {revision or 'main'}"
-    assert error.todo == f"fetch it ({command}), or give --model PATH"
+    assert error.hint == f"fetch it ({command}), or give --model PATH"
 
 
 def test_a_snapshot_that_was_removed(tmp_path, monkeypatch):
@@ -119,13 +119,13 @@ def test_a_snapshot_that_was_removed(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there(checkpoint):
     error = refused(checkpoint)
     assert (error.what, error.where) == ("there is no such folder", checkpoint)
-    assert error.todo == "correct --model"
+    assert error.hint == "correct --model"
 
 
 def test_a_folder_without_a_model(tmp_path):
     error = refused(tmp_path)
     assert (error.what, error.where) == ("it has no config.json", str(tmp_path))
-    assert error.todo == "name the folder of a checkpoint"
+    assert error.hint == "name the folder of a checkpoint"
 
 
 def digest(folder):
@@ -302,7 +302,7 @@ def test_a_synthetic_model_that_cannot_be_made(tmp_path):
         prepare("tiny", Model(synthetic="all"), site, tmp_path)
     assert caught.value.what.startswith("the synthetic checkpoint tiny cannot be made:\nNo space")
     assert caught.value.where == str(tmp_path / "tiny")
-    assert caught.value.todo.startswith("free space")
+    assert caught.value.hint.startswith("free space")
 
 
 @pytest.mark.parametrize(
@@ -331,4 +331,4 @@ def test_nothing_on_the_command_line(typed):
     with pytest.raises(VpatchError, match="--model names nothing") as caught:
         given(typed)
     assert isinstance(caught.value, UsageError)
-    assert caught.value.todo == "give a folder or an id, as org/name"
+    assert caught.value.hint == "give a folder or an id, as org/name"

@@ -64,7 +64,7 @@ def test_an_installed_file_that_is_not_the_trees(engine, tmp_path, changes):
     with pytest.raises(OverlayError, match="the installed file is sha256:") as caught:
         lay_over(engine, changes, tmp_path / "room")
     assert caught.value.where == str(engine.package.parent / path)
-    assert "unmodified vLLM" in caught.value.todo
+    assert "unmodified vLLM" in caught.value.hint
 
 
 @pytest.mark.parametrize("path", ["setup.py", "csrc/ops.cu", "namespace/n.py", "absent/a.py"])
@@ -73,7 +73,7 @@ def test_a_change_outside_packages(engine, tmp_path, path):
     with pytest.raises(OverlayError, match=f"^.*{path} lies in no package that is installed") as e:
         lay_over(engine, [changes], tmp_path / "room")
     assert e.value.where == str(engine.package.parent)
-    assert "leave out its patch" in e.value.todo
+    assert "leave out its patch" in e.value.hint
 
 
 @pytest.mark.parametrize("path", ["vllm/a.py", "plugin/new.py"])
@@ -90,7 +90,7 @@ def test_a_patched_file_that_is_tampered_with(engine, tmp_path, path, content):
     found = "absent" if content is None else digest_of(content)[:23]
     assert caught.value.what == f"the patched file is {found}, and was {site.digests[path][:23]}"
     assert caught.value.where == path
-    assert caught.value.todo == "find out what writes there, and run it again"
+    assert caught.value.hint == "find out what writes there, and run it again"
 
 
 def test_a_file_that_hides_a_patched_one_is_found(engine, tmp_path):

@@ -44,7 +44,7 @@ def test_a_password_does_not(settings, name):
     assert caught.value.what == (
         f"pip's setting {name} has a password, which the image's history would show"
     )
-    assert caught.value.todo == (
+    assert caught.value.hint == (
         "hand pip's settings over as a secret: --secret id=pip.conf,src=FILE"
     )
 

@@ -59,4 +59,4 @@ def test_a_mode_that_cannot_carry_a_patch(mode):
         f"an image in the mode {mode} cannot carry what has to be built: csrc/a.cu, setup.py"
     )
     assert caught.value.where == "two"
-    assert caught.value.todo == "use --mode source, or leave out these patches"
+    assert caught.value.hint == "use --mode source, or leave out these patches"

@@ -51,7 +51,7 @@ class Engine:
 
 
 @pytest.mark.parametrize(
-    ("mode", "todo"),
+    ("mode", "hint"),
     [
         (
             "overlay",
@@ -60,11 +60,11 @@ class Engine:
         ("cpu", "name another --base"),
     ],
 )
-def test_a_base_without_vllm(mode, todo):
+def test_a_base_without_vllm(mode, hint):
     image = LockedImage(mode=mode, base="python:3.12", pinned="sha256:1")
     with pytest.raises(VpatchError, match="python3 of this image has no package vllm") as caught:
         recorded(Engine(), "sha256:1", image, "0.50.0")
-    assert (caught.value.where, caught.value.todo) == ("python:3.12", todo)
+    assert (caught.value.where, caught.value.hint) == ("python:3.12", hint)
 
 
 RESULT = "/vpatch-find/result"
@@ -84,7 +84,7 @@ def test_a_base_of_another_release(version):
         _found("overlay", {VERSION: text})
     assert caught.value.what == f"it has vLLM {public}, and the patches are for 0.50.0"
     assert caught.value.where == "x/y:1"
-    assert caught.value.todo == (
+    assert caught.value.hint == (
         f"name a --base with vLLM 0.50.0, or apply the patches to {public} with --vllm {public}"
     )
 

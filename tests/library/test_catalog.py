@@ -124,7 +124,7 @@ def test_a_recipe_by_name_or_path(project):
     assert library.recipe(str(other)) == other
     with pytest.raises(UsageError, match="there is no recipe 'onn'") as caught:
         library.recipe("onn")
-    assert caught.value.todo == "did you mean 'one'?"
+    assert caught.value.hint == "did you mean 'one'?"
     with pytest.raises(UsageError, match="there is no recipe"):
         library.recipe(str(project / "none.yaml"))
 
@@ -133,10 +133,10 @@ def test_a_patch_that_is_not_there(project):
     library = find_library(project)
     with pytest.raises(UsageError) as caught:
         library.patch("mtp-proj-prefx")
-    assert caught.value.todo == "did you mean 'mtp-proj-prefix'?"
+    assert caught.value.hint == "did you mean 'mtp-proj-prefix'?"
     with pytest.raises(UsageError) as caught:
         library.patch("zzz")
-    assert caught.value.todo.startswith("there are: ")
+    assert caught.value.hint.startswith("there are: ")
 
 
 def test_everything_that_is_wrong_is_reported(project):
@@ -163,7 +163,7 @@ def test_a_patch_that_requires_what_is_not_there(project):
     lines = (folder / "patch.yaml").read_text().splitlines()
     line = lines.index("requires: [slow-mod]") + 1
     assert error.value.where == f"{folder / 'patch.yaml'}:{line}"
-    assert error.value.todo == "did you mean 'slow-mode'?"
+    assert error.value.hint == "did you mean 'slow-mode'?"
     write_patch(project / "patches", "name-proj", NAME_PROJ, more="requires: [slow-mode]\n")
     assert find_library(project).patch("name-proj").id == "name-proj"
 

@@ -195,7 +195,7 @@ def test_requires_in_a_circle(tmp_path):
     file, _, line = error.value.where.rpartition(":")
     assert file == str(two.folder / "patch.yaml")
     assert '"one"' in Path(file).read_text().splitlines()[int(line) - 1]
-    assert error.value.todo
+    assert error.value.hint
 
 
 def test_order_is_kept_but_for_requirements(tmp_path):

@@ -65,12 +65,12 @@ def test_what_is_something_else_is_refused(here, opening, cache, tree, files, wh
     assert error.value.what.startswith(f"is no source tree of {tree}: ")
     assert what in error.value.what
     assert (error.value.where, error.value.exit_code) == ("./src", ExitCode.USAGE)
-    assert error.value.todo
+    assert error.value.hint
     assert not cache.folder.exists()
 
 
 @pytest.mark.parametrize(
-    ("tree", "shown", "todo"),
+    ("tree", "shown", "hint"),
     [
         ("vllm", "./repo/vllm", "name the folder above it, which is one"),
         ("vllm", "./work/", "did you mean ./work/vllm?"),
@@ -78,14 +78,14 @@ def test_what_is_something_else_is_refused(here, opening, cache, tree, files, wh
         ("vllm", "./empty", "name the root of a checkout or an unpacked source archive of vllm"),
     ],
 )
-def test_the_folder_that_was_meant_is_named(here, opening, tree, shown, todo):
+def test_the_folder_that_was_meant_is_named(here, opening, tree, shown, hint):
     for root in ("repo", "work/vllm"):
         write(here / root, PACKAGE | {"vllm/version.py": b""})
     write(here / "ascend", renamed("vllm-ascend"))
     (here / "empty").mkdir()
     with pytest.raises(UsageError) as error:
         opening(FolderSpec(tree, shown))
-    assert error.value.todo == todo
+    assert error.value.hint == hint
 
 
 def test_no_file_is_read_before_the_folder_is_known_to_be_one(here, opening, cache):

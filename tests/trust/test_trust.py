@@ -39,7 +39,7 @@ def test_nothing_is_trusted_at_first(store, patch):
     with pytest.raises(UntrustedError, match="you did not trust it") as caught:
         Trust(store).require(patch)
     assert caught.value.where == str(patch)
-    assert caught.value.todo.endswith(f"vpatch trust {patch}")
+    assert caught.value.hint.endswith(f"vpatch trust {patch}")
     assert caught.value.exit_code == 1
 
 

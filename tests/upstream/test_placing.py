@@ -75,7 +75,7 @@ def test_a_name_that_is_taken(ours):
     with pytest.raises(PlacingError, match=r"there is a '(test_old|LIMIT)' already") as caught:
         place_test(THERE, ours.encode(), "tests/test_it.py")
     assert caught.value.where == "tests/test_it.py"
-    assert "rename" in caught.value.todo
+    assert "rename" in caught.value.hint
 
 
 def test_what_is_no_python():

@@ -63,7 +63,7 @@ def apply_patches(
         context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     if target is not None and len(asked) > 1:
         raise UsageError(
-            "--to names one folder, and there are several trees", todo="apply them one by one"
+            "--to names one folder, and there are several trees", hint="apply them one by one"
         )
     asked_for = bool(asked[0].recipe or request.patches)
     with ExitStack() as stack:

@@ -44,7 +44,7 @@ class Overrides:
             what = f"the recipe {recipe} has no benchmark plan" if recipe else "there is no plan"
             raise UsageError(
                 what,
-                todo="give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a "
+                hint="give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a "
                 "plan under bench, such as vllm-0.23",
             )
         kept = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
@@ -55,7 +55,7 @@ class Overrides:
             )
         except ValidationError as error:
             # What a recipe says is right already: it is the options.
-            raise UsageError(first_of(error), todo="correct the options") from error
+            raise UsageError(first_of(error), hint="correct the options") from error
 
     def _changed(self, declared: Bench | None, served: Sequence[int]) -> dict[str, Any]:
         names = ("concurrency", "shapes", "prompts", "repeats")
@@ -85,7 +85,7 @@ def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
         first, dots, last = part.strip().partition("..")
         if not _is_number(first) or (dots and not _is_number(last)):
             raise UsageError(
-                f"{text!r} are no numbers", where=option, todo="give them as 1,4,8 or as 0..3"
+                f"{text!r} are no numbers", where=option, hint="give them as 1,4,8 or as 0..3"
             )
         found += range(int(first), int(last if dots else first) + 1)
     if text is not None and (not found or min(found) < least or len(set(found)) < len(found)):
@@ -107,7 +107,7 @@ def shape_from(text: str) -> Shape:
         raise UsageError(
             f"{text!r} is no shape",
             where="--shape",
-            todo="give the tokens of a prompt and of its answer, as 1024/128, at least 1/2; "
+            hint="give the tokens of a prompt and of its answer, as 1024/128, at least 1/2; "
             "prompts from a file are declared in a recipe",
         ) from error
 

@@ -79,7 +79,7 @@ def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
     """
     given = [f"--{name}" for name in ("image", "url", "compare") if said[name]]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", todo="give one of them")
+        raise UsageError(f"{' and '.join(given)} exclude each other", hint="give one of them")
     if said["compare"]:
         found = _compared(said["compare"])
     elif said["image"]:
@@ -98,7 +98,7 @@ def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
         raise UsageError(
             f"{' and '.join(idle)} mean{'s' * (len(idle) == 1)} nothing with {given[0]}",
             where=redact(", ".join(side for sides in found.sides for side in sides)),
-            todo=f"leave out {' and '.join(idle)}: {_WHY[found.kind]}",
+            hint=f"leave out {' and '.join(idle)}: {_WHY[found.kind]}",
         )
     return found
 
@@ -110,11 +110,11 @@ def _compared(text: str) -> Subjects:
         raise UsageError(
             f"{redact(text)!r} are not two of a kind",
             where="--compare",
-            todo="give two versions or folders, two of image:TAG, or two URLs of servers",
+            hint="give two versions or folders, two of image:TAG, or two URLs of servers",
         )
     (kind,) = kinds
     if kind != "trees" and len(set(sides)) < _PAIR:
-        raise UsageError("it is the same twice", where=redact(text), todo="name two")
+        raise UsageError("it is the same twice", where=redact(text), hint="name two")
     return Subjects(kind, tuple((side.removeprefix(_IMAGE),) for side in sides))
 
 
@@ -221,7 +221,7 @@ class Opening:
         if engine in KINDS:
             version = self.request.vllm or (first.version or "").partition("+")[0]
             if not version:
-                raise UsageError("nothing says which vLLM sends the loads", todo="give --vllm")
+                raise UsageError("nothing says which vLLM sends the loads", hint="give --vllm")
             opened = self.stack.enter_context(open_engine(self.context, engine, version))
         else:
             opened = self.context.own_engine(engine)
@@ -239,7 +239,7 @@ class Opening:
             raise UsageError(
                 f"the tokenizer of what it serves is not here: {error.what}",
                 where=server.client.url,
-                todo="give --model PATH|ID: the prompts are made with its tokenizer",
+                hint="give --model PATH|ID: the prompts are made with its tokenizer",
             ) from error
         return cast("Path", found)  # None is for synthetic models, which cannot be given
 
@@ -249,7 +249,7 @@ class Opening:
             if server.k in by_k:
                 raise UsageError(
                     f"{by_k[server.k]} and {server.client.url} both have k={server.k}",
-                    todo="to set two servers against each other, give --compare A,B",
+                    hint="to set two servers against each other, give --compare A,B",
                 )
             by_k[server.k] = server.client.url
         described = {
@@ -271,7 +271,7 @@ def _root_of(server: RunningServer) -> str:
         raise UsageError(
             "the server does not say what it serves",
             where=server.client.url,
-            todo="give --model PATH|ID: the prompts are made with its tokenizer",
+            hint="give --model PATH|ID: the prompts are made with its tokenizer",
         )
     return server.root
 
@@ -285,7 +285,7 @@ def _refuse_strangers(servers: Sequence[RunningServer]) -> None:
             raise UsageError(
                 f"it serves {other.root}, and {first.client.url} serves {first.root}",
                 where=other.client.url,
-                todo="name servers of one model",
+                hint="name servers of one model",
             )
 
 

@@ -100,20 +100,20 @@ def refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool, off
         if not is_tag(tag):
             raise UsageError(
                 f"{tag} is no name of an image",
-                todo="give --tag NAME:TAG in small letters, such as registry.example/team/vllm:1",
+                hint="give --tag NAME:TAG in small letters, such as registry.example/team/vllm:1",
             )
     if iidfile is not None and not os.access(iidfile.absolute().parent, os.W_OK):
         raise UsageError("there is no such folder to write to", where=str(iidfile.parent))
     if push and not tags:
-        raise UsageError("--push needs a name to push", todo="give --tag REGISTRY/NAME:TAG")
+        raise UsageError("--push needs a name to push", hint="give --tag REGISTRY/NAME:TAG")
     if push and offline:
-        raise UsageError("--offline, and --push needs a registry", todo="leave out one of the two")
+        raise UsageError("--offline, and --push needs a registry", hint="leave out one of the two")
 
 
 def split_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
     wrong = [text for text in arguments if not text.partition("=")[1]]
     if wrong:
-        raise UsageError(f"--build-arg {wrong[0]} has no value", todo="give NAME=VALUE")
+        raise UsageError(f"--build-arg {wrong[0]} has no value", hint="give NAME=VALUE")
     return {name: value for name, _, value in (text.partition("=") for text in arguments)}
 
 
@@ -133,7 +133,7 @@ def source_date_epoch() -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise UsageError(
             f"SOURCE_DATE_EPOCH is {text!r}, and not a number of seconds since 1970",
-            todo="give such a number, as `git log -1 --format=%ct` prints it, or unset it",
+            hint="give such a number, as `git log -1 --format=%ct` prints it, or unset it",
         )
     return int(text)
 
@@ -151,7 +151,7 @@ def opened_log(path: Path) -> Iterator[BinaryIO]:
         raise VpatchError(
             f"the log cannot be written: {error.strerror}",
             where=str(path),
-            todo="free space or correct the permissions; if it is a link or a pipe, remove it",
+            hint="free space or correct the permissions; if it is a link or a pipe, remove it",
         ) from error
     with log:
         yield log

@@ -27,14 +27,14 @@ class CheckResult:
     """How the library, the source and a checkout differ from a lock.
 
     `drifted` are differences of the recipe, the patches and the source. `damaged` are those of the
-    files in the checkout. `todo` is what to do next, None where nothing differs.
+    files in the checkout. `hint` is what to do next, None where nothing differs.
     """
 
     path: Path
     lock: LockFile
     drifted: tuple[str, ...]
     damaged: tuple[str, ...]
-    todo: str | None
+    hint: str | None
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -59,13 +59,13 @@ def check(
     drifted = (*asked.differences, *drift(lock, made))
     checkout = target if lock_file is not None else path.parent
     damaged = tuple(damage(lock, checkout)) if checkout is not None else ()
-    todo = None
+    hint = None
     if drifted or damaged:
         again = f"vpatch apply {shlex.join(apply_options_of(context, lock, target))}"
         if damaged:
             again = f"save what is yours in the checkout, then {again} --force"
-        todo = what_blocks(lock, made, asked) or again
-    return CheckResult(path, lock, drifted, damaged, todo)
+        hint = what_blocks(lock, made, asked) or again
+    return CheckResult(path, lock, drifted, damaged, hint)
 
 
 def what_blocks(lock: LockFile, made: Plan, asked: AskedAgain) -> str | None:

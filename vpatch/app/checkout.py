@@ -53,10 +53,10 @@ def _only_checkout(checkouts: Path, version: str | None) -> Path:
         which = f"of vLLM {version} " if version else ""
         raise UsageError(
             f"there is no checkout {which}in {checkouts}",
-            todo="run vpatch apply first, or name its folder with --to",
+            hint="run vpatch apply first, or name its folder with --to",
         )
     names = ", ".join(str(path) for path in found)
-    raise UsageError(f"there are several checkouts: {names}", todo="name one with --vllm or --to")
+    raise UsageError(f"there are several checkouts: {names}", hint="name one with --vllm or --to")
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
         VpatchError(
             f"{d.patch.id} is {d.state}: {d.reason}",
             where=plan.pin.label,
-            todo=f"see vpatch status --why {d.patch.id}",
+            hint=f"see vpatch status --why {d.patch.id}",
         )
         for plan in plans
         for d in plan.stopping(asked_for=asked_for)
@@ -107,7 +107,7 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
         raise VpatchError(
             f"no patch is left to apply: {states_of(plans)}",
             where=", ".join(plan.pin.label for plan in plans),
-            todo="ask for a patch that is needed there, or for none",
+            hint="ask for a patch that is needed there, or for none",
         )
 
 
@@ -123,7 +123,7 @@ def _spec(lock: LockFile, root: Path) -> TreeSpec:
             if source.version is None:
                 raise LockError(
                     "is no lock: a release without a version",
-                    todo="run vpatch apply --force to make it anew",
+                    hint="run vpatch apply --force to make it anew",
                 )
             return PypiSpec(source.tree, source.version)
         case "git":
@@ -144,7 +144,7 @@ def order_for(
         raise UsageError(
             "the source is the checkout that is to be written",
             where=str(where),
-            todo="write elsewhere with --to",
+            hint="write elsewhere with --to",
         )
     workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
     made = cached_plan(context.plans, job.patches, tree, to_write=True)

@@ -219,7 +219,7 @@ def _changed(place: Path) -> UntrustedError:
     return UntrustedError(
         "it changed while it was read",
         where=str(place),
-        todo="run the command again when nothing writes there",
+        hint="run the command again when nothing writes there",
     )
 
 
@@ -240,7 +240,7 @@ def refuse_link(place: Path) -> Path:
         raise UsageError(
             f"is a symbolic link to {place.readlink()}, and vpatch follows none that a project has",
             where=str(place),
-            todo="remove the link, or name the folder with --to",
+            hint="remove the link, or name the folder with --to",
         )
     return place
 
@@ -258,7 +258,7 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
     with context.tree(_release(vllm)) as tree:
         version = tree.pin.version
     if version is None:
-        raise UsageError(f"{vllm} is no release", todo="give one, such as --vllm 0.23")
+        raise UsageError(f"{vllm} is no release", hint="give one, such as --vllm 0.23")
     kind = environment.KINDS.get(engine)
     if kind is not None:
         with environment.managed_engine(
@@ -271,7 +271,7 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
         raise UsageError(
             f"it has vLLM {found.version}, not {version}",
             where=engine,
-            todo=f"give --vllm {found.version}, or another Python",
+            hint=f"give --vllm {found.version}, or another Python",
         )
     yield found
 
@@ -279,5 +279,5 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
 def _release(vllm: str) -> TreeSpec:
     spec = parse_vllm(vllm)
     if not isinstance(spec, PypiSpec):
-        raise UsageError(f"{vllm} is no release", todo="give one, such as --vllm 0.23")
+        raise UsageError(f"{vllm} is no release", hint="give one, such as --vllm 0.23")
     return spec

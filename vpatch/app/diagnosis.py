@@ -99,7 +99,7 @@ def opened_log(log: str, name: str) -> Iterator[BinaryIO]:
         raise UsageError(
             f"the log cannot be read: {error.strerror or error}",
             where=name,
-            todo="name a file that vLLM's output was written to, or - for standard input",
+            hint="name a file that vLLM's output was written to, or - for standard input",
         ) from error
 
 
@@ -108,7 +108,7 @@ def _text(stream: BufferedReader, name: str) -> BinaryIO:
         raise UsageError(
             "this is packed, or in UTF-16, so nothing could be found in it",
             where=name,
-            todo="unpack or convert it on the way, such as: zcat FILE | vpatch diagnose -",
+            hint="unpack or convert it on the way, such as: zcat FILE | vpatch diagnose -",
         )
     return stream
 

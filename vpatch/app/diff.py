@@ -34,7 +34,7 @@ def diff(
         if patch_id not in known:
             raise UsageError(
                 f"the checkout has no patch {patch_id!r}",
-                todo=f"choose among: {', '.join(known) or 'none'}",
+                hint=f"choose among: {', '.join(known) or 'none'}",
             )
     with planned_again(context, lock) as (tree, made), tempfile.TemporaryDirectory() as folder:
         taken = [decision.patch.id for decision in made.taken]
@@ -42,7 +42,7 @@ def diff(
         if missing:
             raise UsageError(
                 f"{missing[0]} is not needed any more, so it changes nothing",
-                todo="run vpatch check",
+                hint="run vpatch check",
             )
         repository, base = tree.base_repository(context.progress)
         scratch = Path(folder) / "repo"

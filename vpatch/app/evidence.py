@@ -68,7 +68,7 @@ def no_record(evidence: Evidence, error: Exception) -> EvidenceError:
     return EvidenceError(
         f"is no whole record: {type(error).__name__}: {error}",
         where=str(evidence.folder / RECORD),
-        todo="move its folder elsewhere",
+        hint="move its folder elsewhere",
     )
 
 

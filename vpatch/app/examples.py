@@ -47,7 +47,7 @@ def run_examples(patch: Patch) -> Iterator[ExampleResult]:
         raise UsageError(
             f"{patch.id} has no example that needs it",
             where=str(folder),
-            todo="add examples/needed-LABEL/before/... and after/...",
+            hint="add examples/needed-LABEL/before/... and after/...",
         )
     for case in cases:
         yield ExampleResult(case.name, tuple(_run(patch, case)))
@@ -79,7 +79,7 @@ def _state_of(case: Path) -> State:
     raise UsageError(
         "the name of an example begins with a state",
         where=str(case),
-        todo=f"call it one of {', '.join(f'{state}-LABEL' for state in _STATES)}",
+        hint=f"call it one of {', '.join(f'{state}-LABEL' for state in _STATES)}",
     )
 
 

@@ -55,7 +55,7 @@ def from_lock(context: Context, path: Path, stack: ExitStack) -> Locked:
         raise VpatchError(
             f"the patches do not make any more what the lock says:{lines}",
             where=str(path),
-            todo="build without --lock, and keep the lock of that",
+            hint="build without --lock, and keep the lock of that",
         )
     return Locked(path, lock, made, None)
 
@@ -74,7 +74,7 @@ def applied(
         names = ", ".join(job.spec.tree for job in asked)
         raise UsageError(
             f"an image is of one tree, and there are several: {names}",
-            todo="name a recipe of vLLM alone",
+            hint="name a recipe of vLLM alone",
         )
     order = order_for(asked[0], target, context, stack)
     refuse_stopping([order.plan], asked_for=bool(asked[0].recipe or request.patches))

@@ -37,12 +37,12 @@ class IdleError(VpatchError):
 
 def refuse_unfit(own: Engine) -> None:
     if not own.has_pytest:
-        raise UsageError("it has no pytest", where=str(own.python), todo="install pytest there")
+        raise UsageError("it has no pytest", where=str(own.python), hint="install pytest there")
     if own.kind not in KINDS:
         raise UsageError(
             f"its vLLM runs on {own.kind}, for which no behaviour test is declared",
             where=str(own.python),
-            todo="use one that runs on cpu or cuda",
+            hint="use one that runs on cpu or cuda",
         )
 
 
@@ -51,7 +51,7 @@ def no_test(patch: Patch, kind: str) -> UsageError:
     return UsageError(
         f"{patch.id} has no behaviour test for {kind}",
         where=str(patch.folder),
-        todo=f"it has one for {others}" if others else "declare one under proof",
+        hint=f"it has one for {others}" if others else "declare one under proof",
     )
 
 
@@ -61,7 +61,7 @@ def refuse_other(proof: Proof, kind: str, version: str, own: Engine | None) -> N
     if own is not None and version == proof.vllm != own.version:
         raise IdleError(
             f"it is written for vLLM {version}, and that has {own.version}",
-            todo=f"give --vllm {own.version} to run it there all the same",
+            hint=f"give --vllm {own.version} to run it there all the same",
         )
 
 
@@ -127,7 +127,7 @@ def run_proof(
             raise VpatchError(
                 f"the run could not be made: {error}",
                 where=str(patch.folder / proof.test),
-                todo="free space in the folder for temporary files, or name another with TMPDIR",
+                hint="free space in the folder for temporary files, or name another with TMPDIR",
             ) from error
         task.done()
     return result, root / name if root else None
@@ -145,5 +145,5 @@ def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
     for pin, decision in stopping or idle:
         raise IdleError(
             f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
-            todo="give a --vllm that needs it: see vpatch status --all",
+            hint="give a --vllm that needs it: see vpatch status --all",
         )

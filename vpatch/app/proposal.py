@@ -57,7 +57,7 @@ def target_of(patch: Patch, context: Context) -> str:
     raise UsageError(
         f"{patch.id} does not say to which target it is proposed",
         where=str(patch.folder),
-        todo=f"give --target, one of: {', '.join(sorted(context.library.targets)) or 'none'}",
+        hint=f"give --target, one of: {', '.join(sorted(context.library.targets)) or 'none'}",
     )
 
 
@@ -99,7 +99,7 @@ def proposal_context(
         raise UsageError(
             f"{patch.id} concerns no {target.tree}",
             where=str(patch.folder),
-            todo="give another --target",
+            hint="give another --target",
         )
     tree = stack.enter_context(_opened(context, target, on))
     series = with_required([patch.id], context.library)
@@ -136,8 +136,8 @@ def _opened(context: Context, target: Target, on: str | None) -> Iterator[Cached
         except VpatchError as error:
             if on is not None:
                 raise
-            todo = f"{error.todo}; or take something else for it in a dry run: --on 0.33.0"
-            raise VpatchError(error.what, where=error.where, todo=todo) from error
+            hint = f"{error.hint}; or take something else for it in a dry run: --on 0.33.0"
+            raise VpatchError(error.what, where=error.where, hint=hint) from error
         yield tree
 
 
@@ -233,7 +233,7 @@ def hooks_refused(context: Context, name: str, *, no_hooks: bool) -> tuple[str, 
     try:
         context.trust.require(context.library.target(name))
     except UntrustedError as error:
-        return f"{error.where} names where they come from, and is not trusted", error.todo
+        return f"{error.where} names where they come from, and is not trusted", error.hint
     return None
 
 

@@ -62,7 +62,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     if request.vllm and request.recipe and not whole_library:
         raise UsageError(
             "--vllm and --recipe both name a vLLM",
-            todo="give one of the two; vpatch status takes both, and says what the recipe's "
+            hint="give one of the two; vpatch status takes both, and says what the recipe's "
             "patches mean there",
         )
     name = request.recipe
@@ -87,7 +87,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         known = ", ".join(sorted(library.recipes))
         raise UsageError(
             "nothing says which vLLM is meant",
-            todo=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
+            hint=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
         )
     _refuse_idle(request.patches, jobs, library)
     chosen_ids = tuple(dict.fromkeys(request.patches))
@@ -148,7 +148,7 @@ def _from_recipe(
     if not_listed:
         raise UsageError(
             f"the recipe {name} does not list {not_listed[0]}",
-            todo=f"choose among: {', '.join(recipe.patches)}",
+            hint=f"choose among: {', '.join(recipe.patches)}",
         )
     chosen = library.load([p for p in recipe.patches if p in narrowed or not narrowed])
     root = library.folder
@@ -168,7 +168,7 @@ def _from_recipe(
             raise DeclarationError(
                 f"{patch_id} concerns none of the recipe's trees",
                 where=positions.where(["patches", index]),
-                todo="remove it from the recipe, or add the tree it is for",
+                hint="remove it from the recipe, or add the tree it is for",
             )
     return jobs
 
@@ -185,7 +185,7 @@ def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positi
         raise DeclarationError(
             f"there is no patch {unknown[0]!r}",
             where=positions.where(["patches", recipe.patches.index(unknown[0])]),
-            todo=library.nearest(unknown[0])
+            hint=library.nearest(unknown[0])
             or "correct the id, or name the folder it lies in with --patches",
         )
     return recipe, positions
@@ -228,6 +228,6 @@ def _refuse_idle(asked: Sequence[str], jobs: Sequence[Selection], library: Libra
             theirs = " or ".join(library.patch(patch_id).declaration.needed_in)
             raise UsageError(
                 f"{patch_id} concerns no tree of this run ({trees})",
-                todo=f"ask for {theirs} (--tree {theirs.split()[0]}==VERSION), "
+                hint=f"ask for {theirs} (--tree {theirs.split()[0]}==VERSION), "
                 f"or correct needed-in of {patch_id}",
             )

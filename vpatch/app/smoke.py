@@ -131,6 +131,6 @@ def smoke_plan_of(context: Context, recipe: str | None) -> Smoke:
     declared, _ = context.library.read_recipe(path)
     if declared.smoke is None:
         raise UsageError(
-            "the recipe has no smoke plan", where=str(path), todo="add one under smoke, or --plan"
+            "the recipe has no smoke plan", where=str(path), hint="add one under smoke, or --plan"
         )
     return declared.smoke

@@ -34,6 +34,6 @@ def _items(path: Path) -> Iterator[Path]:
         raise UsageError(
             "has no patches, recipes or targets of its own",
             where=str(path),
-            todo="name a project's folder, or a patch's",
+            hint="name a project's folder, or a patch's",
         )
     yield from found

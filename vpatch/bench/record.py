@@ -85,7 +85,7 @@ def read_record(place: Path) -> dict[str, Any]:
         raise RecordError(
             f"there is no record: {error.strerror}",
             where=str(file),
-            todo=f"name a folder that vpatch bench made, or its {RECORD}",
+            hint=f"name a folder that vpatch bench made, or its {RECORD}",
         ) from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"is no record: {error}", where=str(file)) from error
@@ -102,7 +102,7 @@ def read_record(place: Path) -> dict[str, Any]:
         raise RecordError(
             f"is no whole record: {first_of(error)}",
             where=str(file),
-            todo="take the record as vpatch bench wrote it",
+            hint="take the record as vpatch bench wrote it",
         ) from error
     return found
 

@@ -143,7 +143,7 @@ def _no_room(error: OSError, workdir: Path) -> VpatchError:
     return VpatchError(
         f"the benchmark could not be made: {error}",
         where=str(workdir),
-        todo="free space there and in the folder for temporary files (or name it with TMPDIR)",
+        hint="free space there and in the folder for temporary files (or name it with TMPDIR)",
     )
 
 
@@ -179,7 +179,7 @@ def write_shown(folder: Path, record: Mapping[str, Any]) -> None:
         raise VpatchError(
             f"the report cannot be written: {error.strerror}; {RECORD} is there",
             where=str(folder),
-            todo="free space there",
+            hint="free space there",
         ) from error
     write_page(folder / PAGE, record)
 
@@ -199,7 +199,7 @@ def write_page(file: Path, record: Mapping[str, Any]) -> None:
         raise VpatchError(
             f"the page cannot be written: {error.strerror}",
             where=str(file),
-            todo="free space there, or name another place with vpatch bench compare --html",
+            hint="free space there, or name another place with vpatch bench compare --html",
         ) from error
 
 
@@ -224,7 +224,7 @@ def datasets_of(plan: Bench) -> dict[str, str]:
             raise UsageError(
                 f"the dataset cannot be read: {error.strerror}",
                 where=shape.path,
-                todo="correct the path in the plan; it is relative to the current folder",
+                hint="correct the path in the plan; it is relative to the current folder",
             ) from error
         found[shape.name] = f"sha256:{digest}"
     return found
@@ -270,7 +270,7 @@ def _refuse_without_reader(client: Sandbox, work: Path) -> None:
         raise UsageError(
             f"vllm bench serve reads prompts from a file with {_READER}, and it is not there",
             where=str(client.python),
-            todo=f"install it: {client.python} -m pip install {_READER}",
+            hint=f"install it: {client.python} -m pip install {_READER}",
         )
 
 

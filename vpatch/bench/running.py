@@ -58,7 +58,7 @@ def look_at(url: str, patience: float, key: str | None) -> RunningServer:
         raise ServerError(
             f"there is no connection by TLS: {error}",
             where=url,
-            todo="see that it serves https under this name; if an authority of your own signed its "
+            hint="see that it serves https under this name; if an authority of your own signed its "
             f"certificate, name the file of that in {_AUTHORITIES}",
         ) from error
     except (requests.RequestException, AnswerError) as error:
@@ -79,13 +79,13 @@ def _refuse(url: str) -> None:
         known = False
     if not known:
         raise UsageError(
-            f"{redact(url)!r} is no address of a server", todo="give one as http://localhost:8000"
+            f"{redact(url)!r} is no address of a server", hint="give one as http://localhost:8000"
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
             "an address with a password or a query would be written into the record",
             where=f"{parts.scheme}://{parts.hostname}",
-            todo="leave it out; a key goes into OPENAI_API_KEY",
+            hint="leave it out; a key goes into OPENAI_API_KEY",
         )
     named = os.environ.get(_AUTHORITIES) if parts.scheme == "https" else None
     # OpenSSL says nothing of a file that is not there, and loads are sent from another folder.
@@ -93,7 +93,7 @@ def _refuse(url: str) -> None:
         raise UsageError(
             f"{_AUTHORITIES} is no absolute path of a file",
             where=named,
-            todo="correct it, or leave it unset",
+            hint="correct it, or leave it unset",
         )
 
 
@@ -101,5 +101,5 @@ def _unknown(url: str, why: str) -> ServerError:
     return ServerError(
         f"it does not answer as a server of vLLM's does: {why}",
         where=url,
-        todo="start it with vllm serve, without --disable-log-stats; OPENAI_API_KEY has its key",
+        hint="start it with vllm serve, without --disable-log-stats; OPENAI_API_KEY has its key",
     )

@@ -146,7 +146,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         raise WrongTargetError(
             "is not a checkout that vpatch made",
             where=str(target),
-            todo="give another folder with --to, or move this one away",
+            hint="give another folder with --to, or move this one away",
         )
     try:
         lock = read_lock(target / LOCK_FILE)
@@ -162,7 +162,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         raise WrongTargetError(
             f"its git repository cannot be read: {reason}",
             where=str(target),
-            todo="repair it, or move the folder away",
+            hint="repair it, or move the folder away",
         ) from error
     if found and not force:
         raise _changed(found, target)
@@ -170,7 +170,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         raise TargetError(
             f"is a checkout of another source, {lock.source.origin}",
             where=str(target),
-            todo="write elsewhere with --to, or overwrite it with --force",
+            hint="write elsewhere with --to, or overwrite it with --force",
         )
     planned = [commit.message.strip() for commit in commits_of(order.plan)]
     if found or planned != messages:
@@ -203,7 +203,7 @@ def _changed(found: Sequence[str], target: Path) -> TargetError:
     return TargetError(
         f"holds changes that vpatch did not make:{shown}{more}",
         where=str(target),
-        todo="save them, or overwrite them with --force, or write elsewhere with --to",
+        hint="save them, or overwrite them with --force, or write elsewhere with --to",
     )
 
 
@@ -259,7 +259,7 @@ def _stage(order: ApplyRequest, progress: Progress) -> LockFile:
             raise VpatchError(
                 f"{file.path} was written as {written}, not as {file.after}",
                 where=str(order.target),
-                todo="check the disk, and run the command again",
+                hint="check the disk, and run the command again",
             )
     _carry_over(order.target, folder)
     (folder / LOCK_FILE).write_text(lock.dump(), encoding="utf-8")

@@ -170,7 +170,7 @@ def read_lock(path: Path) -> LockFile:
         return parse_lock(read_file(path, _LARGEST), str(path))
     except FileNotFoundError as error:
         raise LockError(
-            "there is no lock", where=str(path), todo="run vpatch apply first, or give --to"
+            "there is no lock", where=str(path), hint="run vpatch apply first, or give --to"
         ) from error
     except OSError as error:
         raise LockError(f"cannot be read: {error.strerror}", where=str(path)) from error
@@ -188,5 +188,5 @@ def parse_lock(text: bytes, where: str) -> LockFile:
         raise LockError(
             f"is no lock: {first_of(error)}",
             where=where,
-            todo="run vpatch apply --force to make it anew",
+            hint="run vpatch apply --force to make it anew",
         ) from error

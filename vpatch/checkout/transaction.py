@@ -124,7 +124,7 @@ class CheckoutTransaction:
                 raise WrongTargetError(
                     f"is a symbolic link to {path.readlink()}, and vpatch made no link here",
                     where=str(path),
-                    todo="remove it",
+                    hint="remove it",
                 )
         if self._workdir.is_dir():
             refuse_strangers(self._workdir)
@@ -134,7 +134,7 @@ class CheckoutTransaction:
             raise WrongTargetError(
                 "vpatch works in this folder, and it holds what vpatch did not put there",
                 where=str(self._workdir),
-                todo="move it away, or write elsewhere with --to",
+                hint="move it away, or write elsewhere with --to",
             )
 
     def _create(self) -> None:
@@ -156,17 +156,17 @@ def writing(target: Path) -> Iterator[None]:
     try:
         yield
     except GitError as error:
-        raise _cannot_write(target, error.gist, error.todo_beside) from error
+        raise _cannot_write(target, error.gist, error.hint_beside) from error
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         raise _cannot_write(target, reason) from error
 
 
-def _cannot_write(target: Path, reason: str, todo: str | None = None) -> TargetError:
+def _cannot_write(target: Path, reason: str, hint: str | None = None) -> TargetError:
     return TargetError(
         f"cannot be written: {reason}",
         where=str(target),
-        todo=todo
+        hint=hint
         or "free space or correct the permissions, or give another folder with --to; "
         "nothing was changed",
     )

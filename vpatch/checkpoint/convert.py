@@ -30,6 +30,6 @@ def converted(piece: bytes, old: str, new: str, name: str) -> bytes:
     if not np.array_equal(np.isfinite(values), np.isfinite(made)):
         raise CheckpointError(
             f"{name} has values that are too large for {new}",
-            todo="graft it in the format of its source: --as source",
+            hint="graft it in the format of its source: --as source",
         )
     return made.tobytes()

@@ -25,7 +25,7 @@ class CheckpointFinding:
 
     kind: str
     what: str
-    todo: str | None = None
+    hint: str | None = None
     fault: bool = True
 
 
@@ -194,15 +194,15 @@ def _formats(inspection: Inspection) -> Iterator[CheckpointFinding]:
     if wrong:
         names = [inspection.run_time_names.get(name, name) for name in wrong]
         lists = ", ".join(one.ignored.where for one in inspection.judged)
-        todo = f"name them in {lists or 'the list of what is not quantised'}, by these names"
+        hint = f"name them in {lists or 'the list of what is not quantised'}, by these names"
         if any(entry.better for one in inspection.judged for entry in one.entries):
-            todo = f"vpatch checkpoint ignore-names {inspection.checkpoint.folder} --fix"
+            hint = f"vpatch checkpoint ignore-names {inspection.checkpoint.folder} --fix"
         kinds = _some(sorted({str(inspection.modules[n].format) for n in wrong}))
         yield CheckpointFinding(
             "mtp-format",
             f"the MTP head is {kinds}, and the quantisation config covers it: vLLM will build "
             f"{len(wrong)} modules quantised, such as {names[0]}, and has nowhere to load them",
-            todo,
+            hint,
         )
         return
     trunk, head = inspection.formats(mtp=False), inspection.formats(mtp=True)

@@ -81,7 +81,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """
     if not folder.is_dir():
         raise UsageError(
-            "there is no such folder", where=str(folder), todo="name the folder of a checkpoint"
+            "there is no such folder", where=str(folder), hint="name the folder of a checkpoint"
         )
     config = read_json(folder / CONFIG) if (folder / CONFIG).exists() else {}
     there = sorted(path.name for path in folder.glob("*.safetensors"))
@@ -126,22 +126,22 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         if not path.is_file():
-            raise CheckpointError("it is no regular file", where=str(path), todo="put it right")
+            raise CheckpointError("it is no regular file", where=str(path), hint="put it right")
         if path.stat().st_size > _LARGEST_JSON:
             raise CheckpointError(
-                "it is too large to be true", where=str(path), todo="put it right"
+                "it is too large to be true", where=str(path), hint="put it right"
             )
         found = parse_json(path.read_bytes())
     except OSError as error:
         raise CheckpointError(
-            f"it cannot be read: {error.strerror or error}", where=str(path), todo="put it right"
+            f"it cannot be read: {error.strerror or error}", where=str(path), hint="put it right"
         ) from error
     except ValueError as error:
         raise CheckpointError(
-            f"it is no JSON: {error}", where=str(path), todo="fetch it again, or put it right"
+            f"it is no JSON: {error}", where=str(path), hint="fetch it again, or put it right"
         ) from error
     if not isinstance(found, dict):
-        raise CheckpointError("it is no JSON object", where=str(path), todo="put it right")
+        raise CheckpointError("it is no JSON object", where=str(path), hint="put it right")
     return found
 
 
@@ -156,7 +156,7 @@ def _listed(folder: Path, index: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     where = str(folder / INDEX)
     weights = index.get("weight_map")
     if not isinstance(weights, dict):
-        raise CheckpointError("it has no weight_map", where=where, todo="fetch it again")
+        raise CheckpointError("it has no weight_map", where=where, hint="fetch it again")
     found: dict[str, list[str]] = {}
     for tensor, file in weights.items():
         # A shard lies in the folder itself, whatever it may be a link to.
@@ -164,13 +164,13 @@ def _listed(folder: Path, index: dict[str, Any]) -> dict[str, tuple[str, ...]]:
             raise CheckpointError(
                 f"it says that {tensor} is in {file!r}, which is no file of this folder",
                 where=where,
-                todo="do not use this checkpoint: such an index is wrong, or means harm",
+                hint="do not use this checkpoint: such an index is wrong, or means harm",
             )
         if not file.endswith(".safetensors"):
             raise CheckpointError(
                 f"it says that {tensor} is in {file}, which is no safetensors file",
                 where=where,
-                todo="convert the checkpoint to safetensors: nothing is unpickled here",
+                hint="convert the checkpoint to safetensors: nothing is unpickled here",
             )
         found.setdefault(file, []).append(tensor)
     return {file: tuple(names) for file, names in sorted(found.items())}
@@ -184,7 +184,7 @@ def _check_once(shards: list[Shard]) -> None:
                 raise CheckpointError(
                     f"{name} is in {seen[name].path.name} as well as in {shard.path.name}",
                     where=str(shard.path.parent),
-                    todo="remove the shard that is left over",
+                    hint="remove the shard that is left over",
                 )
             seen[name] = shard
 
@@ -197,14 +197,14 @@ def _no_tensors(folder: Path) -> UsageError:
             f"it has its tensors as a pickle ({pickles[0]}), which could run anything when read; "
             "nothing was unpickled",
             where=str(folder),
-            todo="convert it to safetensors, where you trust it",
+            hint="convert it to safetensors, where you trust it",
         )
     if any(name.endswith(".gguf") for name in files):
         return UsageError(
             "it is in GGUF, which is not read here",
             where=str(folder),
-            todo="name the checkpoint that it was made of",
+            hint="name the checkpoint that it was made of",
         )
     return UsageError(
-        "there are no safetensors files", where=str(folder), todo="name the folder of a checkpoint"
+        "there are no safetensors files", where=str(folder), hint="name the folder of a checkpoint"
     )

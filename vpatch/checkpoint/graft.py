@@ -117,13 +117,13 @@ def _read(shard: Shard, tensor: Tensor) -> Iterator[bytes]:
             while left:
                 piece = _exactly(file, min(left, _PIECE))
                 if not piece:
-                    todo = "see who writes to it"
-                    raise CheckpointError("it became shorter meanwhile", where=where, todo=todo)
+                    hint = "see who writes to it"
+                    raise CheckpointError("it became shorter meanwhile", where=where, hint=hint)
                 left -= len(piece)
                 yield piece
     except OSError as error:
         raise CheckpointError(
-            f"it cannot be read: {error.strerror or error}", where=where, todo="see to the disk"
+            f"it cannot be read: {error.strerror or error}", where=where, hint="see to the disk"
         ) from error
 
 
@@ -153,7 +153,7 @@ def _check_equal(one: Taken, shard: Shard, tensor: Tensor, task: Task) -> None:
         f"{one.name} is there already, with {what}, and would be {one.dtype}"
         f"{list(one.tensor.shape)}",
         where=str(shard.path),
-        todo="graft with the same --as as before, or take these tensors out first",
+        hint="graft with the same --as as before, or take these tensors out first",
     )
 
 
@@ -180,7 +180,7 @@ def _write_shard(path: Path, new: Sequence[Taken], progress: Progress) -> None:
         raise CheckpointError(
             f"{end / 1e9:.1f} GB are to be written, and {free / 1e9:.1f} GB are free",
             where=str(path.parent),
-            todo="free space there",
+            hint="free space there",
         )
     task = progress.start(f"Writing {path.name}", total=end)
     digests = {}
@@ -210,7 +210,7 @@ def _verify(path: Path, written: str, digests: dict[str, bytes], progress: Progr
             raise CheckpointError(
                 f"{name} does not read back as it was written",
                 where=str(path),
-                todo="see to the disk; the checkpoint is as it was",
+                hint="see to the disk; the checkpoint is as it was",
             )
     task.done()
 
@@ -248,5 +248,5 @@ def _read_back(target: Path, taken: Sequence[Taken]) -> None:
         raise CheckpointError(
             f"after all, the index does not lead to {min(lacking or set(after.missing))}",
             where=str(target / INDEX),
-            todo="see who else writes to the checkpoint",
+            hint="see who else writes to the checkpoint",
         )

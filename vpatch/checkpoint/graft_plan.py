@@ -49,7 +49,7 @@ def plan_graft(target: Inspection, source: Inspection, *, as_trunk: bool) -> tup
         raise UsageError(
             "it has no MTP tensors",
             where=str(source.checkpoint.folder),
-            todo="name the checkpoint that the conversion was made of",
+            hint="name the checkpoint that the conversion was made of",
         )
     _check_outer(scheme, target, source)
     wanted = set(source.mtp.names)
@@ -64,7 +64,7 @@ def plan_graft(target: Inspection, source: Inspection, *, as_trunk: bool) -> tup
         raise CheckpointError(
             f"it has not all MTP tensors itself: {', '.join(source.mtp.missing[:4])}",
             where=str(source.checkpoint.folder),
-            todo="fetch it again",
+            hint="fetch it again",
         )
     formats = _Trunk(target.checkpoint) if as_trunk else None
     found = []
@@ -123,7 +123,7 @@ class _Trunk:
                 f"{name} is {tensor.dtype} and cannot be made {wanted or 'a float'}: only "
                 f"{', '.join(FLOATS)} are converted into each other",
                 where=self._folder,
-                todo="graft it in the format of its source (--as source), or dequantise the source",
+                hint="graft it in the format of its source (--as source), or dequantise the source",
             )
         return str(wanted)
 
@@ -132,11 +132,11 @@ def _check_same(target: Checkpoint, source: Checkpoint) -> None:
     for one in (target, source):
         if not one.config:
             raise UsageError(
-                "it has no config.json", where=str(one.folder), todo="fetch it with the rest"
+                "it has no config.json", where=str(one.folder), hint="fetch it with the rest"
             )
     if target.folder.resolve() == source.folder.resolve():
         raise UsageError(
-            "it is its own source", where=str(target.folder), todo="give --from the original"
+            "it is its own source", where=str(target.folder), hint="give --from the original"
         )
     mine, its = target.language, source.language
     differing = [
@@ -150,7 +150,7 @@ def _check_same(target: Checkpoint, source: Checkpoint) -> None:
         raise UsageError(
             f"the two are not of one model: {', '.join(differing)}",
             where=str(source.folder),
-            todo="give --from the checkpoint that the conversion was made of",
+            hint="give --from the checkpoint that the conversion was made of",
         )
 
 
@@ -164,7 +164,7 @@ def _check_outer(scheme: Scheme, target: Inspection, source: Inspection) -> None
         raise CheckpointError(
             f"its layers are called {min(its)}layers.N, and the target's {min(before)}layers.N",
             where=str(source.checkpoint.folder),
-            todo="give --from a checkpoint with the target's names",
+            hint="give --from a checkpoint with the target's names",
         )
 
 
@@ -172,5 +172,5 @@ def _not_all_there(checkpoint: Checkpoint, files: tuple[str, ...]) -> Checkpoint
     return CheckpointError(
         f"shards are missing: {', '.join(files[:4])}",
         where=str(checkpoint.folder),
-        todo="fetch them; of the source, those with MTP tensors are enough",
+        hint="fetch them; of the source, those with MTP tensors are enough",
     )

@@ -155,4 +155,4 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _damaged(path: Path, what: str) -> CheckpointError:
-    return CheckpointError(f"it {what}", where=str(path), todo=_REMEDY)
+    return CheckpointError(f"it {what}", where=str(path), hint=_REMEDY)

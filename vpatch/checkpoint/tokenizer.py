@@ -83,5 +83,5 @@ def _cannot(python: Path, why: str) -> UsageError:
     return UsageError(
         f"its transformers cannot be asked: {why}",
         where=str(python),
-        todo="give --engine the Python that vLLM is installed for",
+        hint="give --engine the Python that vLLM is installed for",
     )

@@ -31,14 +31,14 @@ def alone_in(folder: Path) -> Iterator[None]:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise UsageError(
-            "there is no such folder", where=str(folder), todo="name the folder of a checkpoint"
+            "there is no such folder", where=str(folder), hint="name the folder of a checkpoint"
         ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise CheckpointError(
-                "another vpatch is writing to it", where=str(folder), todo="wait until it is done"
+                "another vpatch is writing to it", where=str(folder), hint="wait until it is done"
             ) from error
         except OSError:
             pass  # a file system without locks: whoever has one there works on it alone
@@ -104,7 +104,7 @@ def _told(folder: Path) -> Iterator[None]:
         raise CheckpointError(
             f"it cannot be written to: {error.strerror or error}",
             where=str(error.filename or folder),
-            todo="free space, or see to your rights there; nothing was left half done",
+            hint="free space, or see to your rights there; nothing was left half done",
         ) from error
 
 

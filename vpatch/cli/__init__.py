@@ -140,7 +140,7 @@ def cli() -> None:
     """Carry your changes on top of upstream vLLM, declared once.
 
     Exit codes: 0 clean, 1 findings that need a person, 2 wrong use or a wrong declaration, 3 a
-    fault of vpatch, 130 interrupted.
+    fault of vpatch, 4 the environment (network, index, Docker, disk), 130 interrupted.
     """
 
 
@@ -197,7 +197,7 @@ def _ended(log: RunLog, *, wants_json: bool) -> int:
         else:
             code = ExitCode.FINDINGS
             where = str(error.filename) if error.filename is not None else None
-            told = VpatchError(str(error.strerror), where=where, todo=_SEE)
+            told = VpatchError(str(error.strerror), where=where, hint=_SEE)
             told.__cause__ = error
             _show(told, wants_json=wants_json)
     except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is our fault
@@ -219,7 +219,7 @@ def _fault() -> ExitCode:
 def _show(error: VpatchError, *, wants_json: bool) -> None:
     errors = error.errors if isinstance(error, ManyErrors) else (error,)
     if wants_json:
-        listed = [{"what": e.what, "where": e.where, "next": e.todo} for e in errors]
+        listed = [{"what": e.what, "where": e.where, "next": e.hint} for e in errors]
         click.echo(json.dumps({"errors": listed}, indent=2))
     for one in errors:
         _log.debug("the cause of the next error", exc_info=one)

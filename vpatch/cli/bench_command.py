@@ -190,7 +190,7 @@ def _refuse_options_before(context: click.Context) -> None:
     if given:
         raise UsageError(
             f"{', '.join(given)} before {context.invoked_subcommand} means nothing",
-            todo=f"put options after it: vpatch bench {context.invoked_subcommand} --help",
+            hint=f"put options after it: vpatch bench {context.invoked_subcommand} --help",
         )
 
 

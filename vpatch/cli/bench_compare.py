@@ -36,12 +36,12 @@ def compare(
     compared: the same checkpoint, prompts, flags and pins. Ends with 1 where they differ in that.
     """
     if len(records) < _LEAST:
-        raise UsageError("there is nothing to compare it with", todo="name another record")
+        raise UsageError("there is nothing to compare it with", hint="name another record")
     found = aligned([read_record(place) for place in records])
     sides = sum(len(record["sides"]) for record in found)
     if sides > most_sides():
         raise UsageError(
-            f"{sides} sides are more than there are letters for", todo="compare fewer records"
+            f"{sides} sides are more than there are letters for", hint="compare fewer records"
         )
     differing = {
         str(difference): difference.kind

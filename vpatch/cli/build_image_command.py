@@ -154,7 +154,7 @@ def command(
                 raise UsageError(
                     "a lock says the source, the patches, the mode and the base",
                     where=str(lock_file),
-                    todo="leave out what names one of them, or --lock",
+                    hint="leave out what names one of them, or --lock",
                 )
             locked = from_lock(context, lock_file, stack)
         else:

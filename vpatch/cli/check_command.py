@@ -42,7 +42,7 @@ def command(
     """
     context = open_context(patches, recipes, offline)
     if lock_file is not None and vllm is not None:
-        raise UsageError("--lock and --vllm both name a lock", todo="give one of the two")
+        raise UsageError("--lock and --vllm both name a lock", hint="give one of the two")
     found = check(context, vllm, target, lock_file)
     if as_json:
         render.print_json({"lock": str(found.path), "differences": list(found.differences)})
@@ -50,7 +50,7 @@ def command(
         click.echo(f"{found.path}: {render.counted(len(found.differences), 'difference')}")
         for line in found.differences:
             click.echo(f"  {line}")
-        click.echo(f"  next: {found.todo}")
+        click.echo(f"  next: {found.hint}")
     else:
         count = render.counted(len(found.lock.patches), "patch")
         files = render.counted(len(found.lock.files), "file")

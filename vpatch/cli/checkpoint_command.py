@@ -96,7 +96,7 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> ExitCode:
         raise UsageError(
             f"how vLLM matches names for {before.quantisation.method} is not known here",
             where=str(folder / "config.json"),
-            todo="compare its lists by hand",
+            hint="compare its lists by hand",
         )
     backup = fix_lists(folder, before.judged) if fix else None
     after = look_at(folder).judged if backup else before.judged
@@ -219,7 +219,7 @@ def _as_json(
             ],
         },
         "findings": [
-            {"kind": f.kind, "what": f.what, "next": f.todo, "fault": f.fault} for f in findings
+            {"kind": f.kind, "what": f.what, "next": f.hint, "fault": f.fault} for f in findings
         ],
     }
 
@@ -257,5 +257,5 @@ def _grafted_as_json(done: Grafted, after: Sequence[CheckpointFinding]) -> dict[
         "config": list(done.keys),
         "backup": str(done.backup) if done.backup else None,
         "index": done.index,
-        "findings": [{"kind": f.kind, "what": f.what, "next": f.todo} for f in after],
+        "findings": [{"kind": f.kind, "what": f.what, "next": f.hint} for f in after],
     }

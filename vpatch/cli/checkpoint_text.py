@@ -47,8 +47,8 @@ def print_findings(findings: Sequence[CheckpointFinding]) -> None:
     for finding in findings:
         label, colour = ("finding", "red") if finding.fault else ("note", "yellow")
         click.echo(f"{style(f'{label}:', fg=colour)} {finding.what}")
-        if finding.todo:
-            click.echo(f"  next: {finding.todo}")
+        if finding.hint:
+            click.echo(f"  next: {finding.hint}")
 
 
 def print_lists(found: Inspection) -> None:

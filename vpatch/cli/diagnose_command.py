@@ -65,7 +65,7 @@ def command(
             "looked-for": {"patches": len(known), "symptoms": symptoms},
             "found": [_as_json(verdict, sightings) for verdict in verdicts],
             "explained": [
-                {"message": e.message, "line": line, "meaning": e.meaning, "next": e.todo}
+                {"message": e.message, "line": line, "meaning": e.meaning, "next": e.hint}
                 for e, line in reading.explained.items()
             ],
         }
@@ -82,7 +82,7 @@ def command(
     if not as_json:
         for one, line in reading.explained.items():
             click.echo(f"{reading.name}:{line}: {one.message}")
-            click.echo(f"  {one.meaning}\n  next: {one.todo}")
+            click.echo(f"  {one.meaning}\n  next: {one.hint}")
     return ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
 
 

@@ -97,7 +97,7 @@ def show(name: str, root: Path, *, as_json: bool) -> ExitCode:
         raise EvidenceError(
             f"was changed since it was written, and is not shown: {', '.join(changed)}",
             where=str(evidence.folder),
-            todo="bring back the files as they were, or make the evidence anew",
+            hint="bring back the files as they were, or make the evidence anew",
         )
     if as_json:
         render.print_json(evidence.record)

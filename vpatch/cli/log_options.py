@@ -63,7 +63,7 @@ class RunLog:
             raise UsageError(
                 f"the log cannot be written: {error.strerror}",
                 where=str(path),
-                todo="name another file with --log-file",
+                hint="name another file with --log-file",
             ) from error
         self.files[path] = handler
         # Once the root logger has a handler, Python no longer prints warnings by itself.

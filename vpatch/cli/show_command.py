@@ -68,7 +68,7 @@ def _read(notes: Path) -> bytes:
         return read_file(notes, LARGEST_BESIDE)
     except OSError as error:
         raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(notes), todo="correct or remove it"
+            f"cannot be read: {error.strerror}", where=str(notes), hint="correct or remove it"
         ) from error
 
 

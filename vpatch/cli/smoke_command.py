@@ -115,7 +115,7 @@ def command(
                 raise UsageError(
                     "an image says itself what is in it",
                     where=image,
-                    todo="leave out --before and what names a source, patches or an engine",
+                    hint="leave out --before and what names a source, patches or an engine",
                 )
             order, ground = image_request(context, image, asked, stack)
         else:

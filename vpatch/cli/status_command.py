@@ -48,7 +48,7 @@ def command(
     """
     context = open_context(patches, recipes, offline)
     if every and vllm:
-        raise UsageError("--all and --vllm both name releases", todo="give one of the two")
+        raise UsageError("--all and --vllm both name releases", hint="give one of the two")
     versions = (
         context.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
     )

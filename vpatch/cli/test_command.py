@@ -56,7 +56,7 @@ def command(
         return behaviour.run(context, chosen, engine, vllm, root, named=bool(ids), as_json=as_json)
     for option, value in (("--vllm", vllm), ("--to", root)):
         if value is not None:
-            raise UsageError(f"{option} is for behaviour tests", todo="give --engine cpu as well")
+            raise UsageError(f"{option} is for behaviour tests", hint="give --engine cpu as well")
     return _examples(chosen, as_json=as_json)
 
 

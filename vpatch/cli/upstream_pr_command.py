@@ -122,12 +122,12 @@ def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
     if offline or on or as_json:
         raise UsageError(
             "--submit is to upstream as it is now, and asks a person",
-            todo="leave out --offline, --on and --json",
+            hint="leave out --offline, --on and --json",
         )
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise UsageError(
             "--submit asks a person to confirm, and there is no terminal",
-            todo="run it at a terminal: upstream takes nothing that no person stands behind",
+            hint="run it at a terminal: upstream takes nothing that no person stands behind",
         )
 
 
@@ -147,11 +147,11 @@ def _print(proposed: Proposed) -> None:
             click.echo(proposed.body.rstrip())
         if proposed.person:
             _heading("what only a person can do")
-        for todo in proposed.person:
-            click.echo(f"- {todo}")
+        for hint in proposed.person:
+            click.echo(f"- {hint}")
     _heading("gates")
     # What was not asked for one reason is told together: there is no more to say of it.
-    idle = [gate for gate in proposed.gates if gate.verdict == "not asked" and gate.todo is None]
+    idle = [gate for gate in proposed.gates if gate.verdict == "not asked" and gate.hint is None]
     told = [gate for gate in proposed.gates if gate not in idle]
     width = max(len(gate.name) for gate in told)
     for gate in told:
@@ -178,8 +178,8 @@ def _print_gate(gate: Gate, width: int) -> None:
     indent = " " * (9 + 2 + width + 2)
     first, *more = _lines(gate.said, len(indent))
     click.echo(f"{verdict}  {gate.name:<{width}}  {first}")
-    if gate.todo and gate.verdict != "pass":
-        more += _lines(f"next: {gate.todo}", len(indent))
+    if gate.hint and gate.verdict != "pass":
+        more += _lines(f"next: {gate.hint}", len(indent))
     for line in more:
         click.echo(f"{indent}{line}".rstrip())
 

@@ -95,8 +95,8 @@ def _print(rows: Sequence[PatchStatus]) -> None:
     unknown = [error for row in rows for _, error in row.unknown]
     for what in dict.fromkeys(e.what for e in unknown if isinstance(e, UnknownThreadError)):
         click.echo(f"not known: {what}")
-    for todo in dict.fromkeys(error.todo for error in unknown):
-        click.echo(f"next: {todo}")
+    for hint in dict.fromkeys(error.hint for error in unknown):
+        click.echo(f"next: {hint}")
     if not rows:
         click.echo("no patch here names a thread upstream")
 

@@ -28,17 +28,17 @@ def unknown_command(group: str, name: str, known: Sequence[str]) -> UnknownComma
     see = f"{group} --help lists all commands"
     return UnknownCommandError(
         f"there is no command {name!r}",
-        todo=f"did you mean {f'{group} {near[0]}'!r}? If not, {see}" if near else see,
+        hint=f"did you mean {f'{group} {near[0]}'!r}? If not, {see}" if near else see,
     )
 
 
 def as_ours(error: click.ClickException) -> UsageError:
     """Say what is wrong, and what to write instead."""
     said = _MEANT.sub("", error.format_message()).strip().rstrip(".")
-    return UsageError(said[:1].lower() + said[1:], todo="; ".join(_todo(error)))
+    return UsageError(said[:1].lower() + said[1:], hint="; ".join(_hint(error)))
 
 
-def _todo(error: click.ClickException) -> list[str]:
+def _hint(error: click.ClickException) -> list[str]:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
         return ["see vpatch --help"]

@@ -169,7 +169,7 @@ def _parse_parameter(name: str, value: str) -> cst.Param:
                 return parameter
     raise PatternError(
         f"not a default of the parameter {name}: {value!r}",
-        todo="write a value, or an annotation and a value, as in `bool = False`",
+        hint="write a value, or an annotation and a value, as in `bool = False`",
     )
 
 

@@ -152,7 +152,7 @@ def _check_where(codemod: PythonEdit, place: Scope) -> None:
             raise PatternError(
                 f"where: the new code {codemod.replace} has no ${name}, so nothing would tell "
                 f"that it is done",
-                todo="write one edit for each value",
+                hint="write one edit for each value",
             )
 
 
@@ -221,12 +221,12 @@ def beside(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
-            f"{name!r} leaves the patch's folder", todo="keep the file beside patch.yaml"
+            f"{name!r} leaves the patch's folder", hint="keep the file beside patch.yaml"
         )
     if not path.is_file():
         raise UsageError(
             f"there is no file {name!r} beside patch.yaml",
-            todo="correct the name, or add the file",
+            hint="correct the name, or add the file",
         )
     return path
 
@@ -240,16 +240,16 @@ def inside_tree(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or ".." in parts:
         raise UsageError(
-            f"{path!r} leaves the tree", todo="give a path relative to the tree's root, with /"
+            f"{path!r} leaves the tree", hint="give a path relative to the tree's root, with /"
         )
     if "" in parts or "." in parts:
-        raise UsageError(f"{path!r} is no plain path", todo="leave out . and empty parts")
+        raise UsageError(f"{path!r} is no plain path", hint="leave out . and empty parts")
     if path == LOCK_FILE or any(part.lower() == ".git" for part in parts):
-        raise UsageError(f"{path!r} is not the tree's own", todo="name a file of the source")
+        raise UsageError(f"{path!r} is not the tree's own", hint="name a file of the source")
     try:
         return plain_path(path)
     except ValueError as error:
-        raise UsageError(str(error), todo="give the file another name") from error
+        raise UsageError(str(error), hint="give the file another name") from error
 
 
 def _short(text: str, limit: int = 60) -> str:

@@ -87,7 +87,7 @@ class Custom:
             raise CodemodError(
                 f"the codemod fails: {type(error).__name__}: {error}",
                 where=self._line_of(error),
-                todo="mend the codemod; it must be able to read every file that has all the words "
+                hint="mend the codemod; it must be able to read every file that has all the words "
                 "of `contains`",
             ) from error
         return outcome
@@ -104,7 +104,7 @@ class Custom:
                     f"the codemod reports a place in {site.scope or 'the module'}, which is not "
                     f"within {self.place.within}",
                     where=str(self.path),
-                    todo="leave nodes alone for which self.is_within is False",
+                    hint="leave nodes alone for which self.is_within is False",
                 )
         todo = any(site.todo for site in outcome.sites)
         changed = outcome.module.code != module.code
@@ -113,13 +113,13 @@ class Custom:
             raise CodemodError(
                 "the codemod changes code without reporting the place",
                 where=str(self.path),
-                todo="call self.add(node, todo=True) where it changes something",
+                hint="call self.add(node, todo=True) where it changes something",
             )
         if todo and not changed and not any(site.problem for site in outcome.sites):
             raise CodemodError(
                 "the codemod reports a place to do, but changes nothing",
                 where=str(self.path),
-                todo="return the changed node from edit(), or call self.add(node, todo=False)",
+                hint="return the changed node from edit(), or call self.add(node, todo=False)",
             )
 
     def _line_of(self, error: BaseException) -> str:
@@ -149,11 +149,11 @@ def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
         raise CodemodError(
             f"cannot be imported: {type(error).__name__}: {error}",
             where=str(path),
-            todo="mend the codemod; it is executed by the Python that runs vpatch",
+            hint="mend the codemod; it is executed by the Python that runs vpatch",
         ) from error
     found = _codemod_of(module, path)
-    for problem, todo in _problems(found):
-        raise CodemodError(f"{found.__name__} {problem}", where=str(path), todo=todo)
+    for problem, hint in _problems(found):
+        raise CodemodError(f"{found.__name__} {problem}", where=str(path), hint=hint)
     return found
 
 
@@ -175,12 +175,12 @@ def _codemod_of(module: ModuleType, path: Path) -> type:
         raise CodemodError(
             f"defines several codemods: {', '.join(public)}",
             where=str(path),
-            todo="call the one to run Codemod",
+            hint="call the one to run Codemod",
         )
     raise CodemodError(
         "defines no class Codemod(SiteTransformer)",
         where=str(path),
-        todo="derive it from vpatch.codemods.SiteTransformer, or from a codemod or transformer of "
+        hint="derive it from vpatch.codemods.SiteTransformer, or from a codemod or transformer of "
         "libcst",
     )
 

@@ -78,7 +78,7 @@ def parse_diff(path: Path) -> list[tuple[TextReplacement | AddFile, int]]:
             raise UsageError(
                 f"it deletes, renames or holds a binary: {file.path}",
                 where=where,
-                todo="declare changes of text files and new files only",
+                hint="declare changes of text files and new files only",
             )
         for hunk in file:
             old, new = _sides(hunk)
@@ -90,7 +90,7 @@ def parse_diff(path: Path) -> list[tuple[TextReplacement | AddFile, int]]:
                     f"the hunk of {file.path} at line {hunk.target_start} only {lines_are}, and "
                     f"without context it has nothing that it is found by",
                     where=where,
-                    todo="make the diff with context, as with git diff -U3",
+                    hint="make the diff with context, as with git diff -U3",
                 )
             else:
                 edits[TextReplacement((file.path,), old, new, whole_lines=True)] += 1
@@ -143,7 +143,7 @@ def _checked_lines(lines: Sequence[str], where: str) -> list[str]:
             raise UsageError(
                 f"not a unified diff of text files: line {number} is {line!r}",
                 where=where,
-                todo="declare changes of text files and new files only",
+                hint="declare changes of text files and new files only",
             )
         if kind == "hunk" and (sizes := _HUNK.match(line)):
             old, new = (int(size or 1) for size in sizes.groups())
@@ -163,7 +163,7 @@ def _refuse_mode(line: str, header: str, where: str) -> None:
         raise UsageError(
             f"the diff has {line!r} for {path}, and vpatch changes the contents of files only",
             where=where,
-            todo="if the mode does not matter, take the lines with old mode and new mode out, or "
+            hint="if the mode does not matter, take the lines with old mode and new mode out, or "
             "write new file mode 100644; run a script with its interpreter, as in `bash FILE`",
         )
 

@@ -99,7 +99,7 @@ class _Fill(cst.CSTTransformer):
         if name not in self.bindings:
             raise PatternError(
                 f"${name} stands in the new code, but the pattern binds no such metavariable",
-                todo=f"use one of: {', '.join(f'${known}' for known in self.bindings) or 'none'}",
+                hint=f"use one of: {', '.join(f'${known}' for known in self.bindings) or 'none'}",
             )
         return self.bindings[name]
 

@@ -75,7 +75,7 @@ class Pattern:
             raise TooManyGapsError(
                 "the pattern has so many gaps (...) that there are too many ways to fill them",
                 where=str(self)[:_SHOWN],
-                todo="leave out gaps, or make one pattern two",
+                hint="leave out gaps, or make one pattern two",
             ) from error
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ def _check_ellipses(root: cst.CSTNode, source: str) -> None:
             elif isinstance(node, cst.Ellipsis) and not node.lpar and id(node) not in self.gaps:
                 raise PatternError(
                     f"... stands for nothing there: {' '.join(source.split())!r}",
-                    todo="... is a wildcard among the arguments of a call, the bases of a class, "
+                    hint="... is a wildcard among the arguments of a call, the bases of a class, "
                     "the parameters of a def and the statements of a block; write (...) for "
                     "Python's own Ellipsis",
                 )
@@ -163,11 +163,11 @@ def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseSt
         measured(text.encode())
         module = cst.parse_module(text)
     except NestedTooDeeplyError as error:
-        raise PatternError(f"the code {error}", todo="write a shorter pattern") from error
+        raise PatternError(f"the code {error}", hint="write a shorter pattern") from error
     except cst.ParserSyntaxError as error:
         raise PatternError(
             f"not Python: {error.message} in {(shown or source).strip()!r}",
-            todo="write Python, with $name for what may vary and ... for what does not matter",
+            hint="write Python, with $name for what may vary and ... for what does not matter",
         ) from error
     # libcst keeps the lines above the first statement at the module.
     above = module.header

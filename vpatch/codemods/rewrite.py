@@ -44,13 +44,13 @@ class Rewrite:
         if self.replace.match(self.find.node) is not None:
             raise PatternError(
                 f"the new code {self.replace} matches the old too, which would count as done",
-                todo="say more in it, or write this edit as a codemod.py",
+                hint="say more in it, or write this edit as a codemod.py",
             )
         if not gaps_correspond(self.find.node, self.replace.node):
             raise PatternError(
                 f"what ... stands for would be lost, or ... itself be written: "
                 f"{self.find} -> {self.replace}",
-                todo="keep the call, def or block of each ... in the new code, and their order; "
+                hint="keep the call, def or block of each ... in the new code, and their order; "
                 "write (...) for Python's own Ellipsis",
             )
 

@@ -96,8 +96,8 @@ def _validate(content: Any, path: Path) -> ProjectSettings:
         known = sorted(ProjectSettings.model_fields)
         if details["type"] != "extra_forbidden":
             what = f"{key}: {explained(details)}" if key else explained(details)
-            todo = "vpatch.toml has lists of folders: patches, recipes, targets"
-            raise DeclarationError(what, where=str(path), todo=todo) from error
+            hint = "vpatch.toml has lists of folders: patches, recipes, targets"
+            raise DeclarationError(what, where=str(path), hint=hint) from error
         near = difflib.get_close_matches(key, known, n=1)
-        todo = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
-        raise DeclarationError(f"unknown key {key!r}", where=str(path), todo=todo) from error
+        hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
+        raise DeclarationError(f"unknown key {key!r}", where=str(path), hint=hint) from error

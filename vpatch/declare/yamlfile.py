@@ -120,18 +120,18 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         line = error.problem_mark.line + 1
         problem = str(error.problem).split(" with value")[0]
         raise DeclarationError(
-            problem, where=f"{path}:{line}", todo="keep one of the two keys"
+            problem, where=f"{path}:{line}", hint="keep one of the two keys"
         ) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise DeclarationError(f"not YAML: {error.problem}", where=where, todo=_YAML) from error
+        raise DeclarationError(f"not YAML: {error.problem}", where=where, hint=_YAML) from error
     except YAMLError as error:
-        raise DeclarationError(f"not YAML: {error}", where=str(path), todo=_YAML) from error
+        raise DeclarationError(f"not YAML: {error}", where=str(path), hint=_YAML) from error
     except Exception as error:
         # Whatever else the parser says of such a file: the file is wrong, and not vpatch.
         raise DeclarationError(
-            f"not YAML: {type(error).__name__}: {error}", where=str(path), todo=_YAML
+            f"not YAML: {type(error).__name__}: {error}", where=str(path), hint=_YAML
         ) from error
     if not isinstance(document, CommentedMap):
         raise DeclarationError("must hold a mapping of keys", where=f"{path}:1")
@@ -237,26 +237,26 @@ def _explain(
         case "extra_forbidden":
             known = valid_keys(model, location[:-1])
             near = difflib.get_close_matches(str(location[-1]), known, n=1)
-            todo = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
-            return DeclarationError(f"unknown key {location[-1]!r}", where=where, todo=todo)
+            hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
+            return DeclarationError(f"unknown key {location[-1]!r}", where=where, hint=hint)
         case "missing":
             what = f"{beside}the key {location[-1]!r} is missing"
-            return DeclarationError(what, where=where, todo="add it")
+            return DeclarationError(what, where=where, hint="add it")
         case "string_type" | "model_type" | "model_attributes_type" if isinstance(
             value, (int, float)
         ) and not isinstance(value, bool):
-            todo = f"quote it, as YAML takes {value} for a number"
-            return DeclarationError(f"{beside}must be a string", where=where, todo=todo)
+            hint = f"quote it, as YAML takes {value} for a number"
+            return DeclarationError(f"{beside}must be a string", where=where, hint=hint)
         case "tuple_type" | "list_type" if isinstance(value, str):
-            todo = f"write [{value}], or lines that begin with '- '"
-            return DeclarationError(f"{beside}{explained(details)}", where=where, todo=todo)
+            hint = f"write [{value}], or lines that begin with '- '"
+            return DeclarationError(f"{beside}{explained(details)}", where=where, hint=hint)
     if len(several) > 1:
         what = wrong_kind([KINDS[one["type"]] for one in several], value)
     elif location and location[-1] == "[key]":
         what = f"the key {explained(details)}"
     else:
         what = explained(details)
-    return DeclarationError(f"{beside}{what}", where=where, todo=_see(model))
+    return DeclarationError(f"{beside}{what}", where=where, hint=_see(model))
 
 
 def _is_of_key(details: ErrorDetails) -> bool:

@@ -34,7 +34,7 @@ def started(build: Build, result: Path, where: str) -> Iterator[subprocess.Popen
     if shutil.which("docker") is None:
         raise UsageError(
             "this build needs BuildKit, and so Docker's command line, which is not on the PATH",
-            todo="install docker and its buildx plugin",
+            hint="install docker and its buildx plugin",
         )
     # On this engine, whatever the command line would choose by its own settings.
     ours = {k: v for k, v in inherited().items() if k not in _CLIENTS_OWN}

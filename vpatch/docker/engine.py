@@ -86,7 +86,7 @@ class Docker:
             raise DockerError(
                 f"no Docker Engine answers: {gist_of(error)}",
                 where=self.where,
-                todo="start it, or name another with DOCKER_HOST; you may have to be in the "
+                hint="start it, or name another with DOCKER_HOST; you may have to be in the "
                 "group docker, and ~/.docker/config.json may be wrong",
             ) from error
 
@@ -259,14 +259,14 @@ class Docker:
             what = "a step of it failed"  # the log names it; what matters is what the step said
         shown = "".join(f"\n    {line}" for line in ending[-_SHOWN:])
         if NO_SPACE in what or any(NO_SPACE in line for line in ending[-_SHOWN:]):
-            todo = f"free space where the engine keeps its data ({self._data()}): docker system df"
+            hint = f"free space where the engine keeps its data ({self._data()}): docker system df"
         elif any("exec format error" in line for line in [what, *ending[-_SHOWN:]]):
-            todo = f"the base is for another architecture than {self.platform}; name another --base"
+            hint = f"the base is for another architecture than {self.platform}; name another --base"
         elif any("buildx" in line or "BuildKit" in line for line in ending[-_SHOWN:]):
-            todo = "install BuildKit: Docker's buildx plugin"
+            hint = "install BuildKit: Docker's buildx plugin"
         else:
-            todo = f"see the whole log, {log.name}"
-        return DockerError(f"the build failed: {what.strip()}{shown}", where=log.name, todo=todo)
+            hint = f"see the whole log, {log.name}"
+        return DockerError(f"the build failed: {what.strip()}{shown}", where=log.name, hint=hint)
 
     def tag(self, image: str, name: str) -> None:
         repository, tag = parse_repository_tag(name)
@@ -292,7 +292,7 @@ class Docker:
                     raise DockerError(
                         f"it cannot be pushed: {event['error']}",
                         where=name,
-                        todo="see that the registry is there, and log in with docker login",
+                        hint="see that the registry is there, and log in with docker login",
                     )
                 digest = event.get("aux", {}).get("Digest") or digest
         if digest is None:

@@ -43,17 +43,17 @@ def asking(what: str) -> Iterator[None]:
         yield
     except ERRORS as error:
         gist = gist_of(error) or type(error).__name__
-        todo = "see the message of the engine, and whether it still runs"
-        raise DockerError(gist, where=what, todo=_FREE if NO_SPACE in gist else todo) from error
+        hint = "see the message of the engine, and whether it still runs"
+        raise DockerError(gist, where=what, hint=_FREE if NO_SPACE in gist else hint) from error
 
 
 def no_image(name: str, why: str) -> DockerError:
     if NO_SPACE in why:
-        return DockerError(f"it cannot be pulled: {why.strip()}", where=name, todo=_FREE)
+        return DockerError(f"it cannot be pulled: {why.strip()}", where=name, hint=_FREE)
     return NoSuchImageError(
         f"there is no such image here, and it cannot be pulled: {why.strip()}",
         where=name,
-        todo="check the name and the platform, or log in to its registry with docker login",
+        hint="check the name and the platform, or log in to its registry with docker login",
     )
 
 

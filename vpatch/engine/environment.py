@@ -89,7 +89,7 @@ def managed_engine(
             raise EngineError(
                 f"there is no {kind} engine of vLLM {version} in the cache",
                 where=str(folder),
-                todo=f"make it once: vpatch engine --engine {kind} --vllm {version}",
+                hint=f"make it once: vpatch engine --engine {kind} --vllm {version}",
             )
         lock = wait_to_make(lock_file, on_wait=tell, made=(folder / _COMPLETE).exists)
         if lock is not None:
@@ -108,7 +108,7 @@ def existing_engine(typed: str) -> Engine:
     if found_python is None:
         raise UsageError(
             f"{typed} is neither cpu, cuda, nor a Python",
-            todo="give --engine cpu, cuda, or the path of a Python in which vLLM is installed",
+            hint="give --engine cpu, cuda, or the path of a Python in which vLLM is installed",
         )
     python = Path(found_python).absolute()
     with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
@@ -121,7 +121,7 @@ def existing_engine(typed: str) -> Engine:
             raise UsageError(
                 f"it is no Python: {error}",
                 where=typed,
-                todo="give the path of a Python in which vLLM is installed",
+                hint="give the path of a Python in which vLLM is installed",
             ) from error
         text = ended.log.read_text(encoding="utf-8", errors="replace")
         found = probed(text)
@@ -129,10 +129,10 @@ def existing_engine(typed: str) -> Engine:
             raise UsageError(
                 f"its vLLM does not start:\n{ended.ending}",
                 where=str(python),
-                todo="see that `import vllm` works there",
+                hint="see that `import vllm` works there",
             )
     if not found["package"]:
-        raise UsageError("it has no vLLM", where=str(python), todo="install vLLM there")
+        raise UsageError("it has no vLLM", where=str(python), hint="install vLLM there")
     package = Path(found["package"])
     return Engine(python, package, found["kind"], _version_of(package), found["pytest"])
 
@@ -158,7 +158,7 @@ def packages_beside(
             raise EngineError(
                 f"the engine lacks {' and '.join(packages)}",
                 where=str(environment),
-                todo="run this once without --offline",
+                hint="run this once without --offline",
             )
         install_aside(environment, packages, target, progress)
     return target
@@ -200,7 +200,7 @@ def remove_engine(folder: Path, progress: Progress) -> int:
             shutil.rmtree(folder)
         except OSError as error:
             raise CacheError(
-                f"it cannot be removed: {error}", where=str(folder), todo="remove it by hand"
+                f"it cannot be removed: {error}", where=str(folder), hint="remove it by hand"
             ) from error
     return size
 
@@ -214,7 +214,7 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
     if kind == "cuda" and not Path("/dev/nvidiactl").exists():
         raise EngineError(
             "there is no NVIDIA GPU here, and a cuda engine needs one",
-            todo="use --engine cpu, or run this on a machine that has a GPU",
+            hint="use --engine cpu, or run this on a machine that has a GPU",
         )
     if folder.exists():
         shutil.rmtree(folder)  # what an interrupted run left
@@ -234,7 +234,7 @@ def _located(python: Path, kind: Kind) -> Engine:
     """An environment that vpatch made: where its vLLM lies need not be asked."""
     found = list(python.parent.parent.glob("lib/python3*/site-packages/vllm"))
     if len(found) != 1:
-        raise EngineError("it has no vLLM", where=str(python), todo="vpatch cache clear, and again")
+        raise EngineError("it has no vLLM", where=str(python), hint="vpatch cache clear, and again")
     return Engine(python, found[0], kind, _version_of(found[0]), made=True)
 
 
@@ -245,6 +245,6 @@ def _version_of(package: Path) -> str:
     found = re.search(r"^__version__ = .*?'([^']+)'", text, re.MULTILINE)
     if found is None:
         raise EngineError(
-            "it names no version", where=str(file), todo="use one that was built, as a wheel is"
+            "it names no version", where=str(file), hint="use one that was built, as a wheel is"
         )
     return Version(found[1]).public

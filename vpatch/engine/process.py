@@ -134,7 +134,7 @@ class Child:
                 stuck = ", ".join(str(member.pid) for member in living)
                 raise ProcessError(
                     f"processes that cannot be killed: {stuck}",
-                    todo="see what they wait for; a driver may have to be reset",
+                    hint="see what they wait for; a driver may have to be reset",
                 )
             time.sleep(0.01)
         return len(others)

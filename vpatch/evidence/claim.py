@@ -136,7 +136,7 @@ def _taken(claim: Path, holder: Holder | None, what: str) -> ClaimedError:
     return ClaimedError(
         f"{by} collects {what} of that name",
         where=str(claim),
-        todo="give another --name; if that run is dead, remove this file",
+        hint="give another --name; if that run is dead, remove this file",
     )
 
 

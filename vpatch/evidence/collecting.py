@@ -53,7 +53,7 @@ def collected(
             raise UsageError(
                 f"nothing can be written there: {error.strerror}",
                 where=str(root),
-                todo="name another folder with --to",
+                hint="name another folder with --to",
             ) from error
         yield Collecting(workdir, name)
         final = root / name
@@ -64,7 +64,7 @@ def collected(
             raise UsageError(
                 f"somebody made {what} of that name meanwhile; what was collected is in {kept}",
                 where=str(final),
-                todo="rename one of the two",
+                hint="rename one of the two",
             )
         workdir.rename(final)
 
@@ -112,7 +112,7 @@ def refuse_no_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise UsageError(
             f"{name!r} is no name of {what}",
-            todo="use letters, digits, '.', '_', '+' and '-', 200 of them at most, and begin with "
+            hint="use letters, digits, '.', '_', '+' and '-', 200 of them at most, and begin with "
             "a letter or digit",
         )
 
@@ -125,5 +125,5 @@ def refuse_taken(root: Path, name: str, what: str) -> None:
     """
     if (root / name).exists():
         raise TakenError(
-            f"there is {what} of that name", where=str(root / name), todo="give another --name"
+            f"there is {what} of that name", where=str(root / name), hint="give another --name"
         )

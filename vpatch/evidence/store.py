@@ -84,7 +84,7 @@ def read_evidence(folder: Path) -> Evidence:
         raise EvidenceError(
             f"there is no evidence: {error.strerror}",
             where=str(file),
-            todo="see vpatch evidence list",
+            hint="see vpatch evidence list",
         ) from error
     except ValueError as error:
         raise EvidenceError(f"is no record: {error}", where=str(file)) from error

@@ -104,15 +104,15 @@ USER = Environment(
 class GitError(VpatchError):
     """A git command failed; `command`, `status` and `stderr` hold no credentials."""
 
-    def __init__(self, command: str, status: int | None, stderr: str, *, todo: str) -> None:
+    def __init__(self, command: str, status: int | None, stderr: str, *, hint: str) -> None:
         self.command = redact(command)
         self.status = status
         self.stderr = redact(stderr).strip()
         outcome = "could not be started" if status is None else f"ended with status {status}"
-        super().__init__(f"{self.command} {outcome}: {self.stderr}", todo=todo)
+        super().__init__(f"{self.command} {outcome}: {self.stderr}", hint=hint)
 
     @property
-    def todo_beside(self) -> str | None:
+    def hint_beside(self) -> str | None:
         """What to do where git refuses a path, and nothing is wrong with the place."""
         if "invalid path" in self.stderr.lower():
             return "rename that file in the source or the patch: git refuses its name"
@@ -178,10 +178,10 @@ def run(
             env=env.values,
         )
     if status:
-        todo = "see git's message"
+        hint = "see git's message"
         if env is USER:
-            todo += "; it must be able to reach the remote without asking for a password"
-        raise GitError(" ".join(shown), status, stderr, todo=todo)
+            hint += "; it must be able to reach the remote without asking for a password"
+        raise GitError(" ".join(shown), status, stderr, hint=hint)
     return output or b""
 
 
@@ -208,7 +208,7 @@ def _gitpython() -> Git:
             "git",
             None,
             str(error).strip().partition("\n")[0],
-            todo="install git, or put it on PATH",
+            hint="install git, or put it on PATH",
         ) from error
     return Git()
 
@@ -266,7 +266,7 @@ def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:
                 raise VpatchError(
                     f"{name} has {size} bytes, and {LARGEST_FILE} are allowed",
                     where=f"{repo.name}: {commit}",
-                    todo="name a commit without it",
+                    hint="name a commit without it",
                 )
             yield SourceFile(name, git_mode, contents.read(size))
             contents.read(1)

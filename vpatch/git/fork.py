@@ -164,7 +164,7 @@ def _remote(repo: Path | None, url: str, *args: str) -> bytes:
     try:
         return run(repo, *_PATIENT, *_QUIET, *_HOOKLESS, *args, env=USER)
     except GitError as error:
-        for signs, what, todo in _MEANINGS:
+        for signs, what, hint in _MEANINGS:
             if any(sign in error.stderr for sign in signs):
-                raise ForkError(f"{what}: {error.gist}", where=redact(url), todo=todo) from error
+                raise ForkError(f"{what}: {error.gist}", where=redact(url), hint=hint) from error
         raise

@@ -70,7 +70,7 @@ def opened_checkout(folder: Path) -> Iterator[FoundRepository]:
         raise NoRepositoryError(
             "is not a git checkout: it has no repository of its own in .git",
             where=str(folder),
-            todo="give the folder of a checkout that vpatch made, or move it away and apply again",
+            hint="give the folder of a checkout that vpatch made, or move it away and apply again",
         )
     refuse_strangers(folder, inside)
     refuse_pipes(folder, folder)
@@ -104,7 +104,7 @@ def refuse_strangers(*paths: Path) -> None:
     raise StrangerError(
         "belongs to another user",
         where=str(paths[0]),
-        todo="copy it to a folder of yours, or, if you trust its owner: "
+        hint="copy it to a folder of yours, or, if you trust its owner: "
         f"git config --global --add safe.directory {folder}",
     )
 
@@ -137,7 +137,7 @@ def _parts_above(folder: Path) -> _Parts | None:
                     raise NoRepositoryError(
                         "names a repository that is not there",
                         where=str(inside),
-                        todo="run git worktree repair, or move the file .git away",
+                        hint="run git worktree repair, or move the file .git away",
                     )
                 return _Parts(git_dir, _common(git_dir), place)
         if _is_repository(inside):
@@ -162,7 +162,7 @@ def _start_of(file: Path) -> str:
 def _path_in(file: Path, folder: Path, named: str) -> Path:
     if not is_path(named):
         raise NoRepositoryError(
-            "names a folder that cannot be", where=str(file), todo="move it away, or clone again"
+            "names a folder that cannot be", where=str(file), hint="move it away, or clone again"
         )
     return Path(os.path.normpath(folder / named))
 
@@ -220,7 +220,7 @@ def _refuse_odd(folder: Path) -> None:
                 raise NoRepositoryError(
                     "is no plain file, as those of a repository are",
                     where=str(file),
-                    todo="remove it, or clone the repository again",
+                    hint="remove it, or clone the repository again",
                 )
 
 
@@ -231,7 +231,7 @@ def refuse_pipes(work_tree: Path, below: Path) -> None:
     for file in (folder / _IGNORES for folder in found):
         if file.exists() and not stat.S_ISREG(file.stat().st_mode):
             raise NoRepositoryError(
-                "is no plain file", where=str(file), todo="remove it: git would wait for it"
+                "is no plain file", where=str(file), hint="remove it: git would wait for it"
             )
 
 

@@ -37,7 +37,7 @@ def resolve_ref(url: str, ref: str) -> ResolvedRef:
     raise UsageError(
         f"the repository has no tag or branch {ref!r}",
         where=redact(url),
-        todo="name a tag or a branch of it, or a commit by all 40 digits of its id",
+        hint="name a tag or a branch of it, or a commit by all 40 digits of its id",
     )
 
 
@@ -47,7 +47,7 @@ def _resolve_local(folder: Path, ref: str) -> ResolvedRef:
             raise UsageError(
                 "is not in a git repository",
                 where=str(folder),
-                todo="leave out @REF, or correct the path",
+                hint="leave out @REF, or correct the path",
             )
         try:
             commit = run(repo, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
@@ -55,7 +55,7 @@ def _resolve_local(folder: Path, ref: str) -> ResolvedRef:
             raise UsageError(
                 f"no commit {ref!r} there: {error.stderr}",
                 where=str(folder),
-                todo="name a tag, a branch or a commit of that repository",
+                hint="name a tag, a branch or a commit of that repository",
             ) from error
     return ResolvedRef(commit.decode().strip(), commit.decode().strip())
 
@@ -82,7 +82,7 @@ def fetch_commit(url: str, ref: ResolvedRef, into: Path) -> None:
         raise VpatchError(
             f"{ref.name} moved from {ref.commit} to {fetched} while it was fetched",
             where=redact(url),
-            todo="run the command again",
+            hint="run the command again",
         )
 
 
@@ -106,5 +106,5 @@ def _refuse_options(*values: str) -> None:
         if value.startswith("-"):
             raise UsageError(
                 f"{redact(value)!r} would be read as an option by git",
-                todo="write a local path as ./PATH, and a ref by its full name (refs/tags/...)",
+                hint="write a local path as ./PATH, and a ref by its full name (refs/tags/...)",
             )

@@ -188,7 +188,7 @@ class GitHub:
             raise GitHubError(
                 f"the search finds {count} threads, or was not finished",
                 where=where,
-                todo="give rarer keywords in the proposal, then run the command again",
+                hint="give rarer keywords in the proposal, then run the command again",
             )
         return threads
 
@@ -232,7 +232,7 @@ class GitHub:
             GitHubError: it is not there, or is a fork of something else.
         """
         name = name or f"{self.login()}/{upstream.partition('/')[2]}"
-        todo = f"gh repo fork {upstream} --clone=false, or name yours with --fork OWNER/NAME"
+        hint = f"gh repo fork {upstream} --clone=false, or name yours with --fork OWNER/NAME"
         try:
             with asking(name, self._secret):
                 found = self._repository(name)
@@ -242,10 +242,10 @@ class GitHub:
             if error.status != 404:  # noqa: PLR2004
                 raise
             raise GitHubError(
-                f"there is no fork of {upstream} there", 404, where=name, todo=todo
+                f"there is no fork of {upstream} there", 404, where=name, hint=hint
             ) from error
         if upstream not in of:
-            raise GitHubError(f"it is no fork of {upstream}", where=name, todo=todo)
+            raise GitHubError(f"it is no fork of {upstream}", where=name, hint=hint)
         return fork
 
     def pull_of(self, repository: str, owner: str, branch: str) -> Pull | None:

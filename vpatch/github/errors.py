@@ -26,9 +26,9 @@ class GitHubError(VpatchError):
     """GitHub refused, or failed; `status` is that of HTTP, None where there was no answer."""
 
     def __init__(
-        self, what: str, status: int | None = None, *, where: str, todo: str | None = None
+        self, what: str, status: int | None = None, *, where: str, hint: str | None = None
     ) -> None:
-        super().__init__(what, where=where, todo=todo)
+        super().__init__(what, where=where, hint=hint)
         self.status = status
 
 
@@ -59,7 +59,7 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
     except requests.Timeout as error:
         raise _late(where) from error
     except TooLargeError as error:
-        raise GitHubError(str(error), where=where, todo=_BETWEEN) from error
+        raise GitHubError(str(error), where=where, hint=_BETWEEN) from error
     except requests.RequestException as error:
         # Its text repeats the request; what urllib3 met is the reason.
         met = error.args[0] if error.args else error
@@ -70,7 +70,7 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
         raise UnreachableError(
             _without(f"GitHub could not be reached: {cause}", token),
             where=where,
-            todo=f"look at the network and the proxy (HTTPS_PROXY), then {_AGAIN}",
+            hint=f"look at the network and the proxy (HTTPS_PROXY), then {_AGAIN}",
         ) from error
     except RuntimeError as error:
         # PyGithub follows a repository to its new name, and nobody to another host.
@@ -81,7 +81,7 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
         raise GitHubError(
             "the answer leads to another host, to which nothing is sent",
             where=where,
-            todo="correct the API's address (GITHUB_API_URL, or `api` in the target)",
+            hint="correct the API's address (GITHUB_API_URL, or `api` in the target)",
         ) from error
     except (UnreadableAnswer, BadAttributeException, *_ODD) as error:
         raise _unreadable(where) from error
@@ -90,11 +90,11 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
 
 
 def _unreadable(where: str) -> GitHubError:
-    return GitHubError("the answer is none of GitHub's", where=where, todo=_BETWEEN)
+    return GitHubError("the answer is none of GitHub's", where=where, hint=_BETWEEN)
 
 
 def _late(where: str) -> UnreachableError:
-    return UnreachableError("GitHub did not answer in time", where=where, todo=_AGAIN)
+    return UnreachableError("GitHub did not answer in time", where=where, hint=_AGAIN)
 
 
 def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
@@ -106,9 +106,9 @@ def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
     ) is not None:
         more = "" if token else "; with a token (GH_TOKEN, or gh auth login) it is far higher"
         return GitHubError(
-            "GitHub's rate limit is used up", status, where=where, todo=f"run it again {when}{more}"
+            "GitHub's rate limit is used up", status, where=where, hint=f"run it again {when}{more}"
         )
-    what, todo = {
+    what, hint = {
         401: ("GitHub does not accept the token", "renew it: gh auth login, or set GH_TOKEN"),
         403: (
             f"the token may not do this: {said}",
@@ -117,7 +117,7 @@ def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
         404: ("it is not there, or the token may not see it", "look at the name, and at the token"),
         422: (f"GitHub does not take it: {said}", "correct what it names"),
     }.get(status, (f"GitHub failed with {status}: {said}", _AGAIN))
-    return GitHubError(what, status, where=where, todo=todo)
+    return GitHubError(what, status, where=where, hint=hint)
 
 
 def _limits(data: Any) -> bool:

@@ -60,7 +60,7 @@ def find_token(
         token = _from_gh(host)
     if token and parts.scheme != "https" and parts.hostname not in _LOCAL:
         raise UsageError(
-            "the token would be sent unencrypted", where=api, todo="give the address with https"
+            "the token would be sent unencrypted", where=api, hint="give the address with https"
         )
     return token
 
@@ -86,7 +86,7 @@ def host_named(text: str) -> str:
     except ValueError:
         host = ""
     if not _HOST.fullmatch(host):
-        raise UsageError(f"{text!r} is no host", todo="write for instance github.example.com")
+        raise UsageError(f"{text!r} is no host", hint="write for instance github.example.com")
     return host
 
 

@@ -143,7 +143,7 @@ class _Copy(threading.Thread):
         self.error = LogError(
             f"the log of a container cannot be copied: {why}",
             where=str(self.output.name),
-            todo="free space there, and see whether Docker still runs; then run it again",
+            hint="free space there, and see whether Docker still runs; then run it again",
         )
         with suppress(VpatchError):
             self.container.end()

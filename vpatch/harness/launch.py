@@ -65,7 +65,7 @@ def free_port(port: int | None) -> int | None:
         if _is_free(chosen, reuse=False):
             return chosen
     raise VpatchError(
-        f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free", where=_HOST, todo="give --port"
+        f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free", where=_HOST, hint="give --port"
     )
 
 

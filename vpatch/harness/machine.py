@@ -77,11 +77,11 @@ def missing(needs: Needs, machine: Machine, engine: str) -> list[VpatchError]:
     found: list[VpatchError] = []
     if needs.engine is not None and needs.engine != engine:
         other = needs.engine not in {"cpu", "cuda"}
-        todo = "PYTHON, of an environment with its plugin" if other else needs.engine
+        hint = "PYTHON, of an environment with its plugin" if other else needs.engine
         found.append(
             MissingError(
                 f"the recipe needs a vLLM that runs on {needs.engine}, and this is for {engine}",
-                todo=f"give --engine {todo}, on a machine that has the hardware",
+                hint=f"give --engine {hint}, on a machine that has the hardware",
             )
         )
     fitting = [
@@ -100,7 +100,7 @@ def missing(needs: Needs, machine: Machine, engine: str) -> list[VpatchError]:
         found.append(
             MissingError(
                 f"the recipe needs {wanted}; this machine has: {here}",
-                todo="run it on a machine that has them",
+                hint="run it on a machine that has them",
             )
         )
     return found

@@ -52,7 +52,7 @@ def locate(model: Model) -> Path | None:
     if folder.is_dir():
         return _with_config(folder.resolve())
     if model.checkpoint.startswith((".", "/", "~")) or model.checkpoint.count("/") != 1:
-        raise ModelError("there is no such folder", where=model.checkpoint, todo="correct --model")
+        raise ModelError("there is no such folder", where=model.checkpoint, hint="correct --model")
     return _with_config(_in_hub_cache(model.checkpoint, model.revision or "main"))
 
 
@@ -88,7 +88,7 @@ def prepare(
         raise ModelError(
             f"the synthetic checkpoint {name} cannot be made:\n{ended.ending}",
             where=str(folder),
-            todo="free space in the folder for temporary files, or name another with TMPDIR",
+            hint="free space in the folder for temporary files, or name another with TMPDIR",
         )
     known = _ACCEPTANCE.get(kind, kind)
     return PreparedModel(
@@ -102,7 +102,7 @@ def given(checkpoint: str) -> Model:
 
     place, _, revision = checkpoint.partition("@")
     if not place:
-        raise UsageError("--model names nothing", todo="give a folder or an id, as org/name")
+        raise UsageError("--model names nothing", hint="give a folder or an id, as org/name")
     if Path(checkpoint).expanduser().is_dir():
         return Model.model_validate({"checkpoint": checkpoint})
     return Model.model_validate({"checkpoint": place, "revision": revision or None})
@@ -111,7 +111,7 @@ def given(checkpoint: str) -> Model:
 def _with_config(folder: Path) -> Path:
     if not (folder / "config.json").is_file():
         raise ModelError(
-            "it has no config.json", where=str(folder), todo="name the folder of a checkpoint"
+            "it has no config.json", where=str(folder), hint="name the folder of a checkpoint"
         )
     return folder
 
@@ -131,6 +131,6 @@ def _in_hub_cache(repository: str, revision: str) -> Path:
         raise ModelError(
             f"the checkpoint {repository} ({revision}) is not on this machine",
             where=str(place),
-            todo=f"fetch it (hf download {repository} --revision {revision}), or give --model PATH",
+            hint=f"fetch it (hf download {repository} --revision {revision}), or give --model PATH",
         )
     return snapshot

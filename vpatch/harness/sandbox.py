@@ -122,7 +122,7 @@ class OverlaySite:
                 raise OverlayError(
                     f"the patched file is {short_digest(found)}, and was {short_digest(digest)}",
                     where=path,
-                    todo="find out what writes there, and run it again",
+                    hint="find out what writes there, and run it again",
                 )
 
 
@@ -160,7 +160,7 @@ def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], workdir: P
                 raise OverlayError(
                     f"{min(inside)} lies in no package that is installed there",
                     where=str(packages),
-                    todo="build an image, in which it is compiled, or leave out its patch: "
+                    hint="build an image, in which it is compiled, or leave out its patch: "
                     "only Python files can be laid over an installed vLLM",
                 )
             path.append(make_overlay(packages / name, inside, workdir / f"{number}-{name}"))

@@ -42,13 +42,13 @@ def refuse_syntax_errors(python: Path, trees: Iterable[Mapping[str, Change]]) ->
             raise VpatchError(
                 f"the files of the tree cannot be compiled:\n{ended.ending}",
                 where=str(python),
-                todo="see that this Python works",
+                hint="see that this Python works",
             )
     found = [
         UsageError(
             f"syntax error: {message}",
             where=path if line is None else f"{path}:{line}",
-            todo="correct this file of your tree",
+            hint="correct this file of your tree",
         )
         for path, line, message in json.loads(told[1])
     ]

@@ -93,13 +93,13 @@ def refuse_network(choice: Choice) -> None:
     if choice.mode != "overlay":
         raise UsageError(
             f"--offline, and a build in the mode {choice.mode} fetches packages",
-            todo="leave out --offline, or use --mode overlay with a --base on this machine",
+            hint="leave out --offline, or use --mode overlay with a --base on this machine",
         )
     if choice.repin:
         raise UsageError(
             "--offline, and --repin asks a registry",
             where=choice.base,
-            todo="leave out one of the two",
+            hint="leave out one of the two",
         )
 
 
@@ -163,20 +163,20 @@ def _there(
             raise NoSuchImageError(
                 "the base that was locked is not on this machine, and no registry has it",
                 where=name,
-                todo="make or load it again, or name another --base",
+                hint="make or load it again, or name another --base",
             )
         if offline:
             raise UsageError(
                 f"--offline, and this machine has no such image for {wanted}",
                 where=name,
-                todo="name a --base that `docker images` lists, or leave out --offline to pull it",
+                hint="name a --base that `docker images` lists, or leave out --offline to pull it",
             )
         image = pull(docker, name, platform, progress)
     if image.platform != wanted:
         raise BaseError(
             f"the image is for {image.platform}, and this build is for {wanted}",
             where=name,
-            todo="name a base of that platform, or give --platform on an engine that can run it",
+            hint="name a base of that platform, or give --platform on an engine that can run it",
         )
     return image
 

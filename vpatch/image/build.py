@@ -85,7 +85,7 @@ def build_image(
             raise VpatchError(
                 "the image that was built, or pulled, is not in this engine",
                 where=below,
-                todo="see that nothing removes images meanwhile",
+                hint="see that nothing removes images meanwhile",
             )
         tell("Reading the package vllm")
         image, files = recorded(docker, base.id, payload.image, release_of(payload.lock))
@@ -115,7 +115,7 @@ def _writing() -> Iterator[None]:
     except OSError as error:
         raise VpatchError(
             f"the build could not be prepared: {error}",
-            todo="free space in the folder for temporary files, or name another with TMPDIR",
+            hint="free space in the folder for temporary files, or name another with TMPDIR",
         ) from error
 
 
@@ -163,18 +163,18 @@ def _refuse_idle(mode: ImageMode, settings: BuildSettings) -> None:
             raise UsageError(
                 f"an overlay fetches nothing and takes no arguments: {', '.join(idle)} would have "
                 "no effect",
-                todo="leave it out, or choose another --mode",
+                hint="leave it out, or choose another --mode",
             )
     fixed = sorted(settings.arguments.keys() & _FIXED) if mode == "cpu" else []
     if fixed:
         raise UsageError(
             f"the lock says {fixed[0]}, and --build-arg may not say another",
-            todo="name the base with --base, and the release with --vllm",
+            hint="name the base with --base, and the release with --vllm",
         )
     if mode == "source" and settings.certificates:
         raise UsageError(
             "vLLM's Dockerfile has no place for certificates",
-            todo="name bases that have them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
+            hint="name bases that have them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
         )
 
 

@@ -86,7 +86,7 @@ def release_of(lock: LockFile) -> str:
     if lock.source.tree != "vllm" or lock.source.version is None:
         raise UsageError(
             f"an image is of a release of vLLM, and this is a lock of {lock.source.origin}",
-            todo="give --vllm VERSION",
+            hint="give --vllm VERSION",
         )
     return Version(lock.source.version).public
 

@@ -112,7 +112,7 @@ def indexes(pip: PipSettings) -> dict[str, str]:
         if any(split_credentials(url)[1] for url in known):
             raise UsageError(
                 f"pip's setting {name} has a password, which the image's history would show",
-                todo="hand pip's settings over as a secret: --secret id=pip.conf,src=FILE",
+                hint="hand pip's settings over as a secret: --secret id=pip.conf,src=FILE",
             )
         if known:
             found[name] = " ".join(known)

@@ -54,7 +54,7 @@ def choose_mode(
         raise ModeError(
             f"an image in the mode {asked} cannot carry what has to be built: {_listed(built)}",
             where=", ".join(_patches_of(lock, built)),
-            todo="use --mode source, or leave out these patches",
+            hint="use --mode source, or leave out these patches",
         )
     if asked:
         return asked

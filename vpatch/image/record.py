@@ -49,14 +49,14 @@ def recorded(
             raise VpatchError(
                 "\n".join([f"its python3 ended with {code}:", *lines]),
                 where=image.base,
-                todo="name a --base in which python3 runs",
+                hint="name a --base in which python3 runs",
             )
         folder = _folder_in(answer, image)
         if folder is None:
             raise VpatchError(
                 "python3 of this image has no package vllm",
                 where=image.base,
-                todo=_WITH_VLLM if image.mode == "overlay" else "name another --base",
+                hint=_WITH_VLLM if image.mode == "overlay" else "name another --base",
             )
         _refuse_other_release(container.read(f"{folder}/_version.py"), image, release)
         digests = container.digests(folder)
@@ -70,7 +70,7 @@ def recorded(
             raise VpatchError(
                 f"what the build installed cannot be read: {type(error).__name__}",
                 where=f"{image.base}:{_INSTALLED}",
-                todo="use --no-cache to build it anew",
+                hint="use --no-cache to build it anew",
             ) from error
     text = package.list_text(of_mode(image, digests))
     contents = digest_of(text.encode())
@@ -78,7 +78,7 @@ def recorded(
         raise VpatchError(
             f"the package vllm that was locked is {image.contents}, and this one is {contents}",
             where=image.base,
-            todo="use --repin to lock what is there now",
+            hint="use --repin to lock what is there now",
         )
     found = {"package": folder, "contents": contents, "apt": apt, "pip": pip}
     return image.model_copy(update=found), text
@@ -95,7 +95,7 @@ def _folder_in(answer: bytes, image: LockedImage) -> str | None:
     raise VpatchError(
         "python3 of this image did not answer as it was asked",
         where=image.base,
-        todo="name a --base in which python3 runs",
+        hint="name a --base in which python3 runs",
     )
 
 
@@ -107,12 +107,12 @@ def _refuse_other_release(text: bytes | None, image: LockedImage, release: str) 
     found = _VERSION.search(text or b"")
     there = found[1].decode() if found else release
     if there != release:
-        todo = f"name a --base with vLLM {release}"
+        hint = f"name a --base with vLLM {release}"
         other = f", or apply the patches to {there} with --vllm {there}"
         raise VpatchError(
             f"it has vLLM {there}, and the patches are for {release}",
             where=image.base,
-            todo=todo + other if image.mode == "overlay" else todo,
+            hint=hint + other if image.mode == "overlay" else hint,
         )
 
 

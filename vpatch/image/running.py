@@ -50,12 +50,12 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
         raise UsageError(
             "a run shares folders with its containers, and the engine is elsewhere",
             where=docker.where,
-            todo="run it on the machine of the engine",
+            hint="run it on the machine of the engine",
         )
     image = docker.image(name)
     if image is None:
         raise UsageError(
-            "there is no such image here", where=name, todo="see docker images, or docker pull it"
+            "there is no such image here", where=name, hint="see docker images, or docker pull it"
         )
     with docker.container(
         image.id, ["python3", "-c", PROBE], ContainerConfig(gpus=gpus)
@@ -65,7 +65,7 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
             raise UsageError(
                 f"it has no {LOCK}, and so vpatch did not build it",
                 where=name,
-                todo="build one with vpatch build-image",
+                hint="build one with vpatch build-image",
             )
         container.start()
         container.wait(_SECONDS)

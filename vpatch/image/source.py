@@ -44,7 +44,7 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
         raise VpatchError(
             f"cannot be read: {getattr(error, 'strerror', None) or error}",
             where=str(file),
-            todo="mend it in the source",
+            hint="mend it in the source",
         ) from error
     known: dict[str, str] = {}
     for line in text.split("\n"):
@@ -60,7 +60,7 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
         raise VpatchError(
             f"it has no argument {missing[0]}, and so its base cannot be pinned",
             where=str(file),
-            todo="build it by hand, and take the image as --base for --mode overlay",
+            hint="build it by hand, and take the image as --base for --mode overlay",
         )
     return {name: known[name] for name in (COMPILER, FINAL)}
 
@@ -74,7 +74,7 @@ def needed(checkout: Path | None) -> Path:
     if checkout is None:
         raise UsageError(
             "the mode source needs the checkout of the lock, and not the lock alone",
-            todo="give --vllm or --recipe",
+            hint="give --vllm or --recipe",
         )
     return checkout
 

@@ -94,13 +94,13 @@ def verify_image(docker: Docker, name: str, lock: LockFile | None, progress: Pro
                 raise VpatchError(
                     f"its labels say that vpatch built it, and {LOCK} is gone",
                     where=name,
-                    todo="say what it is to have: --lock FILE",
+                    hint="say what it is to have: --lock FILE",
                 )
             if carried is None:
                 raise UsageError(
                     f"it has no {LOCK}, and so vpatch did not build it",
                     where=name,
-                    todo="say what it is to have: --lock FILE",
+                    hint="say what it is to have: --lock FILE",
                 )
             lock = parse_lock(carried, f"{name}:{LOCK}")
         text = files_only.read(MANIFEST)
@@ -144,7 +144,7 @@ def _outside(
         raise VpatchError(
             "nothing says where its package vllm lies",
             where=INSTALLED,
-            todo="build it again with vpatch build-image, and give that lock: --lock FILE",
+            hint="build it again with vpatch build-image, and give that lock: --lock FILE",
         )
     whole = container.digests(package)
     digests = None if whole is None else of_mode(image, whole)
@@ -213,7 +213,7 @@ def _answer(container: Container, name: str) -> dict[str, Any]:
         how = f"did not end in {_SECONDS:g} s" if code is None else f"ended with {code}"
         lines = "\n".join(said.decode(errors="replace").splitlines()[-_SHOWN:])
         raise VpatchError(
-            f"its Python {how}:\n{lines}", where=name, todo="see that python3 runs there"
+            f"its Python {how}:\n{lines}", where=name, hint="see that python3 runs there"
         )
     try:
         return _shaped(parse_json(answer))

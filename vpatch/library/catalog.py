@@ -65,7 +65,7 @@ class Library:
             DeclarationError(
                 f"it {verb} {other!r}, and there is no such patch",
                 where=where_named(patch, key, other),
-                todo=_unknown("patch", other, self.patches).todo,
+                hint=_unknown("patch", other, self.patches).hint,
             )
             for key, verb, others in (
                 ("requires", "requires", patch.declaration.requires),
@@ -217,7 +217,7 @@ def _roots(folder: Path, kind: str, named: Sequence[Path]) -> Iterator[tuple[Pat
         if path.is_dir():
             yield path, is_named
         elif is_named:
-            raise UsageError(f"there is no folder {path}", todo=f"correct the folder of {kind}")
+            raise UsageError(f"there is no folder {path}", hint=f"correct the folder of {kind}")
 
 
 def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
@@ -230,7 +230,7 @@ def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
                 raise UsageError(
                     f"has no {DECLARATION}, so it is no patch",
                     where=str(folder),
-                    todo=f"declare it in {DECLARATION}, or move it elsewhere",
+                    hint=f"declare it in {DECLARATION}, or move it elsewhere",
                 )
     for folder in declared:
         yield folder.name, folder
@@ -241,11 +241,11 @@ def _files_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
         if path.suffix == ".yaml":
             yield path.stem, path
         elif path.suffix == ".yml" and is_named:
-            raise UsageError("a declaration ends in .yaml", where=str(path), todo="rename it")
+            raise UsageError("a declaration ends in .yaml", where=str(path), hint="rename it")
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
-    todo = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-    return UsageError(f"there is no {kind} {name!r}", todo=todo)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+    return UsageError(f"there is no {kind} {name!r}", hint=hint)

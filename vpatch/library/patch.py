@@ -70,7 +70,7 @@ def load_patch(folder: Path, trust: Trust) -> Patch:
         raise DeclarationError(
             f"the id {declaration.id!r} is not the folder's name {folder.name!r}",
             where=positions.where(["id"]),
-            todo="rename one of the two",
+            hint="rename one of the two",
         )
     errors: list[VpatchError] = []
     variants = tuple(_bind_variants(declaration, folder, trust, positions, errors))
@@ -119,7 +119,7 @@ def _checked(
     except UsageError as error:
         where = positions.where(location)
         what = f"{error.where}: {error.what}" if error.where else error.what
-        errors.append(DeclarationError(what, where=where, todo=error.todo))
+        errors.append(DeclarationError(what, where=where, hint=error.hint))
         return None
 
 

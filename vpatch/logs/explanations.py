@@ -14,7 +14,7 @@ class Explanation:
 
     message: str
     meaning: str
-    todo: str
+    hint: str
 
 
 _NO_PLATFORM = "vLLM found no device that it can run on: no GPU driver, and it is no CPU build"

@@ -49,7 +49,7 @@ def order(patches: Sequence[Patch]) -> list[Patch]:
             raise UsageError(
                 f"patches require each other: {' -> '.join((*above, patch.id))}",
                 where=where_named(by_id[above[-1]], "requires", patch.id),
-                todo="remove one of these from `requires`",
+                hint="remove one of these from `requires`",
             )
         for required in patch.declaration.requires:
             if required in by_id and required not in placed:
@@ -214,11 +214,11 @@ class _Decider:
             reason = "the code that it is about is nested too deeply"
             return Decision(self.patch, State.CONFLICT, reason), self.view
         except UntrustedError as error:
-            reason = f"{error.where}: {error.what}\nnext: {error.todo}"
+            reason = f"{error.where}: {error.what}\nnext: {error.hint}"
             return Decision(self.patch, State.UNTRUSTED, reason), self.view
         except (CodemodError, TooManyGapsError) as error:
             # One patch whose code fails says nothing of the others.
-            reason = f"{error.where}: {error.what}\nnext: {error.todo}"
+            reason = f"{error.where}: {error.what}\nnext: {error.hint}"
             return Decision(self.patch, State.CONFLICT, reason), self.view
 
     def _decide(self) -> tuple[Decision, View]:

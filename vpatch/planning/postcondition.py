@@ -97,8 +97,8 @@ def _faults_of_names(
 def _in_words(path: str, fault: NameFault, sources: Mapping[str, str]) -> str:
     where = f"line {fault.line} of {path}"
     if fault.kind == "undefined":
-        todo = sources.get(fault.name, "add an add-import edit, or define it")
-        return f"{where} uses {fault.name}, which is not defined there ({fault.code}): {todo}"
+        hint = sources.get(fault.name, "add an add-import edit, or define it")
+        return f"{where} uses {fault.name}, which is not defined there ({fault.code}): {hint}"
     if fault.kind == "unused":
         return (
             f"{where} imports {fault.name} for nothing ({fault.code}): remove the import with a "

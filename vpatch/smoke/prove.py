@@ -80,7 +80,7 @@ def run_smoke(
         raise VpatchError(
             f"the run could not be made: {error}",
             where=str(workdir),
-            todo="free space there and in the folder for temporary files (or name it with TMPDIR)",
+            hint="free space there and in the folder for temporary files (or name it with TMPDIR)",
         ) from error
     return record
 

@@ -46,7 +46,7 @@ def read_archive(archive: Path, name: str, progress: Progress) -> Iterator[Sourc
         raise ArchiveError(
             f"the archive is damaged: {error}",
             where=name,
-            todo="run the command again; if it stays so, the index serves a broken archive",
+            hint="run the command again; if it stays so, the index serves a broken archive",
         ) from error
     finally:
         task.done()
@@ -96,7 +96,7 @@ class _Member(tarfile.TarInfo):
 
 
 def _too_large(archive: str, what: str) -> ArchiveError:
-    return ArchiveError(what, where=archive, todo="do not trust this archive")
+    return ArchiveError(what, where=archive, hint="do not trust this archive")
 
 
 class _Guard:
@@ -137,7 +137,7 @@ class _Guard:
         return ArchiveError(
             f"refusing to unpack member {member.name!r}: {reason}",
             where=self.archive,
-            todo="do not trust this archive; compare it with the project's own release",
+            hint="do not trust this archive; compare it with the project's own release",
         )
 
 

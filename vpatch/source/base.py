@@ -55,11 +55,11 @@ def _make(entry: Path, files: Iterable[SourceFile], message: str, progress: Prog
         return _create(entry, files, message, progress)
     except (OSError, command.GitError) as error:
         reason = error.gist if isinstance(error, command.GitError) else error
-        todo = error.todo_beside if isinstance(error, command.GitError) else None
+        hint = error.hint_beside if isinstance(error, command.GitError) else None
         raise VpatchError(
             f"the base commit cannot be made: {reason}",
             where=str(entry),
-            todo=todo or "free space or correct its permissions, or set VPATCH_CACHE_DIR",
+            hint=hint or "free space or correct its permissions, or set VPATCH_CACHE_DIR",
         ) from error
     finally:
         shutil.rmtree(entry / _STAGING, ignore_errors=True)

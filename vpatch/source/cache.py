@@ -100,12 +100,12 @@ class Cache:
             raise CacheError(
                 f"the cache cannot be used: {error}",
                 where=str(self.folder),
-                todo="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+                hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
             ) from error
         raise CacheError(
             f"{pin.label} is not in the cache",
             where=str(self.folder),
-            todo="run the command once without --offline",
+            hint="run the command once without --offline",
         )
 
     def find(self, tree: str, version: str) -> tuple[Pin, ...]:
@@ -250,7 +250,7 @@ def _named(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> lis
         raise UsageError(
             f"not in the cache: {', '.join(unknown)}",
             where=str(cache),
-            todo=f"the nearest that are: {', '.join(near)}" if near else "the cache is empty",
+            hint=f"the nearest that are: {', '.join(near)}" if near else "the cache is empty",
         )
     return [name for name, names in known.items() if names & labels]
 
@@ -281,5 +281,5 @@ def _not_removed(folder: Path, error: OSError) -> CacheError:
     return CacheError(
         f"it cannot be removed: {error}",
         where=str(folder),
-        todo="correct its permissions, or wait for other vpatch processes and run it again",
+        hint="correct its permissions, or wait for other vpatch processes and run it again",
     )

@@ -41,7 +41,7 @@ class DamagedEntry(VpatchError):
         super().__init__(
             f"the cached tree {entry.name} is damaged: {path} {found}",
             where=str(entry),
-            todo="run the command again without --offline: the tree is then fetched anew",
+            hint="run the command again without --offline: the tree is then fetched anew",
         )
 
 
@@ -211,7 +211,7 @@ def _carried(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
         raise VpatchError(
             "the tree's vpatch.lock cannot be read, so the patches it carries are not known",
             where=f"{folder.name}: vpatch.lock",
-            todo="restore that file in the source, or remove it",
+            hint="restore that file in the source, or remove it",
         ) from error
 
 

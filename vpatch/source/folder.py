@@ -34,7 +34,7 @@ def reparse(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
             raise VpatchError(
                 f"{record.path} changed while the folder was read",
                 where=str(folder),
-                todo="run the command again when nothing writes there",
+                hint="run the command again when nothing writes there",
             )
         yield file
 
@@ -81,7 +81,7 @@ def _check(path: str, folder: Path) -> None:
         raise UsageError(
             f"the source has what cannot be taken: {error}",
             where=str(folder),
-            todo="rename or remove it, or name another folder",
+            hint="rename or remove it, or name another folder",
         ) from error
 
 
@@ -92,7 +92,7 @@ def _refuse_behind_link(folder: Path, parent: Path) -> None:
             raise UsageError(
                 "is a link to a folder, and git is told of files in it",
                 where=str(parent),
-                todo="remove it from the index of the repository (git rm --cached), or the link",
+                hint="remove it from the index of the repository (git rm --cached), or the link",
             )
         parent = parent.parent
 
@@ -111,5 +111,5 @@ def _file(folder: Path, relative: str) -> SourceFile | None:
         raise UsageError(
             f"the source cannot be read: {error.strerror}",
             where=str(path),
-            todo="correct the file's permissions, or remove it",
+            hint="correct the file's permissions, or remove it",
         ) from error

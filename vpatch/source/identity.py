@@ -49,7 +49,7 @@ def check_folder(tree: str, folder: Path, shown: str) -> None:
     """
     reason = _reason(tree, _OnDisk(folder))
     if reason is not None:
-        raise UsageError(reason, where=shown, todo=_advice(tree, folder, shown))
+        raise UsageError(reason, where=shown, hint=_advice(tree, folder, shown))
 
 
 def check_tree(tree: CachedTree) -> None:
@@ -61,7 +61,7 @@ def check_tree(tree: CachedTree) -> None:
     reason = _reason(tree.pin.tree, _InCache(tree))
     if reason is not None:
         where = tree.pin.origin + (f"@{tree.pin.ref}" if tree.pin.ref else "")
-        raise UsageError(reason, where=where, todo=f"name a source of {tree.pin.tree}")
+        raise UsageError(reason, where=where, hint=f"name a source of {tree.pin.tree}")
 
 
 def _reason(tree: str, files: _Files) -> str | None:

@@ -84,12 +84,12 @@ def releases(
         raise IndexAccessError(
             f"offline, and which releases {project} has was never asked of these indexes",
             where=str(folder),
-            todo="name an exact version that is in the cache, or run once without --offline",
+            hint="name an exact version that is in the cache, or run once without --offline",
         )
     if settings.no_index:
         raise UsageError(
             f"pip's no-index setting forbids asking an index for {project}",
-            todo="unset it (PIP_NO_INDEX, or no-index in pip.conf), or use --offline",
+            hint="unset it (PIP_NO_INDEX, or no-index in pip.conf), or use --offline",
         )
     # requests and pypi_simple cost more time to import than the rest of a warm run.
     from vpatch.source import network  # noqa: PLC0415
@@ -125,7 +125,7 @@ def _no_match(found: Sequence[Release], version: str) -> UsageError:
     if not found:
         return UsageError(
             "the index has no source archive (.tar.gz) of this project",
-            todo="name a git repository or a folder as the source",
+            hint="name a git repository or a folder as the source",
         )
     if version == LATEST:
         nearest = [one.version for one in found[-4:]]
@@ -135,18 +135,18 @@ def _no_match(found: Sequence[Release], version: str) -> UsageError:
     kind = "release" if is_exact(version) else "final release"
     return UsageError(
         f"the index has no {kind} {version} of {project}",
-        todo=f"the nearest that it has: {', '.join(nearest)}",
+        hint=f"the nearest that it has: {', '.join(nearest)}",
     )
 
 
 def _unknown_project(project: str, urls: Sequence[str], folder: Path) -> UsageError:
     listed = {path.stem.rpartition("-")[0] for path in folder.glob("*.json")}
     near = get_close_matches(project, listed | {"vllm", "vllm-ascend"} - {project}, n=1)
-    todo = "check the name, and pip's index-url setting"
+    hint = "check the name, and pip's index-url setting"
     return UsageError(
         f"no index knows the project {project}",
         where=", ".join(redact(url) for url in urls),
-        todo=f"did you mean {near[0]}? If not, {todo}" if near else todo,
+        hint=f"did you mean {near[0]}? If not, {hint}" if near else hint,
     )
 
 
@@ -170,7 +170,7 @@ def _write(path: Path, found: Sequence[Release]) -> None:
         raise IndexAccessError(
             f"the index's answer cannot be kept: {error}",
             where=str(path),
-            todo="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+            hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
         ) from error
 
 

@@ -63,7 +63,7 @@ def _check_path(path: str) -> None:
     except ValueError as error:
         raise SourcePathError(
             f"the source has a file that cannot be taken: {error}",
-            todo="rename or remove it in the source",
+            hint="rename or remove it in the source",
         ) from error
 
 
@@ -79,7 +79,7 @@ def refuse_leaving(link: SourceFile) -> None:
         raise VpatchError(
             f"is a symbolic link to {target!r}, which is not in the tree",
             where=link.path,
-            todo="remove the link, or let git ignore it, or take another source",
+            hint="remove the link, or let git ignore it, or take another source",
         )
 
 

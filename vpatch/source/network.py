@@ -123,7 +123,7 @@ def download(
                 f"the archive's digest is sha256:{digest.hexdigest()}, "
                 f"and sha256:{sha256} was expected ({received} bytes received)",
                 where=redact(release.url),
-                todo="do not use this archive: it was altered on its way, or on the index",
+                hint="do not use this archive: it was altered on its way, or on the index",
             )
         removal.pop_all()
 
@@ -269,7 +269,7 @@ def _cut_off(release: Release, received: int) -> DownloadError:
     return DownloadError(
         f"the archive was cut off: {received} bytes{of} were received",
         where=redact(release.url),
-        todo="run the command again; nothing was kept",
+        hint="run the command again; nothing was kept",
     )
 
 
@@ -277,7 +277,7 @@ def _no_index(url: str, error: Exception) -> IndexAccessError:
     return IndexAccessError(
         f"what answered is no package index: {redact(str(error))}",
         where=redact(url),
-        todo="check pip's index-url and extra-index-url settings",
+        hint="check pip's index-url and extra-index-url settings",
     )
 
 
@@ -287,7 +287,7 @@ def _no_answer(
     return IndexAccessError(
         _answer(error, settings),
         where=redact(url),
-        todo="check pip's index-url, extra-index-url and proxy settings, "
+        hint="check pip's index-url, extra-index-url and proxy settings, "
         "or use --offline with what is cached",
     )
 

@@ -102,7 +102,7 @@ def _parse(path: Path) -> configparser.RawConfigParser:
         raise UsageError(
             f"pip's configuration cannot be read: {error}",
             where=str(path),
-            todo="correct the file, or name another one with PIP_CONFIG_FILE",
+            hint="correct the file, or name another one with PIP_CONFIG_FILE",
         ) from error
     return parser
 
@@ -123,5 +123,5 @@ def _number(
         raise UsageError(
             f"pip's setting {key} is not a number: {text!r}",
             where=origins[key],
-            todo=f"set it to a number, for instance {default:g}",
+            hint=f"set it to a number, for instance {default:g}",
         ) from None

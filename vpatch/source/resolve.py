@@ -118,7 +118,7 @@ class _Archive:
             raise VpatchError(
                 f"the index gives no sha256 digest of {release.filename}, so it cannot be trusted",
                 where=redact(release.url),
-                todo="use an index that gives digests, or a recipe that pins the archive's digest",
+                hint="use an index that gives digests, or a recipe that pins the archive's digest",
             )
         if self.expected and digest != self.expected:
             raise _mismatch(release.filename, digest, self.expected, "the index")
@@ -180,7 +180,7 @@ def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> remote.Resolv
         raise CacheError(
             f"offline, and which commit {spec.ref} is was never asked",
             where=redact(spec.url),
-            todo="name a commit that is in the cache, or run once without --offline",
+            hint="name a commit that is in the cache, or run once without --offline",
         ) from error
 
 
@@ -198,7 +198,7 @@ def _open_folder(
         raise UsageError(
             "there is no such folder",
             where=spec.place,
-            todo="correct the path; a lock's is relative to the project's folder",
+            hint="correct the path; a lock's is relative to the project's folder",
         )
     identity.check_folder(spec.tree, source, spec.place)
     task = progress.start(f"Reading {spec.place}")
@@ -221,5 +221,5 @@ def _open_folder(
 def _mismatch(what: str, found: str, expected: str, source: str) -> PinMismatchError:
     return PinMismatchError(
         f"{what} is {found} in {source}, and {expected} was expected",
-        todo="find out which is right, then correct the recipe or the lock, or the source",
+        hint="find out which is right, then correct the recipe or the lock, or the source",
     )

@@ -140,4 +140,4 @@ def _split_ref(text: str) -> tuple[str, str]:
 
 
 def _wrong(text: str, reason: str, examples: str) -> UsageError:
-    return UsageError(f"{redact(text)!r}: {reason}", todo=f"write for instance {examples}")
+    return UsageError(f"{redact(text)!r}: {reason}", hint=f"write for instance {examples}")

@@ -67,7 +67,7 @@ class Trust:
         raise UntrustedError(
             f"its code is not run: {since}",
             where=_short(path),
-            todo=f"read every file there, then: vpatch trust {shlex.quote(_short(path))}",
+            hint=f"read every file there, then: vpatch trust {shlex.quote(_short(path))}",
         )
 
     def runnable(self, folder: Path, file: Path, source: bytes) -> Path:
@@ -102,7 +102,7 @@ class Trust:
                 raise UntrustedError(
                     f"{used[0]} changed while it was read",
                     where=str(folder),
-                    todo="run the command again when nothing writes there",
+                    hint="run the command again when nothing writes there",
                 )
             self.require(folder, content)
             self._copies[key] = self._write(folder.name, content)

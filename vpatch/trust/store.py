@@ -87,12 +87,12 @@ def _read(file: Path) -> bytes:
         raise UsageError(
             f"cannot be read: {error.strerror}",
             where=str(file),
-            todo="correct its permissions, or remove it",
+            hint="correct its permissions, or remove it",
         ) from error
     raise UsageError(
         "is no plain file, so nobody can say what it holds",
         where=str(file),
-        todo="put the file itself there, not a link to it, or remove it",
+        hint="put the file itself there, not a link to it, or remove it",
     )
 
 
@@ -118,7 +118,7 @@ class Store:
             raise VpatchError(
                 f"what you trust cannot be recorded: {error.strerror}",
                 where=str(self._folder),
-                todo="free space or correct the permissions; this record was not made",
+                hint="free space or correct the permissions; this record was not made",
             ) from error
 
     def _added(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
@@ -170,7 +170,7 @@ class Store:
         raise UsageError(
             "this folder says what you trust, and others can write it",
             where=str(self._folder),
-            todo=f"look at what is in it, then: chmod 700 {shlex.quote(str(self._folder))}",
+            hint=f"look at what is in it, then: chmod 700 {shlex.quote(str(self._folder))}",
         )
 
 

@@ -31,12 +31,12 @@ _BODY = 65536
 
 @dataclass(frozen=True)
 class Gate:
-    """One gate. `todo` says what to do where it does not pass."""
+    """One gate. `hint` says what to do where it does not pass."""
 
     name: str
     verdict: Literal["pass", "fail", "not asked"]
     said: str
-    todo: str | None = None
+    hint: str | None = None
 
 
 def needed(
@@ -55,16 +55,16 @@ def needed(
         ]
         who = live or by
         said = f"upstream has it: {', '.join(who)}" if who else "upstream has it"
-        todo = "drop the patch where the pin has it: see vpatch upstream-status"
+        hint = "drop the patch where the pin has it: see vpatch upstream-status"
         if not who:
-            todo += "; and name the pull request under `upstream`"
-        return Gate(name, "fail", f"{said}; {decision.reason}", todo)
-    todo = {
+            hint += "; and name the pull request under `upstream`"
+        return Gate(name, "fail", f"{said}; {decision.reason}", hint)
+    hint = {
         State.ABSENT: "nothing is to be proposed: the code is not there",
         State.BLOCKED: "propose what it requires first",
         State.UNTRUSTED: "trust its code first, with the command above",
     }.get(decision.state, f"port the patch to upstream's {branch}: a variant for its shape")
-    return Gate(name, "fail", f"{decision.state} on upstream's {branch}: {decision.reason}", todo)
+    return Gate(name, "fail", f"{decision.state} on upstream's {branch}: {decision.reason}", hint)
 
 
 def alone(required: Sequence[Decision]) -> Gate:
@@ -178,7 +178,7 @@ def evidence(proven: Proven, patch: Patch, proposal: Proposal, folder: str) -> G
 def test_placed(placed: Sequence[str], error: VpatchError | None) -> Gate:
     """Whether a test goes to where upstream keeps such tests."""
     if error is not None:
-        return Gate("test for upstream", "fail", f"{error.where}: {error.what}", error.todo)
+        return Gate("test for upstream", "fail", f"{error.where}: {error.what}", error.hint)
     return Gate("test for upstream", "pass", f"it goes to {', '.join(placed)}")
 
 
@@ -192,12 +192,12 @@ def title(tree: Tree, target: Target, text: str) -> Gate:
     tags = tags_of(text)
     known, others_too = known_tags(tree, target.titles)
     listed = " ".join(f"[{tag}]" for tag in sorted(known))
-    todo = f"begin the title with one or more of {listed}, as in '[Bugfix] Do this'"
+    hint = f"begin the title with one or more of {listed}, as in '[Bugfix] Do this'"
     if tags is None:
-        return Gate("title", "fail", f"{text!r} does not begin with tags", todo)
+        return Gate("title", "fail", f"{text!r} does not begin with tags", hint)
     unknown = [f"[{tag}]" for tag in tags if tag not in known]
     if unknown and not others_too:
-        return Gate("title", "fail", f"{''.join(unknown)} is none of upstream's tags", todo)
+        return Gate("title", "fail", f"{''.join(unknown)} is none of upstream's tags", hint)
     remark = f"; {''.join(unknown)} is not among upstream's own" if unknown else ""
     return Gate("title", "pass", f"{''.join(f'[{tag}]' for tag in tags)}{remark}")
 
@@ -211,20 +211,20 @@ def size(found: Size, target: Target, text: str, proposal: Proposal | None, body
     said = f"{found.counted} lines added that count, {found.added} in all"
     is_fix = any(tag.lower().startswith("bug") for tag in tags_of(text) or ())
     if is_fix and sizes.bugfix and found.counted > sizes.bugfix:
-        todo = "split it, or make it smaller"
-        return Gate("size", "fail", f"{said}; a bug fix has {sizes.bugfix} at most", todo)
+        hint = "split it, or make it smaller"
+        return Gate("size", "fail", f"{said}; a bug fix has {sizes.bugfix} at most", hint)
     discussed = proposal is not None and proposal.discussed
     if sizes.discussed_first and found.counted > sizes.discussed_first and not discussed:
-        todo = "open an issue with the design first, and name it under `discussed`"
-        return Gate("size", "fail", f"{said}; above {sizes.discussed_first} it is discussed", todo)
+        hint = "open an issue with the design first, and name it under `discussed`"
+        return Gate("size", "fail", f"{said}; above {sizes.discussed_first} it is discussed", hint)
     return Gate("size", "pass", said)
 
 
 def signed_off(person: tuple[str, str] | None, target: Target) -> Gate:
     """Whether git knows who stands behind the commit."""
     if person is None:
-        todo = "git config --global user.name 'YOUR NAME', and user.email, both without < and >"
-        return Gate("sign-off", "fail", "git does not know who commits", todo)
+        hint = "git config --global user.name 'YOUR NAME', and user.email, both without < and >"
+        return Gate("sign-off", "fail", "git does not know who commits", hint)
     how = "signed off" if target.sign_off else "committed"
     return Gate("sign-off", "pass", f"{how} by {person[0]} <{person[1]}>")
 
@@ -239,8 +239,8 @@ def hooks(found: Sequence[Hook], target: Target) -> Gate:
     left = [hook for hook in found if hook.verdict == "not run"]
     if left:
         said = "; ".join(f"{hook.id} could not run: {hook.said}" for hook in left)
-        todo = "look at the network and at pip's settings: their packages come from the index"
-        return Gate(name, "fail", said, todo)
+        hint = "look at the network and at pip's settings: their packages come from the index"
+        return Gate(name, "fail", said, hint)
     count = sum(hook.verdict == "pass" for hook in found)
     elsewhere = list(dict.fromkeys(hook.id for hook in found if hook.verdict == "elsewhere"))
     idle = sum(hook.verdict == "idle" for hook in found)

@@ -42,12 +42,12 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
             raise PlacingError(
                 f"there is a {name!r} already, that is not ours",
                 where=at,
-                todo="rename the one of the patch; if upstream took it over, drop it",
+                hint="rename the one of the patch; if upstream took it over, drop it",
             )
     imports = [line for line in ours.body if _is_import(line)]
     body = [line for line in ours.body[_docstrings(ours) :] if not _is_import(line)]
     if not body:
-        raise PlacingError("the test has nothing but imports", where=at, todo="write the test")
+        raise PlacingError("the test has nothing but imports", where=at, hint="write the test")
     merged = list(module.body)
     for line in imports:
         if _code(line).startswith(_FUTURE):

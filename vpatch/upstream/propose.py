@@ -282,8 +282,8 @@ def _hooks(ground: ProposalContext, files: Mapping[str, bytes], progress: Progre
     if file is None:
         return []
     if ground.hooks_refused is not None:
-        what, todo = ground.hooks_refused
-        return [Gate("upstream's hooks", "not asked", what, todo)]
+        what, hint = ground.hooks_refused
+        return [Gate("upstream's hooks", "not asked", what, hint)]
 
     def ask() -> Gate:
         found = run_hooks(
@@ -322,7 +322,7 @@ def _asked(name: str, ask: Callable[[], Gate]) -> Gate:
 def _failed(name: str, error: VpatchError) -> Gate:
     errors = error.errors if isinstance(error, ManyErrors) else (error,)
     said = (f"{one.where}: {one.what}" if one.where else one.what for one in errors)
-    return Gate(name, "fail", "; ".join(said), errors[0].todo)
+    return Gate(name, "fail", "; ".join(said), errors[0].hint)
 
 
 def _body(

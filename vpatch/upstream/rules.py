@@ -55,7 +55,7 @@ def known_tags(tree: Tree, titles: Titles) -> tuple[frozenset[str], bool]:
         raise RulesError(
             f"it has no heading {titles.below!r}",
             where=titles.tags_in,
-            todo="correct the target, by what upstream's tree has",
+            hint="correct the target, by what upstream's tree has",
         )
     tags = {tag for quoted in _QUOTED_TAGS.findall(found[2]) for tag in _TAG.findall(quoted)}
     return frozenset(tags), "any descriptive tag" in found[2].lower()
@@ -152,7 +152,7 @@ def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
 
 def _text(tree: Tree, path: str) -> str:
     if path not in tree.paths():
-        raise RulesError("is not in upstream's tree", where=path, todo="correct the target")
+        raise RulesError("is not in upstream's tree", where=path, hint="correct the target")
     return text_of(tree, path)
 
 
@@ -166,5 +166,5 @@ def text_of(tree: Tree, path: str) -> str:
         return tree.read(path).decode(_TEXT)
     except UnicodeDecodeError as error:
         raise RulesError(
-            f"is not UTF-8: {error.reason}", where=path, todo="mend it upstream"
+            f"is not UTF-8: {error.reason}", where=path, hint="mend it upstream"
         ) from error

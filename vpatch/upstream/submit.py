@@ -66,7 +66,7 @@ def refuse_credentials(url: str) -> str:
         raise UsageError(
             "the fork's URL has credentials in it, which others would see",
             where=redact(url),
-            todo="give it without them, and leave them to git (gh auth setup-git)",
+            hint="give it without them, and leave them to git (gh auth setup-git)",
         )
     return url
 
@@ -81,7 +81,7 @@ def refuse_ended(pull: Pull | None) -> None:
         raise VpatchError(
             f"it was proposed before, and was {pull.state}",
             where=pull.url,
-            todo="read why; if it is to be taken up again, reopen it there",
+            hint="read why; if it is to be taken up again, reopen it there",
         )
 
 
@@ -148,7 +148,7 @@ def _push(
         raise VpatchError(
             f"{proposed.target.branch} moved to {base[:12]} while this was made",
             where=proposed.target.repository,
-            todo="run the command again",
+            hint="run the command again",
         )
     now = datetime.now(UTC)
     made = git.add_commit(way.workdir, base, proposed.files, proposed.message, way.person, now)
@@ -180,14 +180,14 @@ def _is_made(way: PushTarget, there: str, made: str) -> bool:
 def _written_by_others(
     proposed: Proposed, way: PushTarget, there: str, known: str | None
 ) -> ForkError:
-    todo = "take what it changes into the patch, then "
+    hint = "take what it changes into the patch, then "
     if known:
-        todo += f"set the branch back to {known}, which vpatch made"
+        hint += f"set the branch back to {known}, which vpatch made"
     else:
-        todo += "remove that branch from the fork"
+        hint += "remove that branch from the fork"
     return ForkError(
         f"its branch {proposed.branch} has a commit that vpatch did not make "
         f"({git.subject_of(way.workdir, there)})",
         where=way.fork.full_name,
-        todo=f"{todo}; vpatch writes over nobody's work",
+        hint=f"{hint}; vpatch writes over nobody's work",
     )

@@ -141,11 +141,11 @@ class Threads:
             raise UnknownThreadError(
                 "offline, and GitHub was not asked about it before",
                 where=ref,
-                todo="run it once without --offline",
+                hint="run it once without --offline",
             )
         error = self.unreachable
         what = f"{error.what}, and was not asked about it before"
-        raise UnknownThreadError(what, where=ref, todo=error.todo)
+        raise UnknownThreadError(what, where=ref, hint=error.hint)
 
 
 def answer_as_declared(declared: Upstream) -> Answer | None:
