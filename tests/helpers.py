@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from pydantic import TypeAdapter
 
 from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
+from vpatch.errors import VpatchError
 from vpatch.library.patch import load_patch
 from vpatch.planning.editing import run_edit
 from vpatch.planning.plan import plan
@@ -20,6 +23,14 @@ from vpatch.trust.decision import EVERYTHING
 MODULE = "vllm/m.py"
 _EDIT = TypeAdapter(Edit)
 _NOWHERE = Path("/nonexistent")
+
+
+@contextmanager
+def fails(code, match=None):
+    """Like pytest.raises, for an error of vpatch with this code."""
+    with pytest.raises(VpatchError, match=match) as caught:
+        yield caught
+    assert caught.value.code == code
 
 
 def tree_of(files, *, version="0.23.0", carried=(), name="vllm"):

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from tests.documents import page, shown
+from tests.helpers import fails
 from vpatch import api
 
 PATCH = "mtp-proj-prefix"
@@ -81,5 +82,5 @@ def test_a_changed_checkout_is_told_with_what_to_do():
 def test_what_is_not_there():
     with pytest.raises(api.UsageError, match="no-such-patch"):
         api.status(api.open_context(), "0.23", patches=["no-such-patch"])
-    with pytest.raises(api.UsageError, match="both name a lock"):
+    with fails("vpatch.lock-named-twice"):
         api.check(api.open_context(), "0.23", lock="x")

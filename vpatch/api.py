@@ -1,8 +1,8 @@
 """The public API: what a script or a notebook may call.
 
 Each function takes a `Context`, returns typed results, and prints nothing. What goes wrong is a
-`VpatchError` with `what`, `where`, `hint` (what to do next) and `exit_code`. Names that are not in
-`__all__` may change with any release.
+`VpatchError` with `what`, `where`, `hint` (what to do next), `code` and `exit_code`. Names that are
+not in `__all__` may change with any release.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vpatch.app.checkout import refuse_stopping as _refuse_stopping
 from vpatch.app.context import Context
 from vpatch.checkout.apply import Applied
 from vpatch.checkout.lockfile import LockFile, read_lock
-from vpatch.errors import ExitCode, UsageError, VpatchError
+from vpatch.errors import ExitCode, UnavailableError, UsageError, VpatchError
 from vpatch.planning.plan_cache import cached_plan as _cached_plan
 from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.progress import Progress, Silent
@@ -45,6 +45,7 @@ __all__ = [
     "Plan",
     "Progress",
     "State",
+    "UnavailableError",
     "UntrustedError",
     "UsageError",
     "VpatchError",
@@ -226,7 +227,11 @@ def check(
         VpatchError: the lock or a source cannot be read.
     """
     if lock is not None and vllm is not None:
-        raise UsageError("lock and vllm both name a lock", hint="give one of the two")
+        raise UsageError(
+            "lock and vllm both name a lock",
+            hint="give one of the two",
+            code="vpatch.lock-named-twice",
+        )
     return _check.check(
         context,
         vllm,

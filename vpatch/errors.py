@@ -82,6 +82,8 @@ class ManyErrors(VpatchError):
     Its exit code is the first of these that an error has: a fault, usage, findings, environment.
     """
 
+    code = "vpatch.several-errors"
+
     def __init__(self, errors: Sequence[VpatchError]) -> None:
         super().__init__("\n".join(str(error) for error in errors))
         self.errors = tuple(errors)

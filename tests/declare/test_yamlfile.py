@@ -246,7 +246,7 @@ def test_a_large_file_is_not_parsed(tmp_path, text):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "patch.yaml")
-    with pytest.raises(DeclarationError, match="is no regular file"):
+    with pytest.raises(DeclarationError, match="is not a regular file"):
         read_yaml(tmp_path / "patch.yaml", PatchDeclaration)
 
 

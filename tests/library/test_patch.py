@@ -94,6 +94,7 @@ def test_every_error_is_reported(tmp_path):
         load_patch(folder, EVERYTHING)
     assert len(caught.value.errors) == 3
     assert caught.value.exit_code is ExitCode.USAGE
+    assert caught.value.code == "vpatch.several-errors"
 
 
 def test_digest_covers_what_the_edits_use(tmp_path):

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from vpatch.errors import UsageError, VpatchError
-from vpatch.trust.decision import Trust, UntrustedError
+from tests.helpers import fails
+from vpatch.errors import ExitCode
+from vpatch.trust.decision import Trust
 from vpatch.trust.store import Store, content_of
 
 
@@ -36,7 +37,7 @@ def trust_now(store, path):
 
 def test_nothing_is_trusted_at_first(store, patch):
     assert Trust(store).state(patch) == "not trusted"
-    with pytest.raises(UntrustedError, match="you did not trust it") as caught:
+    with fails("trust.not-trusted", "you did not trust it") as caught:
         Trust(store).require(patch)
     assert caught.value.where == str(patch)
     assert caught.value.hint.endswith(f"vpatch trust {patch}")
@@ -60,7 +61,7 @@ def test_every_change_ends_trust(store, patch, change):
     assert Trust(store).state(patch) == "trusted"
     CHANGES[change](patch)
     assert Trust(store).state(patch) == "changed"
-    with pytest.raises(UntrustedError, match="it changed since you trusted it"):
+    with fails("trust.not-trusted", "it changed since you trusted it"):
         Trust(store).require(patch)
 
 
@@ -91,7 +92,7 @@ def test_what_is_no_plain_file_cannot_be_trusted(patch, tmp_path, kind):
         (patch / "codemod2.py").symlink_to(patch / "codemod.py")
     else:
         (patch / "more").symlink_to(tmp_path)
-    with pytest.raises(UsageError, match="no plain file"):
+    with fails("trust.unreadable-file", "not a regular file"):
         content_of(patch)
 
 
@@ -114,7 +115,7 @@ def test_code_runs_from_a_copy_without_bytecode(store, patch):
 
 def test_other_bytes_than_those_trusted_do_not_run(store, patch):
     trust_now(store, patch)
-    with pytest.raises(UntrustedError, match="changed while it was read"):
+    with fails("trust.changed-while-read"):
         Trust(store).runnable(patch, patch / "codemod.py", b"evil = 1\n")
 
 
@@ -139,7 +140,7 @@ def test_records_that_others_can_write_do_not_count(store, patch, tmp_path, what
     else:
         folder.rename(tmp_path / "elsewhere")
         folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="others can write it"):
+    with fails("trust.unsafe-store"):
         Trust(store).state(patch)
 
 
@@ -169,7 +170,7 @@ def test_several_write_at_once(store):
 def test_a_file_without_end_cannot_be_trusted(patch):
     with (patch / "large").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(UsageError, match="is larger than"):
+    with fails("trust.unreadable-file", "is larger than"):
         content_of(patch)
 
 
@@ -178,9 +179,10 @@ def test_a_record_that_cannot_be_written(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(json, "dump", full)
-    with pytest.raises(VpatchError, match="cannot be recorded: No space") as caught:
+    with fails("trust.unwritable-store", "No space") as caught:
         Store(tmp_path / "trust").add("host", "example.com", "")
     assert caught.value.where == str(tmp_path / "trust")
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert list((tmp_path / "trust").iterdir()) == []
 
 

@@ -29,7 +29,7 @@ def test_what_is_no_file_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "endless").symlink_to("/dev/zero")
     for name in ("pipe", "endless"):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             read_file(tmp_path / name, 10)
     with pytest.raises(IsADirectoryError):
         read_file(tmp_path, 10)

@@ -22,7 +22,9 @@ State = Literal["shipped", "trusted", "changed", "not trusted"]
 
 
 class UntrustedError(VpatchError):
-    """Code of a project that the user has not trusted would have to run."""
+    """The command needs code of a project that the user has not trusted."""
+
+    code = "trust.not-trusted"
 
 
 class Trust:
@@ -55,10 +57,10 @@ class Trust:
         return list(self.store) if self.store else []
 
     def require(self, path: Path, content: Content | None = None) -> None:
-        """Refuse to go on where something is not trusted.
+        """Refuse to go on if something is not trusted.
 
         Raises:
-            UntrustedError: it is not; with the command that trusts it.
+            UntrustedError: it is not trusted; the hint is the command that trusts it.
         """
         state = "trusted" if self._everything else self.state(path, content)
         if state in {"shipped", "trusted"}:
@@ -103,6 +105,7 @@ class Trust:
                     f"{used[0]} changed while it was read",
                     where=str(folder),
                     hint="run the command again when nothing writes there",
+                    code="trust.changed-while-read",
                 )
             self.require(folder, content)
             self._copies[key] = self._write(folder.name, content)

@@ -18,21 +18,17 @@ from typing import TYPE_CHECKING, Literal
 
 import platformdirs
 
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError
 from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-# Python never reads what is in here: trusted code runs from a copy without it.
-# Of a path and a digest.
+# Bytes; a record has a path and a digest.
 _LARGEST_RECORD = 64_000
-
-
+# Python never reads what is in here: trusted code runs from a copy without it.
 _BYTECODE = "__pycache__"
-
-
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -66,7 +62,7 @@ def content_of(path: Path) -> Content:
     """Read all that trust in a patch's folder, or in a recipe's or target's file, is about.
 
     Raises:
-        UsageError: something in it is no plain file, so that nobody can say what it holds.
+        UsageError: a file in it cannot be read, or is not a regular file.
     """
     if not path.is_dir():
         return Content({path.name: _read(path)})
@@ -88,11 +84,13 @@ def _read(file: Path) -> bytes:
             f"cannot be read: {error.strerror}",
             where=str(file),
             hint="correct its permissions, or remove it",
+            code="trust.unreadable-file",
         ) from error
     raise UsageError(
-        "is no plain file, so nobody can say what it holds",
+        "is not a regular file, so vpatch cannot record what it contains",
         where=str(file),
         hint="put the file itself there, not a link to it, or remove it",
+        code="trust.unreadable-file",
     )
 
 
@@ -115,10 +113,11 @@ class Store:
         try:
             return self._added(kind, name, digest)
         except OSError as error:
-            raise VpatchError(
-                f"what you trust cannot be recorded: {error.strerror}",
+            raise UnavailableError(
+                f"your trust cannot be recorded: {error.strerror}",
                 where=str(self._folder),
-                hint="free space or correct the permissions; this record was not made",
+                hint="free space or correct the permissions; nothing was recorded",
+                code="trust.unwritable-store",
             ) from error
 
     def _added(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
@@ -168,9 +167,10 @@ class Store:
         ):
             return
         raise UsageError(
-            "this folder says what you trust, and others can write it",
+            "others can write to this folder, which lists what you trust",
             where=str(self._folder),
             hint=f"look at what is in it, then: chmod 700 {shlex.quote(str(self._folder))}",
+            code="trust.unsafe-store",
         )
 
 

@@ -42,13 +42,13 @@ def read_file(path: Path, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger.
+        OSError: it cannot be read, is not a regular file, or is larger.
     """
     # To open a pipe would wait for somebody who writes.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
         # One byte more tells: the size that the system gives may be none, or change.
         text = file.read(limit + 1)
     if len(text) > limit:
@@ -71,11 +71,11 @@ def plain_path(path: str) -> str:
     """Return a path below a folder as it is.
 
     Raises:
-        ValueError: it leads elsewhere, or nothing can be called so.
+        ValueError: it leads elsewhere, or no file can have this name.
     """
     parts = path.split("/")
     if any(part in {"", ".", ".."} for part in parts):
-        raise ValueError(f"{path!r} is no path below the tree's folder")
+        raise ValueError(f"{path!r} is not a path below the tree's folder")
     if _CONTROL.search(path):
         raise ValueError(f"{path!r} has control characters in it")
     if len(parts) > _DEEPEST or len(os.fsencode(path)) > _LONGEST:
@@ -92,7 +92,7 @@ def parse_json(text: bytes | str) -> Any:
     """Parse JSON.
 
     Raises:
-        ValueError: it is none, has a number of thousands of digits, or is nested too deeply.
+        ValueError: it is not JSON, has a number of thousands of digits, or is nested too deeply.
     """
     try:
         return json.loads(text)

@@ -1,0 +1,154 @@
+"""Every error has a stable code, and docs/reference/errors.md lists each code once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.documents import ROOT, page
+from vpatch.errors import ExitCode
+
+PACKAGE = ROOT / "vpatch"
+PACKAGES = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+# A code begins with the package that raises it, or with `vpatch` for the modules beside them.
+AREAS = {*PACKAGES, "vpatch"}
+# Packages whose errors have no codes yet.
+PENDING = {
+    # one part
+    *("source", "git", "declare", "codemods", "library", "planning", "checkout", "github"),
+    *("checkpoint",),
+    # the other part
+    *("docker", "engine", "harness", "evidence", "smoke", "bench", "upstream", "image", "app"),
+    *("cli",),
+}
+CODE = re.compile(r"([a-z]+)\.[a-z0-9]+(?:-[a-z0-9]+)*")
+# These have defaults that say nothing, so each construction needs a code.
+BARE = {"VpatchError", "UsageError", "UnavailableError"}
+
+
+def sources():
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+def name_of(node):
+    return getattr(node, "id", None) or getattr(node, "attr", None)
+
+
+def attributes_of(definition):
+    """The code and the exit code that a class defines itself."""
+    found = {}
+    for statement in definition.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name("code")], value=ast.Constant(value)):
+                found["code"] = None if definition.name in BARE else value
+            case ast.Assign(targets=[ast.Name("exit_code")], value=ast.Attribute(attr=value)):
+                found["exit_code"] = ExitCode[value]
+    return found
+
+
+def errors_of(trees):
+    """VpatchError and all below it, by name, as classes with the same bases."""
+    defined = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    (base,) = [one for one in defined if one.name == "VpatchError"]
+    errors = {base.name: type(base.name, (), attributes_of(base))}
+    while True:
+        new = [
+            one
+            for one in defined
+            if one.name not in errors
+            and {name_of(b) for b in one.bases} & set(errors)
+            # A base may be defined further down.
+            and not {name_of(b) for b in one.bases} & ({d.name for d in defined} - set(errors))
+        ]
+        if not new:
+            return errors
+        for one in new:
+            bases = tuple(errors[name_of(b)] for b in one.bases if name_of(b) in errors)
+            errors[one.name] = type(one.name, bases, attributes_of(one))
+
+
+def given(node):
+    """The codes that an argument `code=` may have; None if it hands on what another error has."""
+    match node:
+        case ast.Constant(str(value)):
+            return {value}
+        case ast.IfExp():
+            return given(node.body) | given(node.orelse)
+        case ast.Attribute(attr="code"):
+            return set()
+    return {f"not a literal: {ast.unparse(node)}"}
+
+
+def raised():
+    """Each construction of an error: the place, its codes, and the exit code."""
+    trees = sources()
+    errors = errors_of(trees.values())
+    del errors["ManyErrors"]  # its errors have codes and exit codes of their own
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and (error := errors.get(name_of(node.func))):
+                place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                codes = [given(k.value) for k in node.keywords if k.arg == "code"]
+                yield place, codes[0] if codes else {error.code}, error.exit_code
+
+
+def package(place):
+    parts = Path(place).parts
+    return parts[1] if len(parts) > 2 else "vpatch"
+
+
+RAISED = [one for one in raised() if package(one[0]) not in PENDING]
+CODES = {code for _, codes, _ in RAISED for code in codes if code}
+TABLE = re.findall(r"^\| `([^`]+)` \| (\d) \| (.+) \|$", page("reference/errors.md"), re.MULTILINE)
+
+
+def test_every_error_has_a_code():
+    assert [place for place, codes, _ in RAISED if None in codes] == []
+
+
+def test_every_code_says_where_and_what():
+    wrong = {code for code in CODES if not (m := CODE.fullmatch(code)) or m[1] not in AREAS}
+    assert wrong == set()
+
+
+def test_the_table_has_every_code_once_and_no_other():
+    assert sorted(code for code, _, _ in TABLE) == sorted(CODES)
+
+
+def test_the_table_has_the_exit_codes():
+    found = {(code, int(ends)) for _, codes, ends in RAISED for code in codes}
+    assert {(code, int(ends)) for code, ends, _ in TABLE} == found
+
+
+def test_a_test_pins_every_code():
+    files = [file for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    assert {code for code in CODES if f'"{code}"' not in texts} == set()
+
+
+def test_the_sections_are_the_areas():
+    sections = re.split(r"^## `(\w+)`$", page("reference/errors.md"), flags=re.MULTILINE)[1:]
+    for area, text in zip(sections[::2], sections[1::2], strict=True):
+        codes = re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
+        assert codes == sorted(codes)
+        assert codes
+        assert {code.partition(".")[0] for code in codes} == {area}
+
+
+def test_a_class_is_found_with_what_it_inherits():
+    text = """
+class CutError(IndexError_): pass
+class IndexError_(VpatchError, UnavailableError): code = "source.a"
+class UnavailableError(VpatchError): exit_code = ExitCode.ENVIRONMENT
+class VpatchError(Exception): exit_code = ExitCode.FINDINGS; code = "error"
+class Other(Exception): code = "b"
+"""
+    with pytest.raises(TypeError):  # Python refuses this order of bases as well
+        errors_of([ast.parse(text)])
+    found = errors_of([ast.parse(text.replace("VpatchError, Un", "Un"))])
+    assert set(found) == {"CutError", "IndexError_", "UnavailableError", "VpatchError"}
+    assert (found["CutError"].code, found["CutError"].exit_code) == ("source.a", 4)
+    assert found["UnavailableError"].code is None
