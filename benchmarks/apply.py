@@ -87,7 +87,7 @@ def main() -> int:
             applied, cloned = f"applied-{number}", f"cloned-{number}"
             clone = ["git", "clone", "--quiet", "--shared", "base.git", cloned]
             am = ["git", "-C", cloned, *WHO, "am", "--quiet", *series]
-            apply = [*VPATCH, "apply", "--vllm", VERSION, "--to"]
+            apply = [*VPATCH, "apply", "--vllm", VERSION, "--checkout"]
             ours.append(measure([*apply, applied], at=folder))
             theirs.append(measure(clone, am, at=folder))
             status.append(measure([*VPATCH, "status", "--vllm", f"{VERSION}.0"], at=folder))
@@ -125,7 +125,7 @@ def forget() -> None:
 
 def prepare(folder: Path) -> list[str]:
     """Fill the cache, and make the repository and the series that git is to apply."""
-    measure([*VPATCH, "apply", "--vllm", VERSION, "--to", "first"], at=folder)
+    measure([*VPATCH, "apply", "--vllm", VERSION, "--checkout", "first"], at=folder)
     measure([*VPATCH, "status", "--vllm", f"{VERSION}.0"], at=folder)
     clone = ["git", "clone", "--quiet", "--bare", "--branch=base", "--single-branch"]
     measure([*clone, "first", "base.git"], at=folder)

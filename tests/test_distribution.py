@@ -115,11 +115,21 @@ def test_the_wheel_applies_a_patch_of_its_library(installed, tmp_path):
     tree = shutil.copytree(example / "before", tmp_path / "tree")
     (tree / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.23.0\n")
     (tree / "vllm" / "__init__.py").touch()
-    run(vpatch, "apply", "--vllm", tree, "--patch", PATCH, "--to", tmp_path / "made", cwd=tmp_path)
+    run(
+        vpatch,
+        "apply",
+        "--vllm",
+        tree,
+        "--patch",
+        PATCH,
+        "--checkout",
+        tmp_path / "made",
+        cwd=tmp_path,
+    )
     for path in (example / "after").rglob("*.py"):
         made = tmp_path / "made" / path.relative_to(example / "after")
         assert made.read_bytes() == path.read_bytes()
-    run(vpatch, "check", "--to", tmp_path / "made", cwd=tmp_path)
+    run(vpatch, "check", "--checkout", tmp_path / "made", cwd=tmp_path)
 
 
 def test_the_changelog_has_the_version():

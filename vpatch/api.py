@@ -62,8 +62,8 @@ __all__ = [
 def open_context(
     folder: Path | str | None = None,
     *,
-    patches: Iterable[Path | str] = (),
-    recipes: Iterable[Path | str] = (),
+    patches_dirs: Iterable[Path | str] = (),
+    recipes_dirs: Iterable[Path | str] = (),
     offline: bool = False,
     trust_everything: bool = False,
     progress: Progress | None = None,
@@ -72,8 +72,8 @@ def open_context(
 
     Args:
         folder: where the project is looked for, and upwards; by default the current folder.
-        patches: further folders of patches.
-        recipes: further folders of recipes.
+        patches_dirs: further folders with patches.
+        recipes_dirs: further folders with recipes.
         offline: use the cache alone.
         trust_everything: run a project's code without asking whether the user trusts it.
         progress: is told of steps that take long; by default nothing is.
@@ -87,8 +87,8 @@ def open_context(
     """
     _allow_deep_syntax()
     return Context(
-        tuple(map(Path, patches)),
-        tuple(map(Path, recipes)),
+        tuple(map(Path, patches_dirs)),
+        tuple(map(Path, recipes_dirs)),
         offline,
         trust_everything,
         progress or Silent(),

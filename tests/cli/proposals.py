@@ -95,7 +95,9 @@ class Upstream:
         return git(self.repo, "rev-parse", "HEAD")
 
     def evidence(self):
-        self.project.run("test", "name-proj", "--engine", sys.executable, "--to", "evidence")
+        self.project.run(
+            "test", "name-proj", "--engine", sys.executable, "--evidence-dir", "evidence"
+        )
 
     @property
     def thread(self):

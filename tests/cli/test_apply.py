@@ -51,7 +51,7 @@ def test_threads_upstream_do_not_change_a_commit(applied):
         threads = f"upstream: [{thread.replace('STATE', state)}]\n"
         applied.patch("name-proj", NAME_PROJ, more=threads)
         assert "already is exactly this" in applied.apply().out
-        applied.apply("--to", state)
+        applied.apply("--checkout", state)
         heads.add(git(applied.folder / state, "rev-parse", "HEAD"))
     assert len(heads) == 1
 
@@ -97,7 +97,7 @@ def test_apply_by_a_recipe(project):
     run = project.run("apply", "--recipe", "mine")
     assert run.out.splitlines()[0].endswith("  recipe mine")
     assert (project.target / LLAMA).read_bytes() == FILES[LLAMA]
-    again = project.run("apply", "--recipe", "recipes/mine.yaml", "--to", "other", "--json")
+    again = project.run("apply", "--recipe", "recipes/mine.yaml", "--checkout", "other", "--json")
     assert again.json[0]["recipe"] == "mine"
 
 
@@ -121,7 +121,7 @@ def test_apply_of_a_recipe_with_another_digest(project):
 
 def test_apply_of_a_folder(project):
     write_tree(project.folder / "tree")
-    project.run("apply", "--vllm", "./tree", "--to", "out")
+    project.run("apply", "--vllm", "./tree", "--checkout", "out")
     assert NAMED in (project.folder / "out" / LLAMA).read_bytes()
     assert (project.folder / "tree" / LLAMA).read_bytes() == FILES[LLAMA]
 
@@ -133,7 +133,7 @@ def test_apply_of_a_repository(project):
     git(repo, "commit", "-qm", "x")
     git(repo, "tag", "v0.50.0")
     (repo / LLAMA).write_bytes(b"later\n")
-    project.run("apply", "--vllm", "./repo@v0.50.0", "--to", "out")
+    project.run("apply", "--vllm", "./repo@v0.50.0", "--checkout", "out")
     assert NAMED in (project.folder / "out" / LLAMA).read_bytes()
 
 
@@ -142,8 +142,8 @@ def test_apply_of_several_trees(project):
     run = project.apply("--tree", "vllm-ascend==1.0.0", "--json")
     assert [row["tree"] for row in run.json] == ["vllm", "vllm-ascend"]
     assert (project.folder / ".vpatch" / "vllm-ascend-1.0.0" / "vpatch.lock").exists()
-    wrong = project.apply("--tree", "vllm-ascend==1.0.0", "--to", "x", code=2)
-    assert "--to names one folder" in wrong.err
+    wrong = project.apply("--tree", "vllm-ascend==1.0.0", "--checkout", "x", code=2)
+    assert "--checkout names one folder" in wrong.err
 
 
 def test_a_conflict_in_one_tree_stops_all(project):
@@ -155,7 +155,7 @@ def test_a_conflict_in_one_tree_stops_all(project):
 
 def test_apply_offline(applied):
     asked = len(applied.index.asked)
-    applied.apply("--offline", "--to", "other")
+    applied.apply("--offline", "--checkout", "other")
     assert len(applied.index.asked) == asked
     run = applied.run("apply", "--vllm", "0.51.0", "--offline", code=1)
     assert "not in the cache" in run.err
@@ -170,7 +170,7 @@ def test_apply_offline(applied):
         (["--vllm", VERSION, "--patch", "name-prj"], "did you mean 'name-proj'?"),
         (["--vllm", VERSION, "--recipe", "vllm-0.23"], "both name a vLLM"),
         (["--recipe", "none"], "there is no recipe 'none'"),
-        (["--vllm", VERSION, "--patches", "none"], "there is no folder none"),
+        (["--vllm", VERSION, "--patches-dir", "none"], "there is no folder none"),
         (["--nonsense"], "no such option"),
     ],
 )
@@ -220,13 +220,13 @@ def test_patches_that_were_asked_for_and_are_not_needed_are_a_finding(project, h
 
 def test_a_tree_that_carries_what_was_asked_for_is_no_finding(applied):
     tree = f"./.vpatch/vllm-{VERSION}"
-    run = applied.run("apply", "--vllm", tree, "--patch", "slow-mode", "--to", "out")
+    run = applied.run("apply", "--vllm", tree, "--patch", "slow-mode", "--checkout", "out")
     assert "applied     slow-mode" in run.out
 
 
 @pytest.mark.parametrize("tree", ["./patches", "."])
 def test_a_folder_of_something_else_is_no_vllm(project, tree):
-    run = project.run("apply", "--vllm", tree, "--to", "out", code=2)
+    run = project.run("apply", "--vllm", tree, "--checkout", "out", code=2)
     assert f"error: {tree}: is no source tree of vllm" in run.err
     assert not (project.folder / "out").exists()
 
@@ -241,6 +241,6 @@ def test_what_is_on_request_is_left_out_and_named(project):
     run = project.apply()
     assert "note: other-mode is left out, as it is on request: it is slow\n" in run.err
     assert "other-mode" not in run.out
-    run = project.apply("--patch", "other-mode", "--to", "there")
+    run = project.apply("--patch", "other-mode", "--checkout", "there")
     assert "needed      other-mode" in run.out
     assert "left out" not in run.err

@@ -181,7 +181,14 @@ def test_a_proof_for_another_release_is_not_run_in_ones_own_engine(proven):
 
 def left_by(proven, *args, code=0):
     run = proven.run(
-        "test", "name-proj", "--engine", sys.executable, "--to", "evidence", *args, code=code
+        "test",
+        "name-proj",
+        "--engine",
+        sys.executable,
+        "--evidence-dir",
+        "evidence",
+        *args,
+        code=code,
     )
     (folder,) = (proven.folder / "evidence").iterdir()
     return run, folder
@@ -240,5 +247,5 @@ def test_evidence_of_a_test_that_was_changed(proven):
 
 
 def test_evidence_is_of_behaviour_tests_alone(proven):
-    run = proven.run("test", "name-proj", "--to", "evidence", code=2)
-    assert "--to is for behaviour tests" in run.err
+    run = proven.run("test", "name-proj", "--evidence-dir", "evidence", code=2)
+    assert "--evidence-dir is for behaviour tests" in run.err

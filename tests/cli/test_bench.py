@@ -298,9 +298,9 @@ def test_a_port_that_is_in_use(benched):
 
 @pytest.mark.usefixtures("rooms")
 def test_a_folder_that_is_none(benched):
-    run = bench(benched, *TREE, "--to", "/proc/nope", code=2)
+    run = bench(benched, *TREE, "--output-dir", "/proc/nope", code=2)
     assert "/proc/nope: nothing can be written there: No such file" in run.err
-    run = bench(benched, *TREE, "--to", str(benched.recipe), code=2)
+    run = bench(benched, *TREE, "--output-dir", str(benched.recipe), code=2)
     assert "nothing can be written there: Not a directory" in run.err
 
 
@@ -334,7 +334,7 @@ def test_a_report_that_cannot_be_made_costs_no_record(benched, monkeypatch):
 
 
 def test_a_disk_that_is_full(benched, small_disk):
-    run = bench(benched, *TREE, "--to", small_disk, code=1)
+    run = bench(benched, *TREE, "--output-dir", small_disk, code=1)
     assert "the benchmark could not be made: [Errno 28] No space left on device" in run.err
     assert "next: free space there" in run.err
     assert list(small_disk.iterdir()) == []

@@ -156,8 +156,8 @@ def test_check_of_a_recipe_that_names_a_place(project, recipe, source):
     git(tree, "add", "-A")
     git(tree, "commit", "-qm", "x")
     recipe.write_text(f"vllm: .{source}\npatches: [slow-mode]\n")
-    project.run("apply", "--recipe", "mine", "--to", "out")
-    project.run("check", "--to", "out")
+    project.run("apply", "--recipe", "mine", "--checkout", "out")
+    project.run("check", "--checkout", "out")
 
 
 def test_check_says_that_a_recipe_is_gone(project, recipe):
@@ -207,9 +207,11 @@ def test_what_is_next_is_nothing_that_apply_refuses(applied):
 
 
 def test_what_is_next_for_a_checkout_elsewhere(project):
-    project.apply("--to", "out")
+    project.apply("--checkout", "out")
     modify(project.folder / "out")
-    assert next_of(project, "--to", "out").endswith(f"--vllm {VERSION} --to out --force")
+    assert next_of(project, "--checkout", "out").endswith(
+        f"--vllm {VERSION} --checkout out --force"
+    )
 
 
 def modify(target):
@@ -279,7 +281,7 @@ def test_check_of_a_lock_and_a_checkout(applied):
     kept = applied.folder / "kept.lock"
     kept.write_bytes((applied.target / "vpatch.lock").read_bytes())
     modify(applied.target)
-    found = differences(applied, "--lock", kept, "--to", applied.target)
+    found = differences(applied, "--lock", kept, "--checkout", applied.target)
     assert f"changed or new: {LLAMA}" in found
 
 
@@ -356,7 +358,7 @@ def test_a_checkout_of_another_user_is_refused(applied, monkeypatch, command):
     uid = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     args = ("--vllm", VERSION) if command == "apply" else ()
-    run = applied.run(command, *args, "--to", applied.target, code=2)
+    run = applied.run(command, *args, "--checkout", applied.target, code=2)
     assert "belongs to another user" in run.err
     assert "safe.directory" in run.err
 

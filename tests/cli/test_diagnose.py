@@ -138,11 +138,11 @@ def test_a_folder_without_the_code(empty, log):
 def test_a_conflict_and_a_patch_that_is_blocked(empty, log):
     empty.patch("tail", NO_SUCH)
     empty.patch("top", NAME_PROJ, more="requires: [tail]\n")
-    run = empty.run("diagnose", log, "--patches", "patches", code=1)
-    why = "    vpatch status --vllm 0.50.0 --why {} --patches patches\n"
+    run = empty.run("diagnose", log, "--patches-dir", "patches", code=1)
+    why = "    vpatch status --vllm 0.50.0 --why {} --patches-dir patches\n"
     assert f"shape that the patch does not fit\n{why.format('tail')}" in run.out
     assert f"it requires tail, which is conflict\n{why.format('top')}" in run.out
-    assert "    vpatch apply --vllm 0.50.0 --patch name-proj --patches patches\n" in run.out
+    assert "    vpatch apply --vllm 0.50.0 --patch name-proj --patches-dir patches\n" in run.out
 
 
 def test_each_patch_has_its_own_symptoms(empty, log):

@@ -50,4 +50,4 @@ def test_diff_used_wrongly(project):
     project.run("apply", "--vllm", "0.51.0")
     assert "there are several checkouts" in project.run("diff", code=2).err
     assert diff(project, "--vllm", "0.51")
-    assert "there is no lock" in project.run("diff", "--to", "nowhere", code=1).err
+    assert "there is no lock" in project.run("diff", "--checkout", "nowhere", code=1).err

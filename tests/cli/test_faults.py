@@ -129,7 +129,7 @@ def test_a_patch_applied_twice(applied):
 
 
 def test_a_patch_on_a_tree_that_carries_it(applied):
-    run = applied.run("apply", "--vllm", f"./.vpatch/{LABEL}", "--to", "again", "--json")
+    run = applied.run("apply", "--vllm", f"./.vpatch/{LABEL}", "--checkout", "again", "--json")
     states = {d["patch"]: d["state"] for d in run.json[0]["decisions"] if d["state"] != "absent"}
     # git ignores the lock, so that only the code tells.
     assert set(states.values()) <= {"applied", "upstreamed"}
@@ -369,12 +369,12 @@ def test_a_cache_entry_cut_off_half_way(applied, cut):
     CUTS[cut](entry)
     asked = applied.index.count(".tar.gz")
     before = snapshot(applied.target)
-    run = applied.apply("--to", "off", "--offline", code=1)
+    run = applied.apply("--checkout", "off", "--offline", code=1)
     message = one_error(run)
     assert ("is damaged" in message) or ("not in the cache" in message)
     assert "without --offline" in message
     assert not (applied.folder / "off").exists()
-    online = applied.apply("--to", "on", in_process=True)
+    online = applied.apply("--checkout", "on", in_process=True)
     assert applied.index.count(".tar.gz") == asked + 1
     assert snapshot(applied.target) == before
     assert (applied.folder / "on" / "vpatch.lock").read_bytes() == before["vpatch.lock"][1]
@@ -388,7 +388,7 @@ def test_a_base_repository_cut_off_half_way(applied, offline):
     # The checkout has the same file: only the cache's own copy is cut.
     pack.unlink()
     pack.write_bytes(data[: len(data) // 2])
-    applied.apply("--to", "again", *offline)
+    applied.apply("--checkout", "again", *offline)
     lock = (applied.target / "vpatch.lock").read_bytes()
     assert (applied.folder / "again" / "vpatch.lock").read_bytes() == lock
     git(applied.folder / "again", "fsck")
@@ -425,7 +425,7 @@ def test_a_kill_of_git_too_at_any_moment(applied):
     old = snapshot(applied.target)
     applied.patch("slow-mode", SLOW_MODE.replace('"slow"', '"slower"'))
     started = time.monotonic()
-    applied.apply("--to", "other")
+    applied.apply("--checkout", "other")
     took = time.monotonic() - started
     new = snapshot(applied.folder / "other")
     moments = [took * share / 8 for share in range(3, 9)]
@@ -466,7 +466,7 @@ def test_applies_at_once_with_a_cold_cache(project):
 
 
 def test_applies_at_once_into_several_targets(project):
-    processes = [project.start("apply", "--vllm", VERSION, "--to", f"t{n}") for n in range(3)]
+    processes = [project.start("apply", "--vllm", VERSION, "--checkout", f"t{n}") for n in range(3)]
     ends = [(*process.communicate(timeout=60), process.returncode) for process in processes]
     assert [code for *_, code in ends] == [0] * 3, ends
     assert project.index.count(".tar.gz") == 1
@@ -533,7 +533,7 @@ def test_a_new_target_in_a_read_only_folder(project, sealed):
     place = project.folder / "place"
     place.mkdir()
     sealed(place)
-    message = one_error(project.apply("--to", "place/new", code=1, prefix=prefix()))
+    message = one_error(project.apply("--checkout", "place/new", code=1, prefix=prefix()))
     assert "place/new: cannot be written: Permission denied" in message
     assert list(place.iterdir()) == []
 
@@ -550,7 +550,7 @@ def test_a_target_that_vpatch_did_not_make(project, args, holds):
     if holds == "repository":
         git(mine, "init", "-q")
     before = snapshot(project.folder)
-    message = one_error(project.apply("--to", "mine", *args, code=2))
+    message = one_error(project.apply("--checkout", "mine", *args, code=2))
     assert "mine: is not a checkout that vpatch made" in message
     after = snapshot(project.folder)
     assert {p: w for p, w in after.items() if not p.startswith(".mine.vpatch")} == before
@@ -564,20 +564,20 @@ def test_a_target_under_another_name(project, to):
     if ".." in to[2:]:
         (elsewhere / "sub").mkdir()
     (project.folder / "link").symlink_to(elsewhere)
-    options = ["--patches", project.patches]
+    options = ["--patches-dir", project.patches]
     if (elsewhere / "sub").exists():
         before = snapshot(project.folder)
         assert "is not a checkout" in one_error(
-            project.apply(*options, "--to", to, cwd=elsewhere, code=2)
+            project.apply(*options, "--checkout", to, cwd=elsewhere, code=2)
         )
         assert before.items() <= snapshot(project.folder).items()
         return
-    project.apply(*options, "--to", to, cwd=elsewhere)
+    project.apply(*options, "--checkout", to, cwd=elsewhere)
     assert NAMED in (elsewhere / LLAMA).read_bytes()
     assert (project.folder / "link").is_symlink()
-    again = project.apply(*options, "--to", "link", in_process=True)
+    again = project.apply(*options, "--checkout", "link", in_process=True)
     assert "already is exactly this" in again.out
-    project.apply(*options, "--to", "link", "--patch", "name-proj", in_process=True)
+    project.apply(*options, "--checkout", "link", "--patch", "name-proj", in_process=True)
     assert b"fast" in (elsewhere / ENGINE).read_bytes()
     names = {".vpatch", "elsewhere", "link", "patches"}
     assert set(names_in(project.folder)) <= names
@@ -616,10 +616,10 @@ def used(folder):
 def test_a_full_disk_at_the_target(applied, small_disk, size):
     folder, shrink = small_disk
     target = folder / "out"
-    applied.apply("--to", target, in_process=True)
+    applied.apply("--checkout", target, in_process=True)
     before = snapshot(target)
     command = shrink(size)
-    run = applied.run("apply", "--vllm", "0.51.0", "--to", target, code=1, prefix=command)
+    run = applied.run("apply", "--vllm", "0.51.0", "--checkout", target, code=1, prefix=command)
     message = one_error(run)
     assert f"error: {target}: cannot be written: " in message
     assert FULL.search(message)
@@ -632,11 +632,13 @@ def test_a_full_disk_at_the_target(applied, small_disk, size):
 def test_a_full_disk_at_the_cache(applied, small_disk, size):
     folder, shrink = small_disk
     applied.env["VPATCH_CACHE_DIR"] = str(folder / "cache")
-    applied.apply("--to", "first", in_process=True)
+    applied.apply("--checkout", "first", in_process=True)
     before = snapshot(folder / "cache" / "trees")
     target = snapshot(applied.target)
     command = shrink(size)
-    run = applied.run("apply", "--vllm", "0.51.0", "--to", applied.target, code=1, prefix=command)
+    run = applied.run(
+        "apply", "--vllm", "0.51.0", "--checkout", applied.target, code=1, prefix=command
+    )
     message = one_error(run)
     assert str(folder / "cache") in message
     assert FULL.search(message)

@@ -40,7 +40,7 @@ def test_the_folder_of_checkouts_is_a_link(project, outside, there):
     before = _kept(outside)
     run = project.apply(code=2)
     assert "error: .vpatch: is a symbolic link" in run.err
-    assert "next: remove the link, or name the folder with --to" in run.err
+    assert "next: remove the link, or name the folder with --checkout" in run.err
     assert _kept(outside) == before
 
 

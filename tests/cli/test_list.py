@@ -30,13 +30,13 @@ def test_a_projects_own_hides_the_librarys_and_says_so(empty):
     assert one["folder"] == str(empty.patches / "mtp-proj-prefix")
 
 
-@pytest.mark.parametrize("where", ["vpatch.toml", "pyproject.toml", "--patches"])
+@pytest.mark.parametrize("where", ["vpatch.toml", "pyproject.toml", "--patches-dir"])
 def test_where_patches_may_lie(project, where):
     project.patches.rename(project.folder / "mine")
     table = {"vpatch.toml": "", "pyproject.toml": "[tool.vpatch]\n"}.get(where)
     if table is not None:
         (project.folder / where).write_text(f'{table}patches = ["mine"]\n')
-    options = ["--patches", "mine"] if table is None else []
+    options = ["--patches-dir", "mine"] if table is None else []
     ids = [patch["id"] for patch in project.run("list", *options, "--json").json["patches"]]
     assert "name-proj" in ids
     assert "mtp-proj-prefix" in ids

@@ -44,8 +44,8 @@ def test_patches_and_recipes_are_the_projects(project, below):
     assert listed == project.run("list", "--json").json
     # What is typed is relative to where it is typed.
     (below / "here").symlink_to(project.folder / "carried")
-    project.run("list", "--patches", "here", cwd=below)
-    run = project.run("list", "--patches", "carried", cwd=below, code=2)
+    project.run("list", "--patches-dir", "here", cwd=below)
+    run = project.run("list", "--patches-dir", "carried", cwd=below, code=2)
     assert "there is no folder carried" in run.err
 
 

@@ -341,7 +341,7 @@ def test_an_installed_file_that_is_not_the_releases(smoked):
 
 
 def test_a_disk_that_is_full(smoked, small_disk):
-    run = smoke(smoked, "--to", small_disk, code=1)
+    run = smoke(smoked, "--evidence-dir", small_disk, code=1)
     assert "the run could not be made: [Errno 28] No space left on device" in run.err
     assert "next: free space there" in run.err
     assert list(small_disk.iterdir()) == []

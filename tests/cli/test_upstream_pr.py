@@ -84,7 +84,7 @@ def test_no_evidence_and_what_to_do(upstream):
         folder.rename(upstream.project.folder / folder.name)
     gate = upstream.gates(code=1)["evidence"]
     assert gate["said"] == "there is none for test_it.py"
-    assert gate["hint"] == "vpatch test name-proj --engine cpu --to evidence"
+    assert gate["hint"] == "vpatch test name-proj --engine cpu --evidence-dir evidence"
 
 
 def rewrite(upstream, change):

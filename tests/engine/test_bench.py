@@ -50,7 +50,7 @@ def folder(cpu_engine, tmp_path_factory):
     (home / "recipe.yaml").write_text(RECIPE)
     run = vpatch(
         *("bench", "--recipe", home / "recipe.yaml", "--engine", "cpu", "--trust"),
-        *("--to", home / "records", "--name", "one"),
+        *("--output-dir", home / "records", "--name", "one"),
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "10 of 10 runs measured" in run.stdout

@@ -73,7 +73,7 @@ def smoke(folder, checkpoint, code=0):
     recipes = folder / "recipes"
     recipes.mkdir(exist_ok=True)
     (recipes / "grafted.yaml").write_text(RECIPE.replace("FOLDER", str(checkpoint)))
-    named = ("--recipe", "grafted", "--recipes", recipes, "--to", folder / "evidence")
+    named = ("--recipe", "grafted", "--recipes-dir", recipes, "--evidence-dir", folder / "evidence")
     out = run(folder, "smoke", *named, "--engine", "cpu", "--trust", "--json", code=code)
     (cell,) = json.loads(out)["cells"]
     return cell

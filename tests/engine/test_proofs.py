@@ -40,7 +40,7 @@ def evidence(tmp_path_factory):
 
 def run_proofs(patch_id, evidence):
     return vpatch(
-        "test", patch_id, "--engine", "cpu", "--vllm", RELEASE, "--to", evidence, "--json"
+        "test", patch_id, "--engine", "cpu", "--vllm", RELEASE, "--evidence-dir", evidence, "--json"
     )
 
 
@@ -100,7 +100,7 @@ def test_a_patch_that_is_needed_on_the_newest_release(upstream, evidence):
     """All that needs no network is in order; that others propose it stops it all the same."""
     if not list(evidence.glob(f"{PROPOSED}-*")):  # this test was run alone
         assert run_proofs(PROPOSED, evidence).returncode == 0
-    document, gates, code = upstream(PROPOSED, "--from", evidence)
+    document, gates, code = upstream(PROPOSED, "--evidence-dir", evidence)
     assert {name for name, gate in gates.items() if gate["verdict"] == "pass"} == GREEN, gates
     failed = [gate for gate in gates.values() if gate["verdict"] == "fail"]
     assert [gate["said"] for gate in failed] == [

@@ -61,7 +61,9 @@ def test_an_engine_has_no_libraries_for_gpus(release):
 
 def test_smoke_runs_by_the_standard_plan(release, tmp_path):
     version, _ = release
-    run = vpatch("smoke", "--vllm", version, "--engine", "cpu", "--to", tmp_path, "--name", "one")
+    run = vpatch(
+        "smoke", "--vllm", version, "--engine", "cpu", "--evidence-dir", tmp_path, "--name", "one"
+    )
     record = json.loads((tmp_path / "one" / "results.json").read_text())
     assert record["engine"]["vllm"] == version
     checks = {

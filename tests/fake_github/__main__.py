@@ -29,7 +29,7 @@ def asked(words):
     parser.add_argument("--fork", **repository, help="the bare git repository of your fork")
     parser.add_argument("--name", default="vllm-project/vllm", help="default: %(default)s")
     parser.add_argument(
-        "--patches", type=Path, action="append", default=[], help="a folder of your own patches"
+        "--patches-dir", type=Path, action="append", default=[], help="a folder of your own patches"
     )
     found = parser.parse_args(words)
     for folder in (found.upstream, found.fork):

@@ -294,7 +294,7 @@ def test_a_smoke_plan_in_the_image(built, docker):
 
 def test_an_overlay_over_a_real_vllm(built, docker):
     tag = f"{built.tag}-overlay"
-    words = ["--base", built.below, "--mode", "overlay", "--tag", tag, "--to", "overlay"]
+    words = ["--base", built.below, "--mode", "overlay", "--tag", tag, "--checkout", "overlay"]
     try:
         vpatch(built.folder, "build-image", "--vllm", "0.23", *words)
         out = vpatch(built.folder, "verify-image", tag).stdout

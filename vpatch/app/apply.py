@@ -41,18 +41,18 @@ class ApplyResult:
 def apply_patches(
     context: Context,
     request: selection.Request,
-    target: Path | None,
+    checkout: Path | None,
     *,
     force: bool,
     on_planned: Callable[[Sequence[ApplyRequest]], None] = lambda _: None,
 ) -> ApplyResult:
     """Apply patches to pinned trees, a commit each, and write what was done to vpatch.lock.
 
-    `target` is the checkout's folder, by default one in the project. With `force`, a checkout that
+    `checkout` is the folder to write, by default one in the project. With `force`, a checkout that
     holds changes by its user is overwritten. `on_planned` is called before anything is written.
 
     Raises:
-        UsageError: the request names nothing that is there, or one `target` for several trees.
+        UsageError: the request names nothing that is there, or one `checkout` for several trees.
         VpatchError: a source cannot be read, or a checkout cannot be written.
     """
     asked = selection.resolve(request, context.library)
@@ -61,13 +61,13 @@ def apply_patches(
     for patch in {patch.id: patch for job in asked for patch in job.left}.values():
         reason = patch.declaration.on_request or "it requires one that is"
         context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
-    if target is not None and len(asked) > 1:
+    if checkout is not None and len(asked) > 1:
         raise UsageError(
-            "--to names one folder, and there are several trees", hint="apply them one by one"
+            "--checkout names one folder, and there are several trees", hint="apply them one by one"
         )
     asked_for = bool(asked[0].recipe or request.patches)
     with ExitStack() as stack:
-        requests = tuple(order_for(job, target, context, stack) for job in asked)
+        requests = tuple(order_for(job, checkout, context, stack) for job in asked)
         plans = [one.plan for one in requests]
         on_planned(requests)
         stopping = tuple(d for made in plans for d in made.stopping(asked_for=asked_for))

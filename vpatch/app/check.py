@@ -42,26 +42,26 @@ class CheckResult:
 
 
 def check(
-    context: Context, version: str | None, target: Path | None, lock_file: Path | None
+    context: Context, version: str | None, checkout: Path | None, lock_file: Path | None
 ) -> CheckResult:
     """Apply the patches of a lock again, in memory, and compare every byte.
 
-    With `lock_file` and no `target`, there is no checkout to compare.
+    With `lock_file` and no `checkout`, there is no checkout to compare.
 
     Raises:
         VpatchError: no lock is found, it cannot be read, or the code of a patch is not trusted.
     """
-    path, lock = find_lock(context, version, target, lock_file)
+    path, lock = find_lock(context, version, checkout, lock_file)
     asked = ask_again(lock, context.library)
     with tree_of(context, lock) as tree:
         made = plan(asked.patches, tree)
         refuse_untrusted(context, made)
     drifted = (*asked.differences, *drift(lock, made))
-    checkout = target if lock_file is not None else path.parent
-    damaged = tuple(damage(lock, checkout)) if checkout is not None else ()
+    compared = checkout if lock_file is not None else path.parent
+    damaged = tuple(damage(lock, compared)) if compared is not None else ()
     hint = None
     if drifted or damaged:
-        again = f"vpatch apply {shlex.join(apply_options_of(context, lock, target))}"
+        again = f"vpatch apply {shlex.join(apply_options_of(context, lock, checkout))}"
         if damaged:
             again = f"save what is yours in the checkout, then {again} --force"
         hint = what_blocks(lock, made, asked) or again
@@ -99,13 +99,14 @@ def source_options_of(lock: LockFile) -> Iterator[str]:
         yield from ("--tree", f"{source.tree}{'==' if source.kind == 'pypi' else '='}{place}")
 
 
-def apply_options_of(context: Context, lock: LockFile, target: Path | None) -> Iterator[str]:
+def apply_options_of(context: Context, lock: LockFile, checkout: Path | None) -> Iterator[str]:
     """What to give vpatch apply so that it makes the lock's checkout anew."""
     yield from source_options_of(lock)
     for patch_id in lock.chosen:
         yield from ("--patch", patch_id)
-    if target is not None:
-        yield from ("--to", str(target))
-    for option, folders in (("--patches", context.patches), ("--recipes", context.recipes)):
-        for folder in folders:
-            yield from (option, str(folder))
+    if checkout is not None:
+        yield from ("--checkout", str(checkout))
+    for folder in context.patches_dirs:
+        yield from ("--patches-dir", str(folder))
+    for folder in context.recipes_dirs:
+        yield from ("--recipes-dir", str(folder))

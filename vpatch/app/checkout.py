@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def find_lock(
-    context: Context, version: str | None, target: Path | None, lock: Path | None
+    context: Context, version: str | None, checkout: Path | None, lock: Path | None
 ) -> tuple[Path, LockFile]:
     """The lock named, that of the checkout named, or of the only checkout there is.
 
@@ -37,9 +37,9 @@ def find_lock(
     """
     if lock is not None:
         return lock, read_lock(lock)
-    if target is None:
-        target = _only_checkout(context.checkouts, version)
-    return target / LOCK_FILE, read_lock(target / LOCK_FILE)
+    if checkout is None:
+        checkout = _only_checkout(context.checkouts, version)
+    return checkout / LOCK_FILE, read_lock(checkout / LOCK_FILE)
 
 
 def _only_checkout(checkouts: Path, version: str | None) -> Path:
@@ -53,10 +53,12 @@ def _only_checkout(checkouts: Path, version: str | None) -> Path:
         which = f"of vLLM {version} " if version else ""
         raise UsageError(
             f"there is no checkout {which}in {checkouts}",
-            hint="run vpatch apply first, or name its folder with --to",
+            hint="run vpatch apply first, or name its folder with --checkout",
         )
     names = ", ".join(str(path) for path in found)
-    raise UsageError(f"there are several checkouts: {names}", hint="name one with --vllm or --to")
+    raise UsageError(
+        f"there are several checkouts: {names}", hint="name one with --vllm or --checkout"
+    )
 
 
 @contextmanager
@@ -133,18 +135,18 @@ def _spec(lock: LockFile, root: Path) -> TreeSpec:
 
 
 def order_for(
-    job: Selection, target: Path | None, context: Context, stack: ExitStack
+    job: Selection, checkout: Path | None, context: Context, stack: ExitStack
 ) -> ApplyRequest:
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
-    if target is None:
+    if checkout is None:
         hide_from_git(context.checkouts)
-    where = _real(target) if target else refuse_link(context.checkouts / tree.pin.label)
+    where = _real(checkout) if checkout else refuse_link(context.checkouts / tree.pin.label)
     source = context.project.folder / Path(tree.pin.origin).expanduser()
     if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
         raise UsageError(
             "the source is the checkout that is to be written",
             where=str(where),
-            hint="write elsewhere with --to",
+            hint="write elsewhere with --checkout",
         )
     workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
     made = cached_plan(context.plans, job.patches, tree, to_write=True)
@@ -161,6 +163,6 @@ def hide_from_git(checkouts: Path) -> None:
         (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
 
 
-def _real(target: Path) -> Path:
+def _real(checkout: Path) -> Path:
     """The folder itself where a link or a dot stands for it: it is replaced as a whole."""
-    return target.resolve() if target.is_symlink() or target.name in {"", ".."} else target
+    return checkout.resolve() if checkout.is_symlink() or checkout.name in {"", ".."} else checkout

@@ -44,13 +44,13 @@ _FIRST = Version("0.20")
 class Context:
     """What every use case shares: the project, the library, the cache and the sources.
 
-    `patches` and `recipes` are further folders of them. `offline` forbids the network.
-    `trust_everything` runs a project's code without asking whether the user trusts it. `folder` is
-    where the project is looked for, and upwards; None is the current folder.
+    `patches_dirs` and `recipes_dirs` are further folders with patches and with recipes. `offline`
+    forbids the network. `trust_everything` runs a project's code without asking whether the user
+    trusts it. vpatch looks for the project in `folder` and upwards; None is the current folder.
     """
 
-    patches: tuple[Path, ...] = ()
-    recipes: tuple[Path, ...] = ()
+    patches_dirs: tuple[Path, ...] = ()
+    recipes_dirs: tuple[Path, ...] = ()
     offline: bool = False
     trust_everything: bool = False
     progress: Progress = field(default_factory=Silent)
@@ -70,7 +70,9 @@ class Context:
 
     @cached_property
     def library(self) -> Library:
-        library = find_library(self.project.folder, self.patches, self.recipes, self.trust)
+        library = find_library(
+            self.project.folder, self.patches_dirs, self.recipes_dirs, self.trust
+        )
         for note in library.notes:
             self.progress.note(note)
         return library
@@ -228,10 +230,11 @@ def below_project(project: Project, name: str) -> Path:
     return Path(os.path.relpath(project.folder)) / name
 
 
-def refuse_link(place: Path) -> Path:
+def refuse_link(place: Path, option: str = "--checkout") -> Path:
     """Return a place in a project that is written to, unless it is a symbolic link.
 
     Whoever wrote the project may have put it there, to have any folder of the user's written.
+    `option` is the one that names another folder.
 
     Raises:
         UsageError: it is a link.
@@ -240,7 +243,7 @@ def refuse_link(place: Path) -> Path:
         raise UsageError(
             f"is a symbolic link to {place.readlink()}, and vpatch follows none that a project has",
             where=str(place),
-            hint="remove the link, or name the folder with --to",
+            hint=f"remove the link, or name the folder with {option}",
         )
     return place
 

@@ -185,8 +185,8 @@ def _next(
             named.append(("--why", decision.patch.id))
         case _:
             return None
-    named += [("--patches", str(folder)) for folder in context.patches]
-    named += [("--recipes", str(folder)) for folder in context.recipes]
+    named += [("--patches-dir", str(folder)) for folder in context.patches_dirs]
+    named += [("--recipes-dir", str(folder)) for folder in context.recipes_dirs]
     return f"vpatch {verb} {shlex.join(word for option in named for word in option)}"
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def diff(
-    context: Context, ids: Sequence[str], version: str | None, target: Path | None
+    context: Context, ids: Sequence[str], version: str | None, checkout: Path | None
 ) -> list[bytes]:
     """Return a diff for each patch in `ids`, or one of all patches where `ids` is empty.
 
@@ -28,7 +28,7 @@ def diff(
         UsageError: the checkout has no such patch, or needs it no more, or no lock is found.
         VpatchError: the source cannot be read, or the code of a patch is not trusted.
     """
-    _, lock = find_lock(context, version, target, None)
+    _, lock = find_lock(context, version, checkout, None)
     known = [patch.id for patch in lock.patches]
     for patch_id in ids:
         if patch_id not in known:

@@ -63,7 +63,7 @@ def from_lock(context: Context, path: Path, stack: ExitStack) -> Locked:
 def applied(
     context: Context,
     request: selection.Request,
-    target: Path | None,
+    checkout: Path | None,
     stack: ExitStack,
     *,
     force: bool,
@@ -76,7 +76,7 @@ def applied(
             f"an image is of one tree, and there are several: {names}",
             hint="name a recipe of vLLM alone",
         )
-    order = order_for(asked[0], target, context, stack)
+    order = order_for(asked[0], checkout, context, stack)
     refuse_stopping([order.plan], asked_for=bool(asked[0].recipe or request.patches))
     (done,) = apply([order], force=force, progress=context.progress)
     return Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target)

@@ -186,7 +186,7 @@ def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positi
             f"there is no patch {unknown[0]!r}",
             where=positions.where(["patches", recipe.patches.index(unknown[0])]),
             hint=library.nearest(unknown[0])
-            or "correct the id, or name the folder it lies in with --patches",
+            or "correct the id, or name the folder it lies in with --patches-dir",
         )
     return recipe, positions
 

@@ -146,7 +146,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         raise WrongTargetError(
             "is not a checkout that vpatch made",
             where=str(target),
-            hint="give another folder with --to, or move this one away",
+            hint="give another folder with --checkout, or move this one away",
         )
     try:
         lock = read_lock(target / LOCK_FILE)
@@ -170,7 +170,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         raise TargetError(
             f"is a checkout of another source, {lock.source.origin}",
             where=str(target),
-            hint="write elsewhere with --to, or overwrite it with --force",
+            hint="write elsewhere with --checkout, or overwrite it with --force",
         )
     planned = [commit.message.strip() for commit in commits_of(order.plan)]
     if found or planned != messages:
@@ -203,7 +203,7 @@ def _changed(found: Sequence[str], target: Path) -> TargetError:
     return TargetError(
         f"holds changes that vpatch did not make:{shown}{more}",
         where=str(target),
-        hint="save them, or overwrite them with --force, or write elsewhere with --to",
+        hint="save them, or overwrite them with --force, or write elsewhere with --checkout",
     )
 
 

@@ -170,7 +170,7 @@ def read_lock(path: Path) -> LockFile:
         return parse_lock(read_file(path, _LARGEST), str(path))
     except FileNotFoundError as error:
         raise LockError(
-            "there is no lock", where=str(path), hint="run vpatch apply first, or give --to"
+            "there is no lock", where=str(path), hint="run vpatch apply first, or give --checkout"
         ) from error
     except OSError as error:
         raise LockError(f"cannot be read: {error.strerror}", where=str(path)) from error

@@ -134,7 +134,7 @@ class CheckoutTransaction:
             raise WrongTargetError(
                 "vpatch works in this folder, and it holds what vpatch did not put there",
                 where=str(self._workdir),
-                hint="move it away, or write elsewhere with --to",
+                hint="move it away, or write elsewhere with --checkout",
             )
 
     def _create(self) -> None:
@@ -167,6 +167,6 @@ def _cannot_write(target: Path, reason: str, hint: str | None = None) -> TargetE
         f"cannot be written: {reason}",
         where=str(target),
         hint=hint
-        or "free space or correct the permissions, or give another folder with --to; "
+        or "free space or correct the permissions, or give another folder with --checkout; "
         "nothing was changed",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +11,7 @@ from vpatch.app.apply import apply_patches
 from vpatch.app.checkout import states_of
 from vpatch.cli import render
 from vpatch.cli.options import (
+    folder_option,
     json_option,
     library_options,
     open_context,
@@ -23,6 +23,7 @@ from vpatch.source.tree import LOCK_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from vpatch.checkout.apply import Applied, ApplyRequest
     from vpatch.planning.state import Decision, Plan
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
 @click.command("apply")
 @source_options
 @library_options
-@click.option(
-    "--to",
-    "target",
-    type=click.Path(path_type=Path),
+@folder_option(
+    "--checkout",
+    old="--to",
     help="The checkout's folder  [default: .vpatch/TREE-VERSION in the project]",
 )
 @click.option("--force", is_flag=True, help="Overwrite a checkout that holds your changes.")
@@ -44,9 +44,9 @@ def command(
     recipe: str | None,
     trees: tuple[str, ...],
     only: tuple[str, ...],
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
-    target: Path | None,
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
+    checkout: Path | None,
     *,
     offline: bool,
     force: bool,
@@ -56,7 +56,7 @@ def command(
 
     Nothing is written unless every patch is either applied or not needed.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
 
     def show(requests: Sequence[ApplyRequest]) -> None:
         for one in requests if not as_json else ():
@@ -64,7 +64,7 @@ def command(
             render.print_decisions(one.plan.decisions)
 
     request = request_from(vllm, recipe, trees, only)
-    done = apply_patches(context, request, target, force=force, on_planned=show)
+    done = apply_patches(context, request, checkout, force=force, on_planned=show)
     orders, applied = done.requests, done.applied
     plans = [order.plan for order in orders]
     if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
 from vpatch.cli.options import (
     engine_option,
+    folder_option,
     json_option,
     library_options,
     open_context,
@@ -35,6 +35,7 @@ from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from vpatch.bench.measure import LoadRun
 
@@ -66,11 +67,10 @@ _KIND = "a benchmark"
 @click.option("--repeats", type=click.IntRange(1), help="Differences are judged from 3 on.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the servers  [default: a free one]")
 @click.option("--name", help="Of the record  [default: RECIPE-ENGINE-TIME]")
-@click.option(
-    "--to",
-    "root",
-    type=click.Path(path_type=Path),
-    default=written_in_project("bench"),
+@folder_option(
+    "--output-dir",
+    old="--to",
+    default=written_in_project("bench", "--output-dir"),
     help="The folder that records go to  [default: bench in the project]",
 )
 @json_option
@@ -81,8 +81,8 @@ def command(
     recipe: str | None,
     trees: tuple[str, ...],
     only: tuple[str, ...],
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     engine: str | None,
     image: str | None,
     urls: tuple[str, ...],
@@ -96,7 +96,7 @@ def command(
     repeats: int | None,
     port: int | None,
     name: str | None,
-    root: Path,
+    output_dir: Path,
     *,
     offline: bool,
     as_json: bool,
@@ -113,8 +113,8 @@ def command(
         _refuse_options_before(context)
         return None
     if name is not None:
-        refuse_name(root, name, _KIND)
-    session = open_context(patches, recipes, offline)
+        refuse_name(output_dir, name, _KIND)
+    session = open_context(patches_dirs, recipes_dirs, offline)
     request = request_from(vllm, recipe, trees, only)
     said = Overrides(
         model,
@@ -157,18 +157,20 @@ def command(
             port,
             session.cache.answers("checkpoints"),
         )
-        collecting = stack.enter_context(collected(root, order.name, _KIND, numbered=name is None))
+        collecting = stack.enter_context(
+            collected(output_dir, order.name, _KIND, numbered=name is None)
+        )
         order = replace(order, name=collecting.name)
         record, failure = run(
             order, collecting.workdir, session.progress, _silent if as_json else _print
         )
     # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
-    write_shown(root / order.name, record)
+    write_shown(output_dir / order.name, record)
     faults = [point for point in record["points"] if point["fault"]]
     if as_json:
         render.print_json(record)
     else:
-        _print_end(record, len(faults), root / order.name)
+        _print_end(record, len(faults), output_dir / order.name)
     if isinstance(failure, KeyboardInterrupt):
         click.echo("interrupted; what was measured is kept", err=True)
         return ExitCode.INTERRUPTED

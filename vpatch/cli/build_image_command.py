@@ -28,6 +28,7 @@ from vpatch.app.build import (
 from vpatch.app.locked import applied, from_lock
 from vpatch.cli import render
 from vpatch.cli.options import (
+    folder_option,
     json_option,
     library_options,
     open_context,
@@ -56,11 +57,8 @@ _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu":
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Build what a lock says that is kept elsewhere, on the base that it pins.",
 )
-@click.option(
-    "--to",
-    "target",
-    type=click.Path(path_type=Path),
-    help="The checkout's folder  [default: .vpatch/TREE-VERSION]",
+@folder_option(
+    "--checkout", old="--to", help="The checkout's folder  [default: .vpatch/TREE-VERSION]"
 )
 @click.option("--force", is_flag=True, help="Overwrite a checkout that holds your changes.")
 @click.option(
@@ -114,10 +112,10 @@ def command(
     recipe: str | None,
     trees: tuple[str, ...],
     only: tuple[str, ...],
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     lock_file: Path | None,
-    target: Path | None,
+    checkout: Path | None,
     mode: str | None,
     base: str | None,
     tags: tuple[str, ...],
@@ -146,7 +144,7 @@ def command(
     The last step of every build runs in the image, and fails it: digests of all touched files and
     of those that they replace, bytecode, imports, and the effect of each patch.
     """  # noqa: D301 - click reads the character itself
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     refuse_names(tags, iidfile, push=push, offline=offline)
     with ExitStack() as stack:
         if lock_file is not None:
@@ -159,7 +157,7 @@ def command(
             locked = from_lock(context, lock_file, stack)
         else:
             request = request_from(vllm, recipe, trees, only)
-            locked = applied(context, request, target, stack, force=force)
+            locked = applied(context, request, checkout, stack, force=force)
         settings = BuildSettings(
             context.pip_settings,
             network,

@@ -8,13 +8,19 @@ import click
 
 from vpatch.app.check import check
 from vpatch.cli import render
-from vpatch.cli.options import json_option, library_options, offline_option, open_context
+from vpatch.cli.options import (
+    folder_option,
+    json_option,
+    library_options,
+    offline_option,
+    open_context,
+)
 from vpatch.errors import ExitCode, UsageError
 
 
 @click.command("check")
 @click.option("--vllm", metavar="VERSION", help="The checkout of this version.")
-@click.option("--to", "target", type=click.Path(path_type=Path), help="The checkout's folder.")
+@folder_option("--checkout", old="--to", help="The checkout's folder.")
 @click.option(
     "--lock",
     "lock_file",
@@ -26,10 +32,10 @@ from vpatch.errors import ExitCode, UsageError
 @json_option
 def command(
     vllm: str | None,
-    target: Path | None,
+    checkout: Path | None,
     lock_file: Path | None,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     offline: bool,
     as_json: bool,
@@ -40,10 +46,10 @@ def command(
     edited or is new, a source that is not the one that was locked, a file that was changed in the
     checkout.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     if lock_file is not None and vllm is not None:
         raise UsageError("--lock and --vllm both name a lock", hint="give one of the two")
-    found = check(context, vllm, target, lock_file)
+    found = check(context, vllm, checkout, lock_file)
     if as_json:
         render.print_json({"lock": str(found.path), "differences": list(found.differences)})
     elif found.differences:

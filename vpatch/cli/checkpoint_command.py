@@ -57,8 +57,8 @@ def inspect(
     folder: Path,
     python: Path | None,
     platform: str | None,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     as_json: bool,
 ) -> ExitCode:
@@ -70,7 +70,7 @@ def inspect(
     found = look_at(folder)
     tokenizer = tokenizer_of(folder, python)
     findings = findings_of(found, tokenizer, platform)
-    context = open_context(patches, recipes)
+    context = open_context(patches_dirs, recipes_dirs)
     needs = [(need, _needed_in(context, need)) for need in needs_of(found, platform)]
     if as_json:
         render.print_json(_as_json(found, tokenizer, findings, needs))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 def command(
     log: str,
     vllm: str | None,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     offline: bool,
     as_json: bool,
@@ -44,7 +44,7 @@ def command(
 
     LOGFILE is what any vLLM wrote; - reads standard input. Ends with 1 where something is found.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     known = context.library.load_all()
     if vllm:
         parse_vllm(vllm)  # wrong use is told before a long log is read

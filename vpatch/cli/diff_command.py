@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.app.diff import diff
-from vpatch.cli.options import library_options, offline_option, open_context
+from vpatch.cli.options import folder_option, library_options, offline_option, open_context
 from vpatch.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command("diff")
 @click.argument("ids", nargs=-1, metavar="[PATCH]...")
 @click.option("--vllm", metavar="VERSION", help="The checkout of this version.")
-@click.option("--to", "target", type=click.Path(path_type=Path), help="The checkout's folder.")
+@folder_option("--checkout", old="--to", help="The checkout's folder.")
 @offline_option
 @library_options
 def command(
     ids: tuple[str, ...],
     vllm: str | None,
-    target: Path | None,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    checkout: Path | None,
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     offline: bool,
 ) -> ExitCode:
@@ -31,8 +34,8 @@ def command(
 
     The diff is made from the lock and the patches as they are declared now.
     """
-    context = open_context(patches, recipes, offline)
-    for text in diff(context, ids, vllm, target):
+    context = open_context(patches_dirs, recipes_dirs, offline)
+    for text in diff(context, ids, vllm, checkout):
         # For programs as it is, and for people as nothing that a terminal would obey.
         shown = text.decode(errors="surrogateescape") if sys.stdout.isatty() else text
         click.echo(shown, nl=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,7 @@ import click
 from vpatch.app.evidence import DAMAGE, VerifiedEvidence, name_of, no_record, verify_evidence
 from vpatch.cli import render
 from vpatch.cli.options import (
-    in_project,
+    evidence_dir_option,
     json_option,
     library_options,
     offline_option,
@@ -29,15 +28,7 @@ from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-_root_option = click.option(
-    "--from",
-    "root",
-    type=click.Path(path_type=Path),
-    default=in_project("evidence"),
-    help="The folder that evidence is in  [default: evidence in the project]",
-)
+    from pathlib import Path
 
 
 @click.group("evidence", cls=Group)
@@ -46,21 +37,21 @@ def command() -> None:
 
 
 @command.command("list")
-@_root_option
+@evidence_dir_option
 @offline_option
 @library_options
 @json_option
 def list_(
-    root: Path,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    evidence_dir: Path,
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
     """List all evidence, the oldest first, and whether it still is for what would be run."""
-    context = open_context(patches, recipes, offline)
-    readable, damaged = all_evidence(root)
+    context = open_context(patches_dirs, recipes_dirs, offline)
+    readable, damaged = all_evidence(evidence_dir)
     found = []
     for evidence in readable:
         try:
@@ -73,7 +64,7 @@ def list_(
         return ExitCode.FINDINGS if damaged else ExitCode.CLEAN
     _print_list(found)
     if not found and not damaged:
-        click.echo(f"there is no evidence in {root}; vpatch smoke makes it")
+        click.echo(f"there is no evidence in {evidence_dir}; vpatch smoke makes it")
     if damaged:
         raise combine(damaged)
     return ExitCode.CLEAN
@@ -81,14 +72,14 @@ def list_(
 
 @command.command("show")
 @click.argument("name")
-@_root_option
+@evidence_dir_option
 @json_option
-def show(name: str, root: Path, *, as_json: bool) -> ExitCode:
+def show(name: str, evidence_dir: Path, *, as_json: bool) -> ExitCode:
     """Print the report of some evidence, if nobody has changed it since.
 
     Ends with 1 where somebody has. `verify` says as well whether it is for the patches as they are.
     """
-    evidence = read_evidence(root / name)
+    evidence = read_evidence(evidence_dir / name)
     try:
         changed = tampered(evidence)
     except DAMAGE as error:
@@ -108,15 +99,15 @@ def show(name: str, root: Path, *, as_json: bool) -> ExitCode:
 
 @command.command("verify")
 @click.argument("name")
-@_root_option
+@evidence_dir_option
 @offline_option
 @library_options
 @json_option
 def verify(
     name: str,
-    root: Path,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    evidence_dir: Path,
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     offline: bool,
     as_json: bool,
@@ -127,7 +118,9 @@ def verify(
     others by now, or where it is of a run that failed. It is not signed: whoever can write to its
     folder can make other evidence.
     """
-    found = verify_evidence(open_context(patches, recipes, offline), read_evidence(root / name))
+    found = verify_evidence(
+        open_context(patches_dirs, recipes_dirs, offline), read_evidence(evidence_dir / name)
+    )
     if as_json:
         render.print_json(found.as_json())
         return found.exit_code

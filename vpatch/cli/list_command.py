@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 @click.command("list")
 @library_options
 @json_option
-def command(patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bool) -> ExitCode:
+def command(
+    patches_dirs: tuple[Path, ...], recipes_dirs: tuple[Path, ...], *, as_json: bool
+) -> ExitCode:
     """List all patches and recipes, a project's own and the library's."""
-    context = open_context(patches, recipes)
+    context = open_context(patches_dirs, recipes_dirs)
     library = context.library
     found = library.load_all()
     if as_json:

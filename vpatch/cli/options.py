@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,9 +11,40 @@ import click
 from vpatch.app.context import Context, below_project, refuse_link
 from vpatch.app.selection import Request
 from vpatch.cli.progress import progress_for_terminal
+from vpatch.errors import UsageError
 from vpatch.library.project import find_project
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_FOLDER = click.Path(path_type=Path)
+
+
+class RenamedOption(click.Option):
+    """An option that is still found under its old name. `--help` shows only the new one."""
+
+    def __init__(self, *args: Any, old: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.old = old
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        action = "append" if self.multiple else "store"
+        parser.add_option(self, [self.old], self.old, action, self.nargs)
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        if self.old in opts and self.name is not None:
+            new, given = self.opts[0], opts[self.old]
+            if self.multiple:
+                given = [*given, *opts.get(self.name, ())]
+            elif self.name in opts:
+                raise UsageError(f"{self.old} is {new} by its old name", hint=f"give {new} alone")
+            opts = {**opts, self.name: given}
+            if not ctx.resilient_parsing:  # the shell completes a command line
+                progress_for_terminal().note(
+                    f"{self.old} is now {new}; the old name goes with the next release"
+                )
+        return super().handle_parse_result(ctx, opts, args)
 
 
 def in_project(name: str) -> Callable[[], Path]:
@@ -21,9 +52,9 @@ def in_project(name: str) -> Callable[[], Path]:
     return lambda: below_project(find_project(Path.cwd()), name)
 
 
-def written_in_project(name: str) -> Callable[[], Path]:
+def written_in_project(name: str, option: str) -> Callable[[], Path]:
     """As `in_project`, for a folder that is written to."""
-    return lambda: refuse_link(below_project(find_project(Path.cwd()), name))
+    return lambda: refuse_link(below_project(find_project(Path.cwd()), name), option)
 
 
 offline_option = click.option("--offline", is_flag=True, help="Use the cache alone.")
@@ -56,13 +87,37 @@ trust_option = click.option(
 )
 
 
+def folder_option(*names: str, old: str, **settings: Any) -> Callable[[_F], _F]:
+    """An option that takes a folder, and had another name in the last release."""
+    return click.option(*names, cls=RenamedOption, old=old, type=_FOLDER, **settings)
+
+
+evidence_dir_option = folder_option(
+    "--evidence-dir",
+    old="--from",
+    default=in_project("evidence"),
+    help="The folder that has the evidence  [default: evidence in the project]",
+)
+
+
 def library_options(command: _F) -> _F:
     """Options that say where patches and recipes lie, and whether their code may run."""
-    folder = click.Path(path_type=Path)
     for option in (
         trust_option,
-        click.option("--recipes", multiple=True, type=folder, help="A folder of recipes."),
-        click.option("--patches", multiple=True, type=folder, help="A folder of patches."),
+        folder_option(
+            "--recipes-dir",
+            "recipes_dirs",
+            old="--recipes",
+            multiple=True,
+            help="A further folder with recipes; repeatable.",
+        ),
+        folder_option(
+            "--patches-dir",
+            "patches_dirs",
+            old="--patches",
+            multiple=True,
+            help="A further folder with patches; repeatable.",
+        ),
     ):
         command = option(command)
     return command
@@ -100,14 +155,14 @@ def request_from(
 
 
 def open_context(
-    patches: tuple[Path, ...] = (),
-    recipes: tuple[Path, ...] = (),
+    patches_dirs: tuple[Path, ...] = (),
+    recipes_dirs: tuple[Path, ...] = (),
     offline: bool = False,  # noqa: FBT001, FBT002
 ) -> Context:
     """Open the context of a command: with its options, and with progress for the terminal."""
     found = click.get_current_context(silent=True)
     everything = found is not None and found.meta.get(_TRUSTED, False)
-    context = Context(patches, recipes, offline, everything, progress_for_terminal())
+    context = Context(patches_dirs, recipes_dirs, offline, everything, progress_for_terminal())
     if found is not None:
         found.call_on_close(context.close)
     return context

@@ -27,10 +27,10 @@ NOTES = "NOTES.md"
 @library_options
 @json_option
 def command(
-    patch_id: str, patches: tuple[Path, ...], recipes: tuple[Path, ...], *, as_json: bool
+    patch_id: str, patches_dirs: tuple[Path, ...], recipes_dirs: tuple[Path, ...], *, as_json: bool
 ) -> ExitCode:
     """Show a patch: what fails without it, what it changes, where upstream stands."""
-    patch = open_context(patches, recipes).library.patch(patch_id)
+    patch = open_context(patches_dirs, recipes_dirs).library.patch(patch_id)
     declaration = patch.declaration
     if as_json:
         document = declaration.model_dump(mode="json", by_alias=True, exclude_none=True)

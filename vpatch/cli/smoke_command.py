@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from vpatch.app.smoke import SmokeOptions, engine_request, image_request
 from vpatch.cli import render
 from vpatch.cli.options import (
     engine_option,
+    folder_option,
     json_option,
     library_options,
     open_context,
@@ -30,6 +30,7 @@ from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from vpatch.smoke.checks import Check
 
@@ -53,12 +54,11 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the servers  [default: a free one]")
 @click.option("--name", help="Of the evidence  [default: RECIPE-ENGINE-TIME]")
-@click.option(
-    "--to",
-    "root",
-    type=click.Path(path_type=Path),
-    default=written_in_project("evidence"),
+@folder_option(
+    "--evidence-dir",
+    old="--to",
     help="The folder that evidence goes to  [default: evidence in the project]",
+    default=written_in_project("evidence", "--evidence-dir"),
 )
 @json_option
 def command(
@@ -66,8 +66,8 @@ def command(
     recipe: str | None,
     trees: tuple[str, ...],
     only: tuple[str, ...],
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     engine: str | None,
     image: str | None,
     plan: str | None,
@@ -75,7 +75,7 @@ def command(
     rounds: int | None,
     port: int | None,
     name: str | None,
-    root: Path,
+    evidence_dir: Path,
     *,
     before: bool,
     offline: bool,
@@ -91,13 +91,13 @@ def command(
 
     Ends with 1 where a check fails with the patches; what fails before is what they are for.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     said: dict[str, Any] = {
         "vllm": vllm and redact(vllm),
         "recipe": recipe,
         "tree": [redact(tree) for tree in trees],
-        "patches": [str(folder) for folder in patches],
-        "recipes": [str(folder) for folder in recipes],
+        "patches": [str(folder) for folder in patches_dirs],
+        "recipes": [str(folder) for folder in recipes_dirs],
         "patch": only,
         "engine": engine,
         "image": image,
@@ -107,7 +107,7 @@ def command(
         "before": before,
     }
     if name is not None:
-        refuse_name(root, name, "evidence")
+        refuse_name(evidence_dir, name, "evidence")
     asked = SmokeOptions(name, said, plan, model, rounds, port, before=before)
     with ExitStack() as stack:
         if image is not None:
@@ -121,14 +121,14 @@ def command(
         else:
             request = request_from(vllm, recipe, trees, only)
             order, ground = engine_request(context, request, engine, asked, stack)
-        collecting = stack.enter_context(collected(root, order.name, numbered=name is None))
+        collecting = stack.enter_context(collected(evidence_dir, order.name, numbered=name is None))
         order = replace(order, name=collecting.name)
         tell = _silent if as_json else _print
         record = run_smoke(order, ground, collecting.workdir, context.progress, tell)
     if as_json:
         render.print_json(record)
     else:
-        _print_end(record, root / order.name)
+        _print_end(record, evidence_dir / order.name)
     return ExitCode.CLEAN if record["result"] == "passed" else ExitCode.FINDINGS
 
 

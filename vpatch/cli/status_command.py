@@ -32,8 +32,8 @@ def command(
     recipe: str | None,
     trees: tuple[str, ...],
     only: tuple[str, ...],
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     why: str | None,
     *,
     every: bool,
@@ -46,7 +46,7 @@ def command(
 
     Ends with 1 where a patch cannot be applied, or the code disagrees with what a patch declares.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     if every and vllm:
         raise UsageError("--all and --vllm both name releases", hint="give one of the two")
     versions = (

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.app.examples import run_examples
 from vpatch.cli import behaviour, render
-from vpatch.cli.options import json_option, library_options, offline_option, open_context
+from vpatch.cli.options import (
+    folder_option,
+    json_option,
+    library_options,
+    offline_option,
+    open_context,
+)
 from vpatch.cli.output import style
 from vpatch.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vpatch.library.patch import Patch
 
 
@@ -25,10 +32,9 @@ if TYPE_CHECKING:
     help="Run the behaviour tests in a vLLM: one that is made and cached, or one of yours.",
 )
 @click.option("--vllm", metavar="VERSION", help="Its release  [default: as the test says]")
-@click.option(
-    "--to",
-    "root",
-    type=click.Path(path_type=Path),
+@folder_option(
+    "--evidence-dir",
+    old="--to",
     help="Leave evidence of each behaviour test in this folder, as vpatch smoke does.",
 )
 @offline_option
@@ -38,9 +44,9 @@ def command(
     ids: tuple[str, ...],
     engine: str | None,
     vllm: str | None,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
-    root: Path | None,
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
+    evidence_dir: Path | None,
     *,
     offline: bool,
     as_json: bool,
@@ -50,11 +56,13 @@ def command(
     With --engine, run their behaviour tests instead, inside a real vLLM: once on the pristine tree,
     where what the patch cures must fail as declared, and once on the patched one, where all passes.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     chosen = context.library.load(ids or sorted(context.library.patches))
     if engine is not None:
-        return behaviour.run(context, chosen, engine, vllm, root, named=bool(ids), as_json=as_json)
-    for option, value in (("--vllm", vllm), ("--to", root)):
+        return behaviour.run(
+            context, chosen, engine, vllm, evidence_dir, named=bool(ids), as_json=as_json
+        )
+    for option, value in (("--vllm", vllm), ("--evidence-dir", evidence_dir)):
         if value is not None:
             raise UsageError(f"{option} is for behaviour tests", hint="give --engine cpu as well")
     return _examples(chosen, as_json=as_json)

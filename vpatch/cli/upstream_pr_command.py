@@ -8,7 +8,6 @@ import textwrap
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +20,7 @@ from vpatch.app.proposal import (
 )
 from vpatch.cli import render
 from vpatch.cli.options import (
-    in_project,
+    evidence_dir_option,
     json_option,
     library_options,
     offline_option,
@@ -33,6 +32,8 @@ from vpatch.upstream.propose import propose
 from vpatch.upstream.submit import refuse_credentials, submit
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vpatch.upstream.gates import Gate
     from vpatch.upstream.propose import Proposed
     from vpatch.upstream.submit import Sent
@@ -49,13 +50,7 @@ _COLOURS = {"pass": "green", "fail": "red", "not asked": "yellow"}
     metavar="PATH@REF",
     help="Take this for upstream's branch, also URL@REF or a release; for a dry run.",
 )
-@click.option(
-    "--from",
-    "root",
-    type=click.Path(path_type=Path),
-    default=in_project("evidence"),
-    help="The folder that evidence is in  [default: evidence in the project]",
-)
+@evidence_dir_option
 @click.option("--fork", metavar="OWNER/NAME", help="Your fork  [default: YOU/NAME]")
 @click.option(
     "--fork-url", metavar="URL", help="By which git reaches it  [default: GitHub's https]"
@@ -68,11 +63,11 @@ def command(
     patch_id: str,
     name: str | None,
     on: str | None,
-    root: Path,
+    evidence_dir: Path,
     fork: str | None,
     fork_url: str | None,
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     sending: bool,
     no_hooks: bool,
@@ -88,7 +83,7 @@ def command(
 
     Ends with 1 where a gate fails. With --offline, what GitHub would have to be asked is not.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     if sending:
         _refuse_unfit(offline=offline, on=on, as_json=as_json)
     if fork_url is not None:
@@ -99,7 +94,7 @@ def command(
     refused = hooks_refused(context, name, no_hooks=no_hooks)
     with ExitStack() as stack:
         ground = proposal_context(
-            context, patch, target, on, root, fork, stack, hooks_refused=refused
+            context, patch, target, on, evidence_dir, fork, stack, hooks_refused=refused
         )
         proposed = propose(ground, context.progress)
         if as_json:

@@ -36,8 +36,8 @@ def command(
     recipe: str | None,
     trees: tuple[str, ...],
     only: tuple[str, ...],
-    patches: tuple[Path, ...],
-    recipes: tuple[Path, ...],
+    patches_dirs: tuple[Path, ...],
+    recipes_dirs: tuple[Path, ...],
     *,
     offline: bool,
     as_json: bool,
@@ -50,7 +50,7 @@ def command(
     so, or names one of which nothing is known. Without a network, GitHub's last answers count, with
     their age. If there are none, the states that patch.yaml declares count.
     """
-    context = open_context(patches, recipes, offline)
+    context = open_context(patches_dirs, recipes_dirs, offline)
     rows = []
     with ExitStack() as stack:
         threads = context.threads(stack)

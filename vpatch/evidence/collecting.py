@@ -50,10 +50,11 @@ def collected(
             workdir, name = _claimed(root, name, what, stack, numbered=numbered)
             (workdir / LOGS).mkdir(parents=True)
         except OSError as error:
+            option = "--evidence-dir" if what == "evidence" else "--output-dir"
             raise UsageError(
                 f"nothing can be written there: {error.strerror}",
                 where=str(root),
-                hint="name another folder with --to",
+                hint=f"name another folder with {option}",
             ) from error
         yield Collecting(workdir, name)
         final = root / name

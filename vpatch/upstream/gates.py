@@ -170,9 +170,8 @@ def evidence(proven: Proven, patch: Patch, proposal: Proposal, folder: str) -> G
         older = len(proven.rejected) - 1
         said += f"; what does not count: {proven.rejected[-1]}"
         said += f" (and {older} older)" if older else ""
-    return Gate(
-        name, "fail", said, f"vpatch test {patch.id} --engine {proposal.needs.engine} --to {folder}"
-    )
+    hint = f"vpatch test {patch.id} --engine {proposal.needs.engine} --evidence-dir {folder}"
+    return Gate(name, "fail", said, hint)
 
 
 def test_placed(placed: Sequence[str], error: VpatchError | None) -> Gate:
