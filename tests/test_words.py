@@ -1,12 +1,14 @@
-"""README and documentation are in plain English: what a program can check of that."""
+"""README, documentation and `--help` are in plain English: what a program can check of that."""
 
 from __future__ import annotations
 
 import re
 
+import click
 import pytest
 
 from tests.documents import pages
+from vpatch.cli import cli
 
 # Each with what to write instead.
 REFUSED = {
@@ -24,6 +26,7 @@ REFUSED = {
     r"utili[sz]e|leverage|simply|obviously|seamless(?:ly)?": "use; or leave it out",
 }
 MOST_WORDS = 30
+MOST_WORDS_OF_A_COMMAND = 17  # its first sentence is a line of `vpatch --help`
 FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 
 
@@ -44,22 +47,62 @@ def sentences(text):
 PAGES = pages()
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_odd_phrases_are_refused(name):
-    # Tables count here: they are sentences as well.
-    text = re.sub(r"`[^`\n]*`", "CODE", FENCED.sub("", PAGES[name]))
-    found = [
+def odd(text):
+    """The phrases of a text that are refused, each with what to write instead."""
+    text = re.sub(r"`[^`\n]*`", "CODE", FENCED.sub("", text))
+    return [
         f"{match[0]!r}, write: {better}"
         for phrase, better in REFUSED.items()
         for match in re.finditer(rf"\b(?:{phrase})\b", text, re.IGNORECASE)
     ]
-    assert found == []
+
+
+def too_long(text):
+    return [one for one in sentences(text) if len(one.split()) > MOST_WORDS]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_odd_phrases_are_refused(name):
+    # Tables count here: they are sentences as well.
+    assert odd(PAGES[name]) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_sentences_are_short(name):
-    long = [one for one in sentences(PAGES[name]) if len(one.split()) > MOST_WORDS]
-    assert long == []
+    assert too_long(PAGES[name]) == []
+
+
+def helped(command, name="vpatch"):
+    """The help of a command and of its options, and of all commands below it."""
+    options = [o for o in command.params if isinstance(o, click.Option)]
+    yield name, "\n\n".join([command.help or "", *(o.help or "" for o in options)])
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for below in command.list_commands(context):
+            yield from helped(command.get_command(context, below), f"{name} {below}")
+
+
+HELP = dict(helped(cli))
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_help_is_in_plain_english(name):
+    # "[default: ...]" ends an option's help, and is a sentence of its own.
+    text = HELP[name].replace("  [default", ". [default")
+    assert odd(text) == []
+    assert too_long(text) == []
+    first = text.split("\n\n")[0]
+    assert len(first.split()) <= MOST_WORDS_OF_A_COMMAND
+
+
+def test_every_option_has_a_help():
+    for name in HELP:
+        command, context = cli, click.Context(cli)
+        for word in name.split()[1:]:
+            command = command.get_command(context, word)
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.help, f"{name} {option.opts[0]}"
 
 
 def test_what_is_refused_and_what_is_not():

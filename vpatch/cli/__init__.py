@@ -38,44 +38,26 @@ _GC_THRESHOLDS = (10_000, 50, 1_000)
 # In the order in which a newcomer meets them. The texts are the first sentences of the commands'
 # docstrings: `vpatch --help` shows them without importing the commands.
 _COMMANDS = {
-    "apply": (
-        "Apply patches to a pinned vLLM, a commit each, and write what was done to vpatch.lock."
-    ),
-    "status": (
-        "Show what each patch means for a version, or for several: --vllm 0.22,0.23 or --all."
-    ),
-    "diagnose": "Name the known symptoms in a log or traceback, and the patch that cures each.",
-    "diff": "Print what the patches of a checkout change: all of them together, or each one named.",
-    "check": (
-        "Apply the patches again, in memory, and compare every byte with the lock and the checkout."
-    ),
-    "list": "List all patches and recipes, a project's own and the library's.",
-    "show": "Show a patch: what fails without it, what it changes, where upstream stands.",
-    "test": (
-        "Run the examples of some patches, or of all: each twice, and the second run must be idle."
-    ),
-    "build-image": (
-        "Apply patches as `vpatch apply` does, and build an image of exactly what its lock says."
-    ),
-    "verify-image": "Compare an image with its lock, and say what differs.",
-    "smoke": "Run a patched vLLM as its recipe's smoke plan says, and write down what came of it.",
-    "evidence": "List evidence, show it, and verify that it is for the patches as they are now.",
-    "bench": "Put loads on servers of a patched vLLM with vLLM's own `vllm bench serve`.",
-    "checkpoint": (
-        "Look at a checkpoint without loading it, and put right what keeps its MTP layers out."
-    ),
-    "upstream-pr": (
-        "Show a patch as a pull request on upstream's main, with every gate that it must pass."
-    ),
-    "upstream-status": (
-        "Ask what became of each patch's threads upstream, and propose to drop, keep or port it."
-    ),
-    "engine": "Make an environment with a real vLLM in the cache, and say where its Python is.",
+    "apply": "Apply patches to a pinned vLLM, with one commit for each patch and a lock file.",
+    "status": "Show the state of each patch for one version of vLLM, or for several.",
+    "diagnose": "Find known symptoms in a log or traceback, and name the patch that fixes each.",
+    "diff": "Print what the patches of a checkout change, in one diff or in one for each PATCH.",
+    "check": "Apply the patches of a checkout again, in memory, and compare every byte.",
+    "list": "List all patches and recipes of the project and of the library.",
+    "show": "Show a patch: what fails without it, what it changes, and its upstream threads.",
+    "test": "Run the examples of all patches, or of the named ones.",
+    "build-image": "Apply patches like `vpatch apply`, and build a container image from the lock.",
+    "verify-image": "Compare an image with its lock, and list the differences.",
+    "smoke": "Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.",
+    "evidence": "List evidence, show it, and verify that it matches the current patches.",
+    "bench": "Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.",
+    "checkpoint": "Inspect a checkpoint without loading it, and repair its MTP layers.",
+    "upstream-pr": "Show a patch as a pull request to upstream, with every gate that it must pass.",
+    "upstream-status": "Show the state of each patch's upstream threads, and propose what to do.",
+    "engine": "Make an environment with a real vLLM in the cache, and print where its Python is.",
     "schema": "Print the JSON Schema of patch.yaml, of a recipe or of a target.",
-    "trust": (
-        "Allow the code of a project to run: its patches, recipes and targets as they are now."
-    ),
-    "cache": "Look at, or empty, the cache of fetched trees and of engines.",
+    "trust": "Allow a project's code to run: its patches, recipes and targets as they are now.",
+    "cache": "List or clear the cache of fetched trees and engines.",
 }
 
 
@@ -137,9 +119,9 @@ def _command(name: str) -> click.Command:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
-    """Carry your changes on top of upstream vLLM, declared once.
+    """Maintain declared patches on top of upstream vLLM.
 
-    Exit codes: 0 clean, 1 findings that need a person, 2 wrong use or a wrong declaration, 3 a
+    Exit codes: 0 clean, 1 findings that need a person, 2 wrong usage or a wrong declaration, 3 a
     fault of vpatch, 4 the environment (network, index, Docker, disk), 130 interrupted.
     """
 

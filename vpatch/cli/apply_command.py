@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 @folder_option(
     "--checkout",
     old="--to",
-    help="The checkout's folder  [default: .vpatch/TREE-VERSION in the project]",
+    help="Folder of the checkout  [default: .vpatch/TREE-VERSION in the project]",
 )
-@click.option("--force", is_flag=True, help="Overwrite a checkout that holds your changes.")
+@click.option("--force", is_flag=True, help="Overwrite the checkout even if it has your changes.")
 @json_option
 def command(
     vllm: str | None,
@@ -52,9 +52,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Apply patches to a pinned vLLM, a commit each, and write what was done to vpatch.lock.
+    """Apply patches to a pinned vLLM, with one commit for each patch and a lock file.
 
-    Nothing is written unless every patch is either applied or not needed.
+    The lock file vpatch.lock in the checkout records exactly what was applied. vpatch writes
+    nothing unless every patch is either applied or not needed.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
 

@@ -46,32 +46,57 @@ _KIND = "a benchmark"
 @source_options
 @library_options
 @engine_option
-@click.option("--image", metavar="TAG", help="Serve in containers of this image of vpatch's.")
 @click.option(
-    "--url", "urls", multiple=True, metavar="URL", help="A server that runs; one for each k."
+    "--image", metavar="TAG", help="Serve in containers of this image, built by vpatch build-image."
+)
+@click.option(
+    "--url",
+    "urls",
+    multiple=True,
+    metavar="URL",
+    help="URL of a running server; repeat it for each k.",
 )
 @click.option(
     "--compare",
     metavar="A,B",
-    help="Two to set against each other: VERSION or folder (as --vllm), pristine:VERSION, "
-    "image:TAG, or the URL of a server.",
+    help="Two sides to compare: VERSION or folder (as in --vllm), pristine:VERSION, "
+    "image:TAG, or a server's URL.",
 )
-@click.option("--plan", metavar="RECIPE", help="Take the benchmark plan of another recipe.")
+@click.option("--plan", metavar="RECIPE", help="Use the benchmark plan of another recipe.")
 @click.option("--model", metavar="PATH|ID", help="Serve this checkpoint instead of the plan's.")
-@click.option("--k", metavar="K,...", help="Instead of the plan's: 0,2 or 0..3.")
-@click.option("--concurrency", metavar="C,...", help="Instead of the plan's: 1,4,8,16.")
 @click.option(
-    "--shape", "shapes", multiple=True, metavar="IN/OUT", help="Random prompts: 1024/128."
+    "--k", metavar="K,...", help="Use these numbers of speculative tokens, such as 0,2 or 0..3."
 )
-@click.option("--prompts", type=click.IntRange(1), help="For each of the concurrent requests.")
-@click.option("--repeats", type=click.IntRange(1), help="Differences are judged from 3 on.")
-@click.option("--port", type=click.IntRange(1, 65535), help="Of the servers  [default: a free one]")
-@click.option("--name", help="Of the record  [default: RECIPE-ENGINE-TIME]")
+@click.option(
+    "--concurrency",
+    metavar="C,...",
+    help="Use these numbers of concurrent requests, such as 1,4,8,16.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="IN/OUT",
+    help="Use random prompts with these numbers of input and output tokens, "
+    "such as 1024/128; repeatable.",
+)
+@click.option(
+    "--prompts", type=click.IntRange(1), help="Number of prompts for each concurrent request."
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    help="Number of repeats. Differences are judged only from 3 on.",
+)
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="Port of the test server  [default: a free one]"
+)
+@click.option("--name", help="Name of the record  [default: RECIPE-ENGINE-TIME]")
 @folder_option(
     "--output-dir",
     old="--to",
     default=written_in_project("bench", "--output-dir"),
-    help="The folder that records go to  [default: bench in the project]",
+    help="Folder for the record  [default: bench in the project]",
 )
 @json_option
 @click.pass_context
@@ -101,13 +126,14 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode | None:
-    """Put loads on servers of a patched vLLM with vLLM's own `vllm bench serve`.
+    """Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.
 
-    The matrix is that of the recipe's plan: k, concurrency, and the shapes of prompts, repeated in
-    alternating order. Servers are started and stopped, or are running ones. The record has a page
-    with plots, tables in Markdown and CSV, and vLLM's own results.
+    The recipe's plan says what to measure: k (the number of speculative tokens), concurrency, and
+    the shapes of prompts. Repeats run in alternating order. vpatch starts and stops the servers, or
+    uses running ones. The record has a page with plots, tables in Markdown and CSV, and vLLM's own
+    results.
 
-    Ends with 1 where something of it could not be measured.
+    Ends with 1 if something could not be measured.
     """
     if context.invoked_subcommand is not None:
         _refuse_options_before(context)

@@ -23,17 +23,20 @@ _LEAST = 2
     "--despite",
     multiple=True,
     type=click.Choice(["model", "prompts", "flags", "pins"]),
-    help="Compare although these differ, and say so; repeatable. Pins are sources and patches.",
+    help="Compare even if these differ, and report it; repeatable. Pins are sources and patches.",
 )
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots as well.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), help="Also write a page with plots to this file."
+)
 @json_option
 def compare(
     records: tuple[Path, ...], despite: tuple[str, ...], html: Path | None, *, as_json: bool
 ) -> ExitCode:
-    """Set records side by side, also those of other machines.
+    """Compare records side by side, also records of other machines.
 
-    RECORDS are folders that vpatch bench made, or their bench.json. Only what was measured alike is
-    compared: the same checkpoint, prompts, flags and pins. Ends with 1 where they differ in that.
+    RECORDS are folders that vpatch bench made, or their bench.json. vpatch compares only what was
+    measured alike: the same checkpoint, prompts, flags and pins. Ends with 1 if the records differ
+    in these.
     """
     if len(records) < _LEAST:
         raise UsageError("there is nothing to compare it with", hint="name another record")

@@ -55,57 +55,63 @@ _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu":
     "--lock",
     "lock_file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Build what a lock says that is kept elsewhere, on the base that it pins.",
+    help="Build from this lock file, on the base image that it pins.",
 )
 @folder_option(
-    "--checkout", old="--to", help="The checkout's folder  [default: .vpatch/TREE-VERSION]"
+    "--checkout",
+    old="--to",
+    help="Folder of the checkout  [default: .vpatch/TREE-VERSION in the project]",
 )
-@click.option("--force", is_flag=True, help="Overwrite a checkout that holds your changes.")
+@click.option("--force", is_flag=True, help="Overwrite the checkout even if it has your changes.")
 @click.option(
     "--mode",
     type=click.Choice(list(_MODES)),
-    help="What to build  [default: as locked, or the least that carries the patches]",
+    help="What to build  [default: as in the lock, or the simplest mode that fits the patches]",
 )
-@click.option(
-    "--base", metavar="IMAGE", help="Build on this image  [default: the recipe's, or as locked]"
-)
-@click.option("--repin", is_flag=True, help="Ask again what the base's name means.")
+@click.option("--base", metavar="IMAGE", help="Base image  [default: from the recipe or the lock]")
+@click.option("--repin", is_flag=True, help="Resolve the base image's digest again.")
 @click.option(
     "--tag",
     "tags",
     multiple=True,
     metavar="NAME",
-    help="Of the image  [default: vllm-vpatch:VERSION]; repeatable.",
+    help="Tag of the image; repeatable  [default: vllm-vpatch:VERSION]",
 )
 @click.option("--push", is_flag=True, help="Push every tag to its registry.")
-@click.option("--no-cache", is_flag=True, help="Build every step anew.")
-@click.option("--platform", metavar="OS/ARCH", help="Of the image, as linux/arm64.")
-@click.option("--network", metavar="NAME", help="For what the build fetches, as docker build.")
+@click.option("--no-cache", is_flag=True, help="Build every step again.")
+@click.option("--platform", metavar="OS/ARCH", help="Platform of the image, such as linux/arm64.")
+@click.option(
+    "--network", metavar="NAME", help="Network for downloads during the build, as in docker build."
+)
 @click.option(
     "--secret",
     "secrets",
     multiple=True,
     metavar="id=NAME,src=FILE",
-    help="For the build alone; id=pip.conf is pip's settings. Needs BuildKit; repeatable.",
+    help="Secret for the build only; id=pip.conf has pip's settings. Needs BuildKit; repeatable.",
 )
 @click.option(
     "--certificate",
     "certificates",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="A PEM file that pip trusts in the build  [default: pip's cert]; repeatable.",
+    help="PEM file that pip trusts during the build; repeatable  [default: pip's cert]",
 )
 @click.option(
     "--build-arg",
     "arguments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="For vLLM's Dockerfile, or for pip's build; repeatable.",
+    help="Build argument for vLLM's Dockerfile or for pip's build; repeatable.",
 )
 @click.option(
     "--iidfile", type=click.Path(path_type=Path), help="Write the image's id to this file."
 )
-@click.option("--dry-run", is_flag=True, help="Apply, say what would be built, and build nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Apply the patches and show what would be built, but build nothing.",
+)
 @json_option
 def command(
     vllm: str | None,
@@ -134,15 +140,16 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Apply patches as `vpatch apply` does, and build an image of exactly what its lock says.
+    """Apply patches like `vpatch apply`, and build a container image from the lock.
 
     \b
-    overlay  only Python was changed: patched files over the vLLM of a base, in seconds
-    cpu      the same over vLLM's CPU build from the package index: the default without a GPU
-    source   anything else was changed: vLLM's own Dockerfile, on the patched checkout
+    overlay  only Python changed: put the patched files over a base with vLLM
+    cpu      like overlay, over vLLM's CPU build (default without a GPU)
+    source   anything else changed: build the checkout with vLLM's Dockerfile
 
-    The last step of every build runs in the image, and fails it: digests of all touched files and
-    of those that they replace, bytecode, imports, and the effect of each patch.
+    The last step of every build verifies the image, and fails the build if something is wrong. It
+    compares the digests of all touched files and of the files that they replace. It also checks
+    bytecode, imports, and the effect of each patch.
     """  # noqa: D301 - click reads the character itself
     context = open_context(patches_dirs, recipes_dirs, offline)
     refuse_names(tags, iidfile, push=push, offline=offline)

@@ -14,13 +14,13 @@ from vpatch.source.cache import KINDS, disk_size
 
 @click.group("cache", cls=Group)
 def command() -> None:
-    """Look at, or empty, the cache of fetched trees and of engines."""
+    """List or clear the cache of fetched trees and engines."""
 
 
 @command.command("list")
 @json_option
 def list_entries(*, as_json: bool) -> ExitCode:
-    """List the cached trees and engines, and what else is kept."""
+    """List the cached trees and engines, and everything else in the cache."""
     cache = open_context().cache
     entries = cache.list()
     engines = {path.name: disk_size(path) for path in managed_folders(cache.folder)}
@@ -51,9 +51,9 @@ def list_entries(*, as_json: bool) -> ExitCode:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
 def clear(names: tuple[str, ...], *, as_json: bool) -> ExitCode:
-    """Remove what `vpatch cache list` names, or without a name everything.
+    """Remove entries that `vpatch cache list` shows, or everything without a NAME.
 
-    Checkouts are not touched.
+    Checkouts stay as they are.
     """
     context = open_context()
     folders = {path.name: path for path in managed_folders(context.cache.folder)}

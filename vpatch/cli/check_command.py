@@ -19,13 +19,13 @@ from vpatch.errors import ExitCode, UsageError
 
 
 @click.command("check")
-@click.option("--vllm", metavar="VERSION", help="The checkout of this version.")
-@folder_option("--checkout", old="--to", help="The checkout's folder.")
+@click.option("--vllm", metavar="VERSION", help="Use the checkout of this version.")
+@folder_option("--checkout", old="--to", help="Folder of the checkout.")
 @click.option(
     "--lock",
     "lock_file",
     type=click.Path(path_type=Path),
-    help="A lock kept elsewhere; without a checkout, only the patches are checked against it.",
+    help="Use this lock file. Without --checkout, only the patches are compared with it.",
 )
 @offline_option
 @library_options
@@ -40,11 +40,11 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Apply the patches again, in memory, and compare every byte with the lock and the checkout.
+    """Apply the patches of a checkout again, in memory, and compare every byte.
 
-    Ends with 1 and says what differs: a recipe with another pin or other patches, a patch that was
-    edited or is new, a source that is not the one that was locked, a file that was changed in the
-    checkout.
+    Compares the result with the lock and with the checkout. Ends with 1 and lists what differs: a
+    recipe with another pin or other patches, an edited or new patch, another source, or a changed
+    file in the checkout.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     if lock_file is not None and vllm is not None:

@@ -35,9 +35,9 @@ _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Pat
 
 @click.group("checkpoint", cls=Group)
 def command() -> None:
-    """Look at a checkpoint without loading it, and put right what keeps its MTP layers out.
+    """Inspect a checkpoint without loading it, and repair its MTP layers.
 
-    PATH is the folder that has config.json and *.safetensors.
+    PATH is the folder with config.json and *.safetensors.
     """
 
 
@@ -48,9 +48,9 @@ def command() -> None:
     "python",
     type=click.Path(path_type=Path),
     metavar="PYTHON",
-    help="Ask this Python's transformers for the tokenizer's class.",
+    help="Ask transformers in this Python for the tokenizer's class.",
 )
-@click.option("--platform", metavar="NAME", help=f"Where it shall run: {', '.join(NAMES)}.")
+@click.option("--platform", metavar="NAME", help=f"Platform to run it on: {', '.join(NAMES)}.")
 @library_options
 @json_option
 def inspect(
@@ -62,10 +62,10 @@ def inspect(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """Tell from headers alone what a checkpoint has, and what it needs for MTP.
+    """Report from headers alone what a checkpoint contains, and what it needs for MTP.
 
-    No tensor is read, so it takes seconds whatever its size. Ends with 1 where something stands in
-    the way, of loading it or of its MTP layers.
+    vpatch reads no tensor, so this takes seconds at any size. Ends with 1 if something prevents
+    loading the checkpoint or its MTP layers.
     """
     found = look_at(folder)
     tokenizer = tokenizer_of(folder, python)
@@ -82,14 +82,15 @@ def inspect(
 
 @command.command("ignore-names")
 @_folder
-@click.option("--fix", is_flag=True, help="Write the better entries into config.json.")
+@click.option("--fix", is_flag=True, help="Write the better entries to config.json.")
 @json_option
 def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> ExitCode:
-    """Compare lists of modules that are not quantised with vLLM's names of them.
+    """Compare the lists of unquantised modules with vLLM's names for these modules.
 
-    Such lists name what is on disk. vLLM fuses modules (q_proj, k_proj and v_proj become
-    qkv_proj), renames others, and matches the new names. --fix replaces an entry by one that hits
-    both, and keeps config.json.orig. Ends with 1 where one hits on disk alone, and is not fixed.
+    Such lists use the names on disk. vLLM fuses modules (q_proj, k_proj and v_proj become
+    qkv_proj), renames others, and matches the new names. --fix replaces an entry by one that
+    matches both names, and keeps the old file as config.json.orig. Ends with 1 if an entry matches
+    only the names on disk, and is not fixed.
     """
     before = look_at(folder)
     if before.quantisation is not None and not before.quantisation.understood:
@@ -125,7 +126,7 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> ExitCode:
     "source",
     required=True,
     type=click.Path(path_type=Path),
-    help="The original checkpoint, or what of it has config.json, the index and MTP tensors.",
+    help="The original checkpoint, or its part with config.json, the index and the MTP tensors.",
 )
 @click.option(
     "--as",
@@ -133,15 +134,16 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> ExitCode:
     type=click.Choice(["source", "trunk"]),
     default="source",
     show_default=True,
-    help="Leave the tensors as they are, or make them the trunk's floating-point dtype.",
+    help="Keep the tensors as they are (source), or convert them to the main model's "
+    "floating-point dtype (trunk).",
 )
 @json_option
 def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> ExitCode:
     """Put back the MTP tensors that a conversion dropped, from the original checkpoint.
 
-    Writes a new shard, what config.json lost about MTP (config.json.orig is what it was), and the
-    index. Nothing is seen of it until all is written and has been read back. A second run finds
-    nothing to do. Ends with 1 where something still stands in the way of MTP.
+    Writes a new shard, the lost MTP entries of config.json, and the index. The old config.json is
+    kept as config.json.orig. The checkpoint does not change until everything is written and read
+    back. A second run finds nothing to do. Ends with 1 if something still prevents MTP.
     """
     done = graft(folder, source, as_trunk=form == "trunk", progress=open_context().progress)
     after = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--vllm",
     metavar="VERSION",
-    help="Which vLLM wrote it, as status takes it  [default: what the log says]",
+    help="The vLLM that wrote the log, as in vpatch status  [default: as the log says]",
 )
 @offline_option
 @library_options
@@ -40,9 +40,9 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Name the known symptoms in a log or traceback, and the patch that cures each.
+    """Find known symptoms in a log or traceback, and name the patch that fixes each.
 
-    LOGFILE is what any vLLM wrote; - reads standard input. Ends with 1 where something is found.
+    LOGFILE is the output of any vLLM; - reads standard input. Ends with 1 if a symptom is found.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     known = context.library.load_all()

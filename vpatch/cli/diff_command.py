@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @click.command("diff")
 @click.argument("ids", nargs=-1, metavar="[PATCH]...")
-@click.option("--vllm", metavar="VERSION", help="The checkout of this version.")
-@folder_option("--checkout", old="--to", help="The checkout's folder.")
+@click.option("--vllm", metavar="VERSION", help="Use the checkout of this version.")
+@folder_option("--checkout", old="--to", help="Folder of the checkout.")
 @offline_option
 @library_options
 def command(
@@ -30,9 +30,9 @@ def command(
     *,
     offline: bool,
 ) -> ExitCode:
-    """Print what the patches of a checkout change: all of them together, or each one named.
+    """Print what the patches of a checkout change, in one diff or in one for each PATCH.
 
-    The diff is made from the lock and the patches as they are declared now.
+    vpatch makes the diff from the lock and from the patches as they are declared now.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     for text in diff(context, ids, vllm, checkout):

@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
 
 @click.command("engine")
-@click.option("--vllm", required=True, metavar="VERSION", help="A release, as 0.23 or 0.23.0.")
+@click.option("--vllm", required=True, metavar="VERSION", help="A release, such as 0.23 or 0.23.0.")
 @click.option(
     "--engine",
     default="cpu",
     show_default=True,
     metavar="cpu|cuda|PYTHON",
-    help="A kind, or a Python in which vLLM is installed: then it is only looked at.",
+    help="The engine to make; a Python with vLLM is only checked.",
 )
 @offline_option
 @json_option
 def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> ExitCode:
-    """Make an environment with a real vLLM in the cache, and say where its Python is.
+    """Make an environment with a real vLLM in the cache, and print where its Python is.
 
-    A cpu engine is vLLM's CPU build from the package index, with a torch for the CPU or one without
-    NVIDIA's libraries: 2 to 3 GB on disk. It is made only where vLLM generates a first token in it.
-    An engine that is there already is used; `vpatch cache list` and `vpatch cache clear` know it.
+    A cpu engine is vLLM's CPU build from the package index. Its torch is one for the CPU, or one
+    without NVIDIA's libraries. It takes 2 to 3 GB on disk. vpatch keeps it only if vLLM generates a
+    first token in it. An engine that exists is used again. `vpatch cache list` shows it, and
+    `vpatch cache clear` removes it.
     """
     context = open_context(offline=offline)
     with open_engine(context, engine, vllm) as found:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.group("evidence", cls=Group)
 def command() -> None:
-    """List evidence, show it, and verify that it is for the patches as they are now."""
+    """List evidence, show it, and verify that it matches the current patches."""
 
 
 @command.command("list")
@@ -49,7 +49,7 @@ def list_(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """List all evidence, the oldest first, and whether it still is for what would be run."""
+    """List all evidence, oldest first, and whether it matches what would run now."""
     context = open_context(patches_dirs, recipes_dirs, offline)
     readable, damaged = all_evidence(evidence_dir)
     found = []
@@ -75,9 +75,10 @@ def list_(
 @evidence_dir_option
 @json_option
 def show(name: str, evidence_dir: Path, *, as_json: bool) -> ExitCode:
-    """Print the report of some evidence, if nobody has changed it since.
+    """Print the report of NAME, unless somebody has changed its files.
 
-    Ends with 1 where somebody has. `verify` says as well whether it is for the patches as they are.
+    Ends with 1 if a file was changed. `vpatch evidence verify` also compares it with the current
+    patches.
     """
     evidence = read_evidence(evidence_dir / name)
     try:
@@ -112,11 +113,11 @@ def verify(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Say whether evidence is whole, and for exactly what its command would run now.
+    """Verify that evidence is complete, and matches what its command would run now.
 
-    Ends with 1 where a file of it was changed, where the patches, the source or the smoke plan are
-    others by now, or where it is of a run that failed. It is not signed: whoever can write to its
-    folder can make other evidence.
+    Ends with 1 if one of its files was changed, if the patches, the source or the smoke plan are
+    different now, or if its run failed. Evidence is not signed: anyone who can write to its folder
+    can make other evidence.
     """
     found = verify_evidence(
         open_context(patches_dirs, recipes_dirs, offline), read_evidence(evidence_dir / name)

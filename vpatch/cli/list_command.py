@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def command(
     patches_dirs: tuple[Path, ...], recipes_dirs: tuple[Path, ...], *, as_json: bool
 ) -> ExitCode:
-    """List all patches and recipes, a project's own and the library's."""
+    """List all patches and recipes of the project and of the library."""
     context = open_context(patches_dirs, recipes_dirs)
     library = context.library
     found = library.load_all()

@@ -207,7 +207,7 @@ def add_log_options(command: click.Command) -> None:
             is_eager=True,
             expose_value=False,
             callback=_note_verbosity,
-            help="Log what is done to standard error; -vv logs all, with the cause of an error.",
+            help="Log to standard error; -vv logs everything, with tracebacks of errors.",
         ),
         click.Option(
             ["--log-file"],
@@ -216,7 +216,7 @@ def add_log_options(command: click.Command) -> None:
             is_eager=True,
             expose_value=False,
             callback=_note_file,
-            help="Append all that is logged to a file, without tokens and passwords.",
+            help="Append the full log to this file, without tokens and passwords.",
         ),
     ]
     if isinstance(command, click.Group):

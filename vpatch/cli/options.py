@@ -57,7 +57,7 @@ def written_in_project(name: str, option: str) -> Callable[[], Path]:
     return lambda: refuse_link(below_project(find_project(Path.cwd()), name), option)
 
 
-offline_option = click.option("--offline", is_flag=True, help="Use the cache alone.")
+offline_option = click.option("--offline", is_flag=True, help="Use only the cache, and no network.")
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -66,7 +66,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 engine_option = click.option(
     "--engine",
     metavar="cpu|cuda|PYTHON",
-    help="A vLLM that is made and cached, or one of yours  [default: cuda where there is a GPU]",
+    help="The vLLM to run: a cached cpu or cuda build, or the Python of your own vLLM  "
+    "[default: cuda on a machine with a GPU, else cpu]",
 )
 
 
@@ -83,7 +84,7 @@ trust_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_note_trust,
-    help="Run code of this project without asking whether it is trusted: for CI.",
+    help="Run this project's code even if you have not trusted it (for CI).",
 )
 
 
@@ -96,7 +97,7 @@ evidence_dir_option = folder_option(
     "--evidence-dir",
     old="--from",
     default=in_project("evidence"),
-    help="The folder that has the evidence  [default: evidence in the project]",
+    help="Folder with the evidence  [default: evidence in the project]",
 )
 
 
@@ -128,20 +129,21 @@ def source_options(command: _F) -> _F:
     for option in (
         offline_option,
         click.option(
-            "--patch", "only", multiple=True, metavar="ID", help="Take this patch only; repeatable."
+            "--patch", "only", multiple=True, metavar="ID", help="Use only this patch; repeatable."
         ),
         click.option(
             "--tree",
             "trees",
             multiple=True,
             metavar="NAME==VERSION",
-            help="A further tree, also NAME=PATH or NAME=URL@REF; repeatable.",
+            help="Another tree: NAME==VERSION, NAME=PATH or NAME=URL@REF; repeatable.",
         ),
-        click.option("--recipe", metavar="NAME", help="A recipe, by name or file."),
+        click.option("--recipe", metavar="NAME", help="Use this recipe: a name or a file."),
         click.option(
             "--vllm",
             metavar="VERSION",
-            help="A release (0.23, 0.23.0, latest), a folder, or URL@REF or PATH@REF.",
+            help="The vLLM to use: a release (0.23, 0.23.0, latest), a folder, URL@REF or "
+            "PATH@REF.",
         ),
     ):
         command = option(command)

@@ -29,7 +29,7 @@ NOTES = "NOTES.md"
 def command(
     patch_id: str, patches_dirs: tuple[Path, ...], recipes_dirs: tuple[Path, ...], *, as_json: bool
 ) -> ExitCode:
-    """Show a patch: what fails without it, what it changes, where upstream stands."""
+    """Show a patch: what fails without it, what it changes, and its upstream threads."""
     patch = open_context(patches_dirs, recipes_dirs).library.patch(patch_id)
     declaration = patch.declaration
     if as_json:

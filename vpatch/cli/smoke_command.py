@@ -42,22 +42,24 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 @library_options
 @engine_option
 @click.option(
-    "--image", metavar="TAG", help="Run in containers of this image, from vpatch build-image."
+    "--image", metavar="TAG", help="Run in containers of this image, built by vpatch build-image."
 )
-@click.option("--plan", metavar="RECIPE", help="Take the smoke plan of another recipe.")
+@click.option("--plan", metavar="RECIPE", help="Use the smoke plan of another recipe.")
 @click.option("--model", metavar="PATH|ID", help="Run this checkpoint in every cell.")
 @click.option("--before", is_flag=True, help="Run the pristine tree first, and compare.")
 @click.option(
     "--rounds",
     type=click.IntRange(1),
-    help="How often to run each cell; speeds are judged from 3 on.",
+    help="Number of runs of each cell. Speeds are compared only from 3 runs on.",
 )
-@click.option("--port", type=click.IntRange(1, 65535), help="Of the servers  [default: a free one]")
-@click.option("--name", help="Of the evidence  [default: RECIPE-ENGINE-TIME]")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="Port of the test server  [default: a free one]"
+)
+@click.option("--name", help="Name of the evidence  [default: RECIPE-ENGINE-TIME]")
 @folder_option(
     "--evidence-dir",
     old="--to",
-    help="The folder that evidence goes to  [default: evidence in the project]",
+    help="Folder for the evidence  [default: evidence in the project]",
     default=written_in_project("evidence", "--evidence-dir"),
 )
 @json_option
@@ -81,15 +83,15 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Run a patched vLLM as its recipe's smoke plan says, and write down what came of it.
+    """Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.
 
-    Where there is no recipe, a standard plan runs: k=0 and k=3, offline and as a server.
+    Without a recipe, a standard plan runs: k=0 and k=3, offline and as a server.
 
-    Each cell of the plan is a start of a real engine: with its number of speculative tokens, and
-    offline or as a server. Without a checkpoint of yours, tiny ones are made, whose tokens and
-    acceptance are known in advance. Nothing of the engine's own files is touched.
+    Each cell of the plan starts a real engine with a number of speculative tokens (k), offline or
+    as a server. Without a checkpoint of yours, vpatch makes tiny ones. Their tokens and acceptance
+    are known in advance. The engine's own files do not change.
 
-    Ends with 1 where a check fails with the patches; what fails before is what they are for.
+    Ends with 1 if a check fails with the patches. What fails only without them is what they fix.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     said: dict[str, Any] = {

@@ -24,7 +24,7 @@ _PIPE_WIDTH = 240
 @click.command("status")
 @source_options
 @click.option("--all", "every", is_flag=True, help="Every release of vLLM from 0.20 on.")
-@click.option("--why", metavar="PATCH", help="Say what was looked for and found for one patch.")
+@click.option("--why", metavar="PATCH", help="Show what vpatch looked for and found for one patch.")
 @library_options
 @json_option
 def command(
@@ -40,11 +40,13 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Show what each patch means for a version, or for several: --vllm 0.22,0.23 or --all.
+    """Show the state of each patch for one version of vLLM, or for several.
 
-    With --recipe as well, only the recipe's patches are asked, in its order: what an upgrade means.
+    `--vllm 0.22,0.23` takes several versions, and --all takes every release. With --recipe as well,
+    vpatch looks only at the patches of the recipe, in its order. This shows what an upgrade would
+    mean.
 
-    Ends with 1 where a patch cannot be applied, or the code disagrees with what a patch declares.
+    Ends with 1 if a patch cannot be applied, or if the code contradicts what a patch declares.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     if every and vllm:

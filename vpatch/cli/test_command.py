@@ -29,13 +29,17 @@ if TYPE_CHECKING:
 @click.option(
     "--engine",
     metavar="cpu|cuda|PYTHON",
-    help="Run the behaviour tests in a vLLM: one that is made and cached, or one of yours.",
+    help="Run behaviour tests in a cached cpu or cuda build, or in the Python of your own vLLM.",
 )
-@click.option("--vllm", metavar="VERSION", help="Its release  [default: as the test says]")
+@click.option(
+    "--vllm",
+    metavar="VERSION",
+    help="Release to test in  [default: the one that the test declares]",
+)
 @folder_option(
     "--evidence-dir",
     old="--to",
-    help="Leave evidence of each behaviour test in this folder, as vpatch smoke does.",
+    help="Write evidence of each behaviour test to this folder.",
 )
 @offline_option
 @library_options
@@ -51,10 +55,12 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Run the examples of some patches, or of all: each twice, and the second run must be idle.
+    """Run the examples of all patches, or of the named ones.
 
-    With --engine, run their behaviour tests instead, inside a real vLLM: once on the pristine tree,
-    where what the patch cures must fail as declared, and once on the patched one, where all passes.
+    Each example runs twice, and the second run must change nothing.
+
+    With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
+    on the pristine tree, and pass on the patched tree.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     chosen = context.library.load(ids or sorted(context.library.patches))

@@ -34,11 +34,15 @@ _COLOURS: dict[State, str] = {
 @click.argument(
     "paths", nargs=-1, metavar="[FOLDER]...", type=click.Path(exists=True, path_type=Path)
 )
-@click.option("--show", is_flag=True, help="Show what would be trusted, and record nothing.")
-@click.option("--list", "listing", is_flag=True, help="List all that you trust.")
-@click.option("--revoke", is_flag=True, help="Take trust back, from all that is in FOLDER.")
+@click.option("--show", is_flag=True, help="Show what would be trusted, but record nothing.")
+@click.option("--list", "listing", is_flag=True, help="List everything that you trust.")
+@click.option("--revoke", is_flag=True, help="Stop trusting everything in FOLDER.")
 @click.option(
-    "--host", "hosts", multiple=True, metavar="HOST", help="Tokens may go to this host; repeatable."
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Allow tokens to be sent to this host; repeatable.",
 )
 @json_option
 def command(
@@ -50,13 +54,13 @@ def command(
     revoke: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Allow the code of a project to run: its patches, recipes and targets as they are now.
+    """Allow a project's code to run: its patches, recipes and targets as they are now.
 
-    FOLDER is a project (the current folder unless given), the folder of one patch, or the file of a
-    recipe or target. Every file is shown with its digest. If one changes later, or one is added,
+    FOLDER is a project (by default the current folder), the folder of one patch, or the file of a
+    recipe or target. vpatch shows every file with its digest. If a file changes or is added later,
     that patch's code does not run until you trust it again.
 
-    What a patch only declares needs no trust. Code does: codemod.py, behaviour tests, and whatever
+    Edits that are only declared need no trust. Code does: codemod.py, behaviour tests, and whatever
     a real vLLM runs for this project.
     """
     if sum((show, listing, revoke)) > 1 or (listing and (paths or hosts)):

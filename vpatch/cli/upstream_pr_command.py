@@ -43,19 +43,23 @@ _COLOURS = {"pass": "green", "fail": "red", "not asked": "yellow"}
 
 @click.command("upstream-pr")
 @click.argument("patch_id", metavar="PATCH")
-@click.option("--submit", "sending", is_flag=True, help="Push the branch and open a draft.")
-@click.option("--target", "name", metavar="NAME", help="Where to  [default: as the patch says]")
+@click.option(
+    "--submit", "sending", is_flag=True, help="Push the branch and open a draft pull request."
+)
+@click.option(
+    "--target", "name", metavar="NAME", help="Project to propose to  [default: the patch's]"
+)
 @click.option(
     "--on",
     metavar="PATH@REF",
-    help="Take this for upstream's branch, also URL@REF or a release; for a dry run.",
+    help="Dry run on this instead of upstream's branch: PATH@REF, URL@REF or a release.",
 )
 @evidence_dir_option
 @click.option("--fork", metavar="OWNER/NAME", help="Your fork  [default: YOU/NAME]")
+@click.option("--fork-url", metavar="URL", help="The fork's URL for git  [default: GitHub's https]")
 @click.option(
-    "--fork-url", metavar="URL", help="By which git reaches it  [default: GitHub's https]"
+    "--no-hooks", is_flag=True, help="Do not run upstream's hooks: they are upstream's code."
 )
-@click.option("--no-hooks", is_flag=True, help="Do not run upstream's hooks, which are its code.")
 @offline_option
 @library_options
 @json_option
@@ -74,14 +78,14 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Show a patch as a pull request on upstream's main, with every gate that it must pass.
+    """Show a patch as a pull request to upstream, with every gate that it must pass.
 
-    The codemods are applied to upstream's main itself, and the patch's test is put where upstream
-    keeps such tests. Nothing is sent without --submit, which needs every gate to pass, and a person
-    who confirms at a terminal. Run again, it brings the same pull request up to date: what people
-    wrote there stays.
+    vpatch applies the codemods to upstream's main, and puts the patch's test where upstream keeps
+    such tests. It sends nothing without --submit. --submit needs every gate to pass, and a person
+    who confirms at a terminal. A second run updates the same pull request, and keeps what people
+    wrote there.
 
-    Ends with 1 where a gate fails. With --offline, what GitHub would have to be asked is not.
+    Ends with 1 if a gate fails. With --offline, gates that need GitHub are not asked.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     if sending:

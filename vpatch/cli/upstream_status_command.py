@@ -42,13 +42,15 @@ def command(
     offline: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Ask what became of each patch's threads upstream, and propose to drop, keep or port it.
+    """Show the state of each patch's upstream threads, and propose what to do.
 
-    Three answers, none of which follows from another: the state of the pull request, the first
-    release that contains what was merged, and whether the pinned tree shows the effect. Nothing is
-    changed. Ends with 1 where a patch is to be dropped or ported, declares of a thread what is not
-    so, or names one of which nothing is known. Without a network, GitHub's last answers count, with
-    their age. If there are none, the states that patch.yaml declares count.
+    Shows three independent facts: the state of the pull request, the first release with the merged
+    change, and whether the pinned tree has the effect. vpatch proposes to drop, keep or port the
+    patch. It changes nothing.
+
+    Ends with 1 if a patch should be dropped or ported, if it declares something wrong about a
+    thread, or if a thread is unknown. Without a network, vpatch uses GitHub's last answers and
+    shows their age. Without any, it uses the states that patch.yaml declares.
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     rows = []

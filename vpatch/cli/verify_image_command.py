@@ -28,19 +28,20 @@ if TYPE_CHECKING:
     "--lock",
     "lock_file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="What it must have  [default: the lock that lies in it]",
+    help="Compare with this lock file  [default: the lock in the image]",
 )
 @json_option
 def command(image: str, lock_file: Path | None, *, as_json: bool) -> ExitCode:
-    """Compare an image with its lock, and say what differs.
+    """Compare an image with its lock, and list the differences.
 
-    IMAGE is a tag, an id or NAME@sha256:DIGEST. It is pulled if it is not here. Docker reads the
-    files of the package vllm from the image's layers, and nothing of the image runs for that: the
-    patched files, and all others, which must be those of the base. Then the image's own Python
-    imports the patched modules. Who changed that Python can make it say anything.
+    IMAGE is a tag, an id or NAME@sha256:DIGEST. vpatch pulls it if it is not on this machine.
+    First, vpatch reads the files of the package vllm from the image's layers, and runs nothing of
+    the image. The patched files must be as locked, and all others must be those of the base. Then
+    the image's own Python imports the patched modules. Anyone who can change that Python can make
+    it report anything.
 
-    Without --lock, the lock is the one in the image. Who can change the image can change that
-    lock too, so give yours where you have it. Ends with 1 if anything differs.
+    Without --lock, vpatch uses the lock in the image. Anyone who can change the image can change
+    that lock too, so give your own if you have it. Ends with 1 if anything differs.
     """
     lock = read_lock(lock_file) if lock_file else None
     with closing(Docker()) as docker:
