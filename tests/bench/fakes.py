@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from contextlib import contextmanager
 
 from tests.smoke.fake_vllm import write_fake
+from tests.waiting import until
 from vpatch.bench.load import LoadTarget
 from vpatch.harness.client import MODEL, Client
 from vpatch.harness.launch import free_port, url_of
@@ -46,9 +46,5 @@ def serving(folder, k, fault="", model="model", authority=None):
     further = {"FAKE_FAULT": fault}
     with site.started(command, workdir=workdir, log=workdir / "log", further=further) as child:
         client = Client(url, 10.0, math.inf)
-        deadline = time.monotonic() + 30
-        while not client.is_healthy():
-            assert time.monotonic() < deadline
-            assert child.poll() is None, (workdir / "log").read_text()
-            time.sleep(0.05)
+        until(client.is_healthy, process=child)
         yield LoadTarget(client, MODEL, model), site

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from tests.projects import (
     write_patch,
 )
 from tests.source.helpers import Notes
+from tests.waiting import until
 from vpatch.checkout import apply as module
 from vpatch.checkout import commits
 from vpatch.checkout.apply import ApplyRequest, WrongTargetError, apply
@@ -38,7 +38,6 @@ from vpatch.util import directories
 from vpatch.util.filelock import wait_for_lock
 
 pytestmark = pytest.mark.usefixtures("isolated")
-DEADLINE = 20
 
 
 @pytest.fixture
@@ -526,9 +525,7 @@ def test_apply_waits_for_another_and_says_so(applying, target):
     thread = threading.Thread(target=lambda: applying(target, progress=notes))
     thread.start()
     try:
-        deadline = time.monotonic() + DEADLINE
-        while not notes.notes and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: notes.notes)
         assert notes.notes == [f"waiting for another vpatch that works on {target}"]
         assert not target.exists()
     finally:

@@ -33,6 +33,7 @@ from tests.projects import (
     write_tree,
 )
 from tests.smoke.fake_vllm import FAKE, write_fake
+from tests.waiting import LIMIT, until
 from vpatch.cli import main
 from vpatch.errors import VpatchError
 from vpatch.library import catalog
@@ -40,7 +41,6 @@ from vpatch.library.catalog import find_library
 from vpatch.trust.store import Store, content_of, default_folder
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT = 60
 
 
 @dataclass
@@ -114,7 +114,7 @@ class Project:
             run = _run_here(self, args, **options)
         else:
             with self.start(*args, **options) as process:
-                out, err = process.communicate(timeout=TIMEOUT)
+                out, err = process.communicate(timeout=LIMIT)
             run = Run(process.returncode, out, err)
         assert code in {None, run.code}, f"{args}: {run.code}\n{run.out}\n{run.err}"
         return run
@@ -122,14 +122,10 @@ class Project:
     def interrupted(self, *args, once, ending=signal.SIGINT, settle=0.0):
         """Run the command line, and end it once a file that matches is there; see `settle`."""
         with self.start(*args) as process:
-            deadline = time.monotonic() + TIMEOUT
-            while not list(self.folder.glob(once)):
-                assert time.monotonic() < deadline
-                assert process.poll() is None, process.communicate()
-                time.sleep(0.02)
+            until(lambda: list(self.folder.glob(once)), process=process)
             time.sleep(settle)
             process.send_signal(ending)
-            out, err = process.communicate(timeout=TIMEOUT)
+            out, err = process.communicate(timeout=LIMIT)
         assert process.returncode == 130, err
         return Run(process.returncode, out, err)
 
@@ -267,7 +263,7 @@ smoke:
     prompts: words
     max-tokens: 8
     flags: {max-model-len: 64}
-    timeouts: {start: 20, token: 2, cell: 30, stop: 5}
+    timeouts: {start: 600, token: 600, cell: 600, stop: 600}
   cells:
     - {model: given, k: [0, 2]}
 """

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tests.projects import FILES, LLAMA, write_tree
+from tests.waiting import LIMIT
 
 if TYPE_CHECKING:
     from tests.fake_github import GitHub
@@ -24,7 +25,6 @@ UPSTREAM, FORK = "vllm-project/vllm", "octocat/vllm"
 TOKEN = "ghp_test"  # noqa: S105
 BRANCH = "vpatch/name-proj"
 TEST_AT = "tests/test_models.py"
-SECONDS = 60
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 THERE = {
     ".github/PULL_REQUEST_TEMPLATE.md": (
@@ -147,7 +147,7 @@ def at_terminal(project, args, typed, code, meanwhile):
         start_new_session=True,
     )
     os.close(theirs)
-    out, sent, end = b"", False, time.monotonic() + SECONDS
+    out, sent, end = b"", False, time.monotonic() + LIMIT
     try:
         while time.monotonic() < end:
             if select.select([ours], [], [], 0.2)[0]:
@@ -168,7 +168,7 @@ def at_terminal(project, args, typed, code, meanwhile):
             child.kill()
         os.close(ours)
     text = _COLOURS.sub("", out.decode().replace("\r\n", "\n"))
-    assert child.wait(SECONDS) == code, text
+    assert child.wait(LIMIT) == code, text
     return text
 
 

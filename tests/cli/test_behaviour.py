@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from google.protobuf.json_format import Parse, ParseDict
@@ -18,6 +17,7 @@ from tests.cli.conftest import TEST
 from tests.engine.test_process import gone
 from tests.engine.wheels import engine_wheels
 from tests.projects import VERSION
+from tests.waiting import LIMIT, until
 
 
 def test_a_proof_that_holds(proven):
@@ -115,11 +115,9 @@ def test_an_end_from_outside_ends_the_engine(proven, ending):
         f"import os, time\nopen({str(note)!r}, 'w').write(f'{{os.getpid()}} ')\ntime.sleep(600)\n"
     )
     with proven.start("test", "name-proj", "--engine", sys.executable) as process:
-        while not (note.exists() and note.read_text().endswith(" ")):
-            time.sleep(0.05)
-            assert process.poll() is None
+        until(lambda: note.exists() and note.read_text().endswith(" "), process=process)
         process.send_signal(ending)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     assert err.endswith("interrupted; nothing was left half done\n")
     assert gone(int(note.read_text()))
@@ -135,12 +133,10 @@ def test_nohup_outlives_the_terminal(proven):
     )
     args = ("test", "name-proj", "--engine", sys.executable)
     with proven.start(*args, prefix=("nohup",)) as process:
-        while not note.exists():
-            time.sleep(0.05)
-            assert process.poll() is None
+        until(note.exists, process=process)
         process.send_signal(signal.SIGHUP)
         go.touch()
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 0
     assert "holds" in out
 

@@ -26,7 +26,7 @@ bench:
   repeats: 1
   warm-up: false
   flags: {max-model-len: 64}
-  timeouts: {start: 20, token: 5, cell: 30, stop: 5}
+  timeouts: {start: 600, token: 600, cell: 600, stop: 600}
   cells:
     - {model: given, k: [0, 2]}
 """

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 import uuid
 from contextlib import closing, contextmanager
 from functools import partial
@@ -21,6 +20,7 @@ from docker import APIClient
 from tests.docker_engine import PACKAGES, tar
 from tests.engine.wheels import engine_wheels
 from tests.projects import ENGINE, FILES, LLAMA
+from tests.waiting import LIMIT, until
 from vpatch import __version__
 from vpatch.checkout.lockfile import read_lock
 from vpatch.harness.launch import free_port
@@ -575,21 +575,17 @@ def test_a_build_that_is_cancelled(project, docker, small, tag):
     try:
         words = ["build-image", "--vllm", "0.50", "--base", base, "--tag", tag]
         with project.start(*words) as process:
-            deadline = time.monotonic() + 60
-            while not any("install.py" in command for command in docker.commands()):
-                assert time.monotonic() < deadline
-                assert process.poll() is None
-                time.sleep(0.1)
+            until(
+                lambda: any("install.py" in command for command in docker.commands()),
+                process=process,
+            )
             # Those steps that are done have an image each.
             assert docker.images() > images
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=LIMIT)
         assert process.returncode == 130, err
         assert err.endswith("interrupted; nothing was left half done\n")
-        deadline = time.monotonic() + 30
-        while docker.containers() != before:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: docker.containers() == before)
         assert not docker.has(tag)
         assert docker.images() == images
     finally:
@@ -612,12 +608,8 @@ def registry(tmp_path):
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            deadline = time.monotonic() + 30
             with socket.socket() as probe:
-                while probe.connect_ex(("127.0.0.1", port)) != 0:
-                    assert process.poll() is None
-                    assert time.monotonic() < deadline
-                    time.sleep(0.1)
+                until(lambda: probe.connect_ex(("127.0.0.1", port)) == 0, process=process)
             yield f"127.0.0.1:{port}"
         finally:
             process.terminate()
@@ -880,10 +872,7 @@ def full(tmp_path, docker_engine):  # noqa: ARG001 - it is there where Debian's 
                 ["dockerd", *words, "--host", f"unix://{socket_file}"], stdout=log, stderr=log
             ) as process,
         ):
-            deadline = time.monotonic() + 60
-            while not socket_file.exists():
-                assert time.monotonic() < deadline, (tmp_path / "dockerd.log").read_text()
-                time.sleep(0.1)
+            until(socket_file.exists, process=process)
             yield f"unix://{socket_file}"
             process.terminate()
     finally:

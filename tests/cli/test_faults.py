@@ -31,8 +31,8 @@ from tests.projects import (
     names_in,
     snapshot,
 )
+from tests.waiting import LIMIT, until
 
-DEADLINE = 30
 FULL = re.compile("No space left on device|File too large|Out of diskspace|couldn't write")
 LABEL = f"vllm-{VERSION}"
 
@@ -50,13 +50,6 @@ def one_error(run):
     assert "\n  next: " in message, message
     assert len(message.splitlines()) == 2, message
     return message
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.005)
 
 
 # --- declarations that do not fit the code ----------------------------------------------------
@@ -322,13 +315,11 @@ def test_an_index_that_answers_404(project):
 def test_an_index_that_does_not_answer(project, part):
     project.index.answers[part] = threading.Event()
     project.env["PIP_TIMEOUT"] = "0.3"
-    started = time.monotonic()
     try:
         message = one_error(refused(project, code=1))
     finally:
         project.index.answers[part].set()
     assert "did not answer within 0.3 s" in message
-    assert time.monotonic() - started < DEADLINE / 2
 
 
 def test_an_index_that_is_not_there(project):
@@ -455,7 +446,7 @@ def contents(found):
 
 def test_applies_at_once_with_a_cold_cache(project):
     processes = [project.start("apply", "--vllm", VERSION) for _ in range(4)]
-    runs = [(*process.communicate(timeout=60), process.returncode) for process in processes]
+    runs = [(*process.communicate(timeout=LIMIT), process.returncode) for process in processes]
     assert [code for *_, code in runs] == [0] * 4, runs
     assert sum("commit" not in out and "already is" in out for out, *_ in runs) == 3
     assert project.index.count(".tar.gz") == 1
@@ -467,7 +458,7 @@ def test_applies_at_once_with_a_cold_cache(project):
 
 def test_applies_at_once_into_several_targets(project):
     processes = [project.start("apply", "--vllm", VERSION, "--checkout", f"t{n}") for n in range(3)]
-    ends = [(*process.communicate(timeout=60), process.returncode) for process in processes]
+    ends = [(*process.communicate(timeout=LIMIT), process.returncode) for process in processes]
     assert [code for *_, code in ends] == [0] * 3, ends
     assert project.index.count(".tar.gz") == 1
     locks = {(project.folder / f"t{n}" / "vpatch.lock").read_bytes() for n in range(3)}
@@ -479,7 +470,7 @@ def test_applies_at_once_of_different_patches(project):
     project.run("status", "--vllm", VERSION)
     ids = ("name-proj", "slow-mode")
     processes = [project.start("apply", "--vllm", VERSION, "--patch", ids[n % 2]) for n in range(4)]
-    ends = [(*process.communicate(timeout=60), process.returncode) for process in processes]
+    ends = [(*process.communicate(timeout=LIMIT), process.returncode) for process in processes]
     assert [code for *_, code in ends] == [0] * 4, ends
     named = NAMED in (project.target / LLAMA).read_bytes()
     slow = b"slow" in (project.target / ENGINE).read_bytes()
@@ -654,7 +645,7 @@ def test_a_full_disk_at_the_cache(applied, small_disk, size):
 
 def interrupt(process):
     os.kill(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert err.count("interrupted") == 1
@@ -664,7 +655,7 @@ def test_an_interrupt_while_it_downloads(project):
     hang = threading.Event()
     project.index.answers[".tar.gz"] = hang
     process = project.start("apply", "--vllm", VERSION)
-    wait_until(lambda: project.index.count(".tar.gz"))
+    until(lambda: project.index.count(".tar.gz"))
     interrupt(process)
     hang.set()
     assert not project.target.exists()
@@ -695,10 +686,10 @@ exec {real} "$@"
     fake.chmod(0o755)
     project.env["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     process = project.start("apply", "--vllm", VERSION, start_new_session=True)
-    wait_until((tmp_path / "reached").exists)
+    until((tmp_path / "reached").exists)
     # As a terminal does: to all of them.
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130, err
     assert err.count("interrupted; nothing was left half done") == 1
     assert "Traceback" not in err

@@ -9,13 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.documents import shown
+from tests.waiting import LIMIT, until
 from vpatch.engine.environment import managed_folders
 from vpatch.source.cache import default_cache_folder
 
@@ -125,10 +125,7 @@ def nothing_is_left(tmp_path, monkeypatch):
     assert list(rooms.iterdir()) == []
     assert installed_files() == before
     # What another engine gives back as it ends, it has no more, and it is there for a moment.
-    deadline = time.monotonic() + 10
-    while orphaned_memory() - orphans and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert orphaned_memory() - orphans == set()
+    until(lambda: not orphaned_memory() - orphans)
 
 
 def vpatch(folder, *args, **options):
@@ -296,15 +293,10 @@ def test_a_port_that_is_in_use(project):
 def test_ctrl_c(project, tmp_path):
     project.write("k: [2], modes: [server]")
     with vpatch(project.folder, "smoke", *OPTIONS, "--name", "one") as process:
-        deadline = time.monotonic() + 120
-        while (
-            len(started(tmp_path / "rooms")) < 3
-        ):  # the server, its engine, and the worker of that
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.2)
+        # The server, its engine, and the engine's worker.
+        until(lambda: len(started(tmp_path / "rooms")) >= 3, process=process)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     assert err.endswith("interrupted; nothing was left half done\n")
     assert list((project.folder / "evidence").iterdir()) == []

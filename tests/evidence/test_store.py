@@ -6,7 +6,6 @@ import os
 import select
 import subprocess
 import sys
-import time
 
 import pytest
 from google.protobuf.json_format import Parse, ParseDict
@@ -17,6 +16,7 @@ from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
 from tests.projects import snapshot
 from tests.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
+from tests.waiting import until
 from vpatch.errors import UsageError
 from vpatch.evidence.claim import claimed
 from vpatch.evidence.collecting import collected
@@ -309,9 +309,7 @@ def test_of_many_that_find_a_dead_claim_one_takes_it(tmp_path):
         run.stdin.write("\n")
         run.stdin.flush()
     # Those that are refused say so while the one that holds it still waits.
-    deadline = time.monotonic() + 60
-    while sum(bool(select.select([run.stdout], [], [], 0.1)[0]) for run in runs) < 3:
-        assert time.monotonic() < deadline
+    until(lambda: sum(bool(select.select([run.stdout], [], [], 0.1)[0]) for run in runs) == 3)
     said = [run.communicate("\n")[0] for run in runs]
     assert sum(text == "kept\n" for text in said) == 1, said
     assert [p.name for p in tmp_path.iterdir()] == ["proof"]

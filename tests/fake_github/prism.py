@@ -12,11 +12,12 @@ from contextlib import contextmanager
 import pytest
 
 from tests.fake_github.packages import DESCRIPTION, PRISM, installed
+from tests.waiting import LIMIT
 
 
 def listening(process, log):
     """The port that prism says it listens on."""
-    end = time.monotonic() + 600
+    end = time.monotonic() + LIMIT
     while time.monotonic() < end and process.poll() is None:
         found = re.search(r"listening on http://127\.0\.0\.1:([0-9]+)", log.read_text())
         if found:

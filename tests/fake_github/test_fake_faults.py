@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -18,6 +17,7 @@ from github import GithubException, RateLimitExceededException
 from tests.fake_github import Fault, packages
 from tests.fake_github.asking import UPSTREAM, create, post, queried
 from tests.fake_github.rest import Rest
+from tests.waiting import until
 
 # Faults
 
@@ -202,13 +202,12 @@ with Contract().running(Path(sys.argv[1])):
 
 def started(session):
     """The prism that a session has started, which does not listen yet."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        for process in psutil.Process(session.pid).children():
-            if process.name() == "node":
-                return process
-        time.sleep(0.02)
-    pytest.fail("no prism was started")
+
+    def node():
+        children = psutil.Process(session.pid).children()
+        return next((process for process in children if process.name() == "node"), None)
+
+    return until(node, process=session)
 
 
 def gone(process):
@@ -229,7 +228,4 @@ def test_prism_ends_with_the_session(tmp_path, how):
     with session:
         prism = started(session)
         session.send_signal(how)
-    end = time.monotonic() + 5
-    while not gone(prism) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert gone(prism)
+    until(lambda: gone(prism))

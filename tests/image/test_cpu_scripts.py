@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -15,6 +14,7 @@ import pytest
 
 from tests.engine.wheels import wheel
 from tests.projects import write_tree
+from tests.waiting import until
 from vpatch.engine import PAYLOAD as ENGINE
 from vpatch.image import PAYLOAD
 from vpatch.library.catalog import installed
@@ -255,9 +255,7 @@ def test_the_health_check_looks_at_all_processes():
     with subprocess.Popen(words) as process:
         script = (PAYLOAD / "health.py").read_text().partition("if __name__")[0]
         code = f"{script}\nprint({words!r} in commands())"
-        deadline = time.monotonic() + 60
-        while "True" not in run(sys.executable, "-c", code):
-            assert time.monotonic() < deadline
+        until(lambda: "True" in run(sys.executable, "-c", code), process=process)
         process.kill()
 
 

@@ -77,8 +77,11 @@ def test_speculation_that_is_switched_off_is_told(offline):
 def test_a_cell_that_does_not_end_well(offline, fault, kind, what, cause):
     begun = time.monotonic()
     slow = fault == "hang while loading"
-    found = offline(fault, k=1, timeouts={"start": 1.5 if slow else 30, "token": 1, "cell": 30})
-    assert time.monotonic() - begun < 15
+    token = 1 if fault == "hang" else 600
+    timeouts = {"start": 1.5 if slow else 600, "token": token, "cell": 600}
+    found = offline(fault, k=1, timeouts=timeouts)
+    # It does not wait for a process that sleeps for 600 s.
+    assert time.monotonic() - begun < 500
     assert (found.fault.kind, found.fault.what) == (kind, what)
     assert (cause or "") in (found.fault.cause or "")
     assert (found.load_seconds is None) == (kind == "does not start")
@@ -87,7 +90,7 @@ def test_a_cell_that_does_not_end_well(offline, fault, kind, what, cause):
 
 
 def test_a_cell_that_takes_too_long(offline):
-    found = offline("hang", k=1, timeouts={"start": 30, "token": 30, "cell": 2})
+    found = offline("hang", k=1, timeouts={"start": 600, "token": 600, "cell": 2})
     assert str(found.fault) == "takes too long: not done after 2 s"
 
 
@@ -97,5 +100,5 @@ def test_what_outlives_the_engine_is_counted_and_ended(offline):
 
 
 def test_the_peak_of_memory_is_that_of_all_processes(offline):
-    found = offline("hang", k=1, timeouts={"start": 30, "token": 2.5, "cell": 30})
+    found = offline("hang", k=1, timeouts={"start": 600, "token": 2.5, "cell": 600})
     assert 5e6 < found.memory < 5e8

@@ -17,7 +17,16 @@ from vpatch.harness.sandbox import OverlaySite
 from vpatch.smoke.server import run_server
 from vpatch.util import limited
 
-QUICK = {"start": 20.0, "token": 1.0, "cell": 40.0, "stop": 2.0}
+# Seconds. A busy machine must never reach them.
+GENEROUS = {"start": 600.0, "token": 600.0, "cell": 600.0, "stop": 600.0}
+# What a fault must reach, so that it is told of.
+SHORT = {
+    "hang while loading": {"start": 2.0},
+    "never healthy": {"start": 2.0},
+    "hang": {"token": 1.0},
+    "deaf": {"stop": 2.0},
+    "slow": {"cell": 3.0},
+}
 
 
 @pytest.fixture
@@ -25,7 +34,7 @@ def server(tmp_path):
     site = write_fake(tmp_path / "site")
 
     def run(fault="", port=None, **settings):
-        settings = {"k": 1, "timeouts": QUICK} | settings
+        settings = {"k": 1, "timeouts": GENEROUS | SHORT.get(fault, {})} | settings
         cell = cell_of(mode="server", environment={"FAKE_FAULT": fault}, **settings)
         place = OverlaySite(sys.executable, (site,), {"vllm/layer.py": "sha256:0"})
         return run_server(cell, tmp_path / "model", place, tmp_path, tmp_path / "log", port=port)
@@ -55,7 +64,7 @@ def test_what_is_seen_of_a_server_that_works(server):
     assert (served.generated, served.answered) == (66, 66)
     assert found.digests["vllm/layer.py"].startswith("sha256:")
     assert (served.stop_code, found.left_behind, served.not_run) == (0, 0, {})
-    assert 0 < served.stop_seconds < 2
+    assert served.stop_seconds > 0
 
 
 def test_flags_as_the_server_takes_them(server, tmp_path):
@@ -90,9 +99,9 @@ def test_speculation_that_is_switched_off_counts_nothing(server):
 def test_a_server_that_does_not_end_well(server, fault, said, monkeypatch):
     monkeypatch.setattr("vpatch.smoke.server._DEATH_SECONDS", 1.0)
     begun = time.monotonic()
-    slow = fault in {"hang while loading", "never healthy"}
-    found = server(fault, timeouts=QUICK | ({"start": 2.0} if slow else {}))
-    assert time.monotonic() - begun < 15
+    found = server(fault)
+    # It does not wait for a process that sleeps for 600 s.
+    assert time.monotonic() - begun < 500
     assert str(found.fault).startswith(said)
     if fault == "hang":
         assert found.fault.ending[-1] == "waiting for the worker"
@@ -163,10 +172,8 @@ def test_a_stream_that_is_none(server):
 
 
 def test_a_server_that_is_too_slow_for_its_cell(server):
-    begun = time.monotonic()
-    found = server("slow", max_tokens=64, timeouts=QUICK | {"cell": 3.0})
+    found = server("slow", max_tokens=64)
     assert str(found.fault) == "takes too long: not done after 3 s"
-    assert time.monotonic() - begun < 8
     assert found.server.not_run["chat"] == "it did not come so far"
     assert "/health" in found.server.problems
 
