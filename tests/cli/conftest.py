@@ -229,7 +229,7 @@ def empty(isolated, index, site, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{site}:{ROOT}")
     monkeypatch.setattr(catalog, "__file__", str(site / "vpatch" / "library" / "catalog.py"))
-    env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": "5", "PIP_RETRIES": "0"}
+    env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": str(LIMIT), "PIP_RETRIES": "0"}
     return Project(folder, index, isolated / "cache", env)
 
 

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from tests.index_server import Index, serve
+from tests.waiting import LIMIT
 from vpatch.source.cache import Cache
 from vpatch.source.pip_settings import PipSettings
 from vpatch.source.resolve import open_tree
@@ -43,7 +44,7 @@ def notes():
 
 @pytest.fixture
 def settings(index):
-    return PipSettings(index_url=index.url, timeout=0.3, retries=0)
+    return PipSettings(index_url=index.url, timeout=LIMIT, retries=0)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 import vpatch
 from tests.index_server import FILES, sdist
+from tests.waiting import LIMIT
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.cache import Cache, CacheError, default_cache_folder
 from vpatch.source.entry import DamagedEntry
@@ -308,7 +309,7 @@ def test_nobody_waits_until_the_first_has_used_what_it_made(opening, monkeypatch
     monkeypatch.setattr(Cache, "_load", late)
     second = threading.Thread(target=lambda: opening().close(), daemon=True)
     second.start()
-    second.join(timeout=10)
+    second.join(timeout=LIMIT)
     waits = second.is_alive()
     first.close()
     second.join()

@@ -131,11 +131,12 @@ def test_connection_refused(opening, settings):
 
 
 def test_an_index_that_hangs(index, opening):
-    index.answers["/simple/"] = 1.0
+    hanging = index.answers["/simple/"] = threading.Event()
     env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": "0.2", "PIP_RETRIES": "0", "HOME": "/none"}
     settings = read_pip_settings(env, etc=Path("/none"), prefix=Path("/none"))
     with pytest.raises(IndexAccessError, match=r"did not answer within 0\.2 s"):
         opening(settings=settings)
+    hanging.set()
 
 
 def test_an_archive_that_is_gone(index, opening):
