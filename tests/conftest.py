@@ -18,6 +18,23 @@ os.environ["PYFLAKES_BUILTINS"] = ",".join([*string.ascii_letters, "new"])
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# What a test needs beyond Python, git and a few megabytes, by the fixture that gives it.
+NEEDS = {
+    "cpu_engine": "engine",
+    "docker_engine": "docker",
+    "open_page": "browser",
+    "published_github": "github",
+}
+
+
+# The marks must be there before pytest selects by them.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        needs = {NEEDS[name] for name in item.fixturenames if name in NEEDS}
+        for mark in needs | ({"slow"} if needs or item.get_closest_marker("cuda") else set()):
+            item.add_marker(mark)
+
 
 @pytest.fixture
 def isolated(monkeypatch, tmp_path):

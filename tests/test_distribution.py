@@ -25,11 +25,6 @@ PATCH = "mtp-proj-prefix"
 EXAMPLE = "needed-0.23"
 SECONDS = 1200
 
-needs_packages = pytest.mark.skipif(
-    os.environ.get("VPATCH_TEST_DISTRIBUTION") != "1",
-    reason="set VPATCH_TEST_DISTRIBUTION=1 to build and install vpatch's packages",
-)
-
 
 def run(*command, cwd):
     """Run a command to which nothing of this checkout and its environment is known."""
@@ -72,7 +67,7 @@ def installed(built, tmp_path_factory):
     return python
 
 
-@needs_packages
+@pytest.mark.slow
 def test_the_wheel_has_the_package_and_the_library(built):
     wheel, sdist = built
     assert wheel.name == f"vpatch-{__version__}-py3-none-any.whl"
@@ -90,7 +85,7 @@ def test_the_wheel_has_the_package_and_the_library(built):
     assert found == set(places)
 
 
-@needs_packages
+@pytest.mark.slow
 def test_the_sdist_makes_the_same_wheel(built, tmp_path):
     wheel, sdist = built
     with tarfile.open(sdist) as archive:
@@ -100,7 +95,7 @@ def test_the_sdist_makes_the_same_wheel(built, tmp_path):
     assert made.read_bytes() == wheel.read_bytes()
 
 
-@needs_packages
+@pytest.mark.slow
 def test_the_wheel_applies_a_patch_of_its_library(installed, tmp_path):
     vpatch = installed.with_name("vpatch")
     assert run(vpatch, "--version", cwd=tmp_path) == f"vpatch, version {__version__}\n"

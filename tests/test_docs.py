@@ -324,5 +324,5 @@ def test_every_environment_variable_is_told_of():
             found |= {n for line in constant.findall(text) for n in re.findall('"([A-Z_]+)"', line)}
     for file in (ROOT / "tests").rglob("*.py"):
         found |= set(re.findall(r'"(VPATCH_TEST_[A-Z]+)"', file.read_text(encoding="utf-8")))
-    assert {"VPATCH_CACHE_DIR", "GH_TOKEN", "OPENAI_API_KEY", "VPATCH_TEST_ENGINE"} <= found
+    assert {"VPATCH_CACHE_DIR", "GH_TOKEN", "OPENAI_API_KEY", "VPATCH_TEST_DOCKER"} <= found
     assert unnamed(found, "reference/environment.md") == set()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-NEEDED = "VPATCH_TEST_GITHUB"
 PINNED = {
     "@octokit/openapi": "23.0.2",
     "@octokit/graphql-schema": "15.26.1",
@@ -27,12 +26,6 @@ PRISM = "node_modules/.bin/prism"
 API = "https://api.github.com"
 
 
-def missing(reason):
-    if os.environ.get(NEEDED) == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @cache
 def installed():
     """The folder that has `node_modules` with the pinned packages; made where it is missing."""
@@ -41,7 +34,7 @@ def installed():
         return folder
     npm = shutil.which("npm")
     if npm is None:
-        missing("no npm, which installs GitHub's published description and prism")
+        pytest.fail("no npm, which installs GitHub's published description and prism")
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix=".") as workdir:
         made = Path(workdir) / "made"
