@@ -19,6 +19,8 @@ from vpatch.app import status as _status
 from vpatch.app.check import CheckResult
 from vpatch.app.checkout import refuse_stopping as _refuse_stopping
 from vpatch.app.context import Context
+from vpatch.app.context import below_project as _below_project
+from vpatch.app.context import refuse_link as _refuse_link
 from vpatch.checkout.apply import Applied
 from vpatch.checkout.lockfile import LockFile, read_lock
 from vpatch.errors import ExitCode, UnavailableError, UsageError, VpatchError
@@ -31,6 +33,8 @@ from vpatch.util.recursion import allow_deep_syntax as _allow_deep_syntax
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from vpatch.app.bench import BenchOptions, BenchResult
+    from vpatch.app.smoke import SmokeOptions, SmokeResult
     from vpatch.image.verify import Verified
 
 __all__ = [
@@ -50,10 +54,12 @@ __all__ = [
     "UsageError",
     "VpatchError",
     "apply",
+    "bench",
     "check",
     "diff",
     "open_context",
     "plan",
+    "smoke",
     "status",
     "verify",
 ]
@@ -283,3 +289,81 @@ def verify(context: Context, image: str, *, lock: Path | str | None = None) -> V
     expected = None if lock is None else read_lock(Path(lock))
     with closing(Docker()) as docker:
         return verify_image(docker, image, expected, context.progress)
+
+
+def smoke(
+    context: Context,
+    vllm: str | None = None,
+    *,
+    recipe: str | None = None,
+    trees: Iterable[str] = (),
+    patches: Iterable[str] = (),
+    evidence_dir: Path | str | None = None,
+    options: SmokeOptions | None = None,
+) -> SmokeResult:
+    """Run a patched vLLM on a real engine, as a smoke plan says, and write evidence.
+
+    Args:
+        context: from `open_context`.
+        vllm: a release of vLLM, a folder, or URL@REF.
+        recipe: a recipe, by name or file.
+        trees: further trees.
+        patches: ids; by default those of the recipe, or all but those on request.
+        evidence_dir: the folder of all evidence; by default `evidence` in the project.
+        options: `vpatch.app.smoke.SmokeOptions`: an engine or an image, the plan, a model.
+
+    Returns:
+        The evidence, its folder, and whether every check passed.
+
+    Raises:
+        UsageError: a version, a recipe or a patch is not there, or arguments contradict each other.
+        UnavailableError: this machine lacks what the plan needs.
+        VpatchError: the run could not be made. A check that fails is no error.
+    """
+    # An engine's harness takes its time to import.
+    from vpatch.app import smoke as smoking  # noqa: PLC0415
+
+    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    root = _folder_of(context, evidence_dir, "evidence")
+    return smoking.smoke(context, request, options or smoking.SmokeOptions(), root)
+
+
+def bench(
+    context: Context,
+    vllm: str | None = None,
+    *,
+    recipe: str | None = None,
+    trees: Iterable[str] = (),
+    patches: Iterable[str] = (),
+    output_dir: Path | str | None = None,
+    options: BenchOptions | None = None,
+) -> BenchResult:
+    """Put loads on servers of a patched vLLM, and write a record with tables and a page.
+
+    Args:
+        context: from `open_context`.
+        vllm: a release of vLLM, a folder, or URL@REF.
+        recipe: a recipe, by name or file.
+        trees: further trees.
+        patches: ids; by default those of the recipe, or all but those on request.
+        output_dir: the folder of all records; by default `bench` in the project.
+        options: `vpatch.app.bench.BenchOptions`: engine, image or servers, and the matrix.
+
+    Returns:
+        The record, its folder, the points that could not be measured, and what ended it early.
+
+    Raises:
+        UsageError: a version, a recipe or a patch is not there, or arguments contradict each other.
+        UnavailableError: this machine lacks what the plan needs.
+        VpatchError: the run could not be begun.
+    """
+    # As above.
+    from vpatch.app import bench as benchmarking  # noqa: PLC0415
+
+    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    root = _folder_of(context, output_dir, "bench")
+    return benchmarking.bench(context, request, options or benchmarking.BenchOptions(), root)
+
+
+def _folder_of(context: Context, given: Path | str | None, name: str) -> Path:
+    return _refuse_link(_below_project(context.project, name)) if given is None else Path(given)

@@ -8,11 +8,14 @@ import re
 import signal
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 import trustme
 
 from tests.bench.fakes import serving
+from vpatch import api
+from vpatch.app.bench import BenchOptions
 from vpatch.bench.load import send
 from vpatch.errors import VpatchError
 from vpatch.harness.predict import Counters
@@ -612,3 +615,16 @@ def test_what_is_no_record(benched):
         assert f"{name}: {said}" in run.err
     run = benched.run("bench", "compare", "other.json", code=2)
     assert "there is nothing to compare it with" in run.err
+
+
+def test_the_api_writes_a_record(benched, capfd, monkeypatch):
+    for name, value in benched.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(benched.folder)
+    benched.trust()
+    options = BenchOptions(engine=sys.executable, name="two", k="0", concurrency="1")
+    result = api.bench(api.open_context(), "0.50", options=options)
+    assert capfd.readouterr() == ("", "")
+    assert (result.faults, result.failure, result.folder) == ([], None, Path("bench/two"))
+    assert len(result.record["points"]) == 1
+    assert json.loads((result.folder / "bench.json").read_text())["points"]

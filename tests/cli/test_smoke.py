@@ -6,12 +6,15 @@ import hashlib
 import json
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import EDITS
 from tests.projects import FILES, archive, write_patch, write_tree
 from tests.smoke.fake_vllm import FAKE
+from vpatch import api
+from vpatch.app.smoke import SmokeOptions
 
 LAYER = "vllm/layer.py"
 
@@ -356,3 +359,19 @@ def test_an_interrupt_leaves_nothing(smoked, ending):
     run = smoked.interrupted(*args, once=once, ending=ending, settle=0.5)
     assert "interrupted; nothing was left half done" in run.err
     assert list((smoked.folder / "evidence").iterdir()) == []
+
+
+def test_the_api_writes_the_evidence_that_the_command_does(smoked, capfd, monkeypatch):
+    one = smoke(smoked, "--json").json
+    for name, value in smoked.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(smoked.folder)
+    smoked.trust()
+    capfd.readouterr()
+    options = SmokeOptions(engine=sys.executable, name="two")
+    result = api.smoke(api.open_context(), "0.50", options=options)
+    assert capfd.readouterr() == ("", "")
+    assert (result.passed, result.folder) == (True, Path("evidence/two"))
+    written = json.loads((result.folder / "results.json").read_text())
+    assert written == json.loads(json.dumps(result.record))
+    assert written["asked"] == one["asked"]

@@ -1,8 +1,9 @@
-"""From options to a smoke run: the plan, what it runs on, and the request."""
+"""The use case `smoke`: find the plan and what it runs on, run it, and write evidence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app import selection
@@ -15,21 +16,24 @@ from vpatch.app.targets import (
 )
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UsageError
-from vpatch.evidence.collecting import dated
+from vpatch.evidence.collecting import collected, dated, refuse_name
 from vpatch.evidence.subject import subject_of, subject_of_lock
 from vpatch.harness.machine import this_machine
 from vpatch.harness.models import given
 from vpatch.smoke.cells import cells_of
-from vpatch.smoke.prove import SmokeRequest
+from vpatch.smoke.prove import SmokeRequest, run_smoke
 from vpatch.smoke.standard import standard_plan
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from vpatch.app.context import Context
     from vpatch.declare.smoke import Model, Smoke
     from vpatch.harness.machine import Machine
     from vpatch.harness.target import ExecutionTarget
+    from vpatch.smoke.checks import Check
 
 
 _STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
@@ -37,15 +41,29 @@ _STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k
 
 @dataclass(frozen=True)
 class SmokeOptions:
-    """What the command line says of a run, whatever it runs on."""
+    """What a plan runs on, and how.
 
-    name: str | None
-    said: dict[str, Any]
-    plan: str | None
-    model: str | None
-    rounds: int | None
-    port: int | None
-    before: bool
+    Attributes:
+        engine: `cpu`, `cuda`, or the path of a Python; by default `cuda` if there is a GPU.
+        image: the tag of an image that `vpatch build-image` built, instead of an engine.
+        name: the name of the evidence; by default the recipe, the engine and the time.
+        plan: the recipe whose smoke plan is run; by default that of the source.
+        model: a checkpoint that every cell runs: a folder, or an id on the Hub.
+        rounds: how often each cell runs; by default as the plan says.
+        port: the port of the servers; by default a free one.
+        before: whether the pristine tree runs first.
+    """
+
+    engine: str | None = None
+    image: str | None = None
+    name: str | None = None
+    plan: str | None = None
+    model: str | None = None
+    rounds: int | None = None
+    port: int | None = None
+    before: bool = False
+    # Goes into the evidence, as what was asked for.
+    said: dict[str, Any] = field(default_factory=dict, init=False)
 
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
@@ -73,10 +91,84 @@ class SmokeOptions:
         )
 
 
+@dataclass(frozen=True)
+class SmokeResult:
+    """Evidence that was written: `record` is its content, `folder` is where it is."""
+
+    record: dict[str, Any]
+    folder: Path
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check with the patches passed."""
+        return bool(self.record["result"] == "passed")
+
+
+def smoke(
+    context: Context,
+    request: selection.Request,
+    options: SmokeOptions,
+    root: Path,
+    *,
+    on_result: Callable[[str, str, Sequence[Check]], None] | None = None,
+) -> SmokeResult:
+    """Run a plan on an engine or in an image, and write evidence into a new folder of `root`.
+
+    Args:
+        context: the project, its library and the cache.
+        request: what is run; empty with an image, which says itself what is in it.
+        options: how it is run.
+        root: the folder of all evidence.
+        on_result: called after each cell with its phase, its name and its checks.
+
+    Raises:
+        UsageError: the options contradict each other, or the recipe has no plan.
+        VpatchError: the run could not be made. A check that fails is no error.
+    """
+    if options.name is not None:
+        refuse_name(root, options.name, "evidence")
+    options.said.update(
+        {
+            "vllm": request.vllm and redact(request.vllm),
+            "recipe": request.recipe,
+            "tree": [redact(tree) for tree in request.trees],
+            "patches": [str(folder) for folder in context.patches_dirs],
+            "recipes": [str(folder) for folder in context.recipes_dirs],
+            "patch": request.patches,
+            "engine": options.engine,
+            "image": options.image,
+            "plan": options.plan,
+            "model": options.model,
+            "rounds": options.rounds,
+            "before": options.before,
+        }
+    )
+    with ExitStack() as stack:
+        if options.image is None:
+            order, target = engine_request(context, request, options, stack)
+        elif request != selection.Request() or options.engine or options.before:
+            raise UsageError(
+                "an image says itself what is in it",
+                where=options.image,
+                hint="leave out --before and what names a source, patches or an engine",
+            )
+        else:
+            order, target = image_request(context, options.image, options, stack)
+        collecting = stack.enter_context(collected(root, order.name, numbered=options.name is None))
+        order = replace(order, name=collecting.name)
+        record = run_smoke(
+            order, target, collecting.workdir, context.progress, on_result or _ignore
+        )
+    return SmokeResult(record, root / order.name)
+
+
+def _ignore(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
+    pass
+
+
 def engine_request(
     context: Context,
     request: selection.Request,
-    engine: str | None,
     asked: SmokeOptions,
     stack: ExitStack,
 ) -> tuple[SmokeRequest, ExecutionTarget]:
@@ -88,7 +180,7 @@ def engine_request(
     context.require_trust((), plan)
     smoke = smoke_plan_of(context, plan)
     machine = this_machine()
-    engine = engine or ("cuda" if machine.gpus else "cpu")
+    engine = asked.engine or ("cuda" if machine.gpus else "cpu")
     asked.said["engine"] = engine
     kind = engine if engine in KINDS else context.own_engine(engine).kind
     refuse_missing(smoke.needs, asked.models(smoke).values(), machine, kind)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from vpatch.app.bench_plan import Overrides, numbers, shape_from
-from vpatch.app.bench_sides import Opening, subjects_of
+from vpatch.app.bench import BenchOptions, BenchResult, bench
 from vpatch.bench.report import sides_against_a, throughput_table
-from vpatch.bench.run import BenchRequest, datasets_of, run, write_shown
 from vpatch.bench.summary import rows_of
 from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
@@ -28,18 +24,12 @@ from vpatch.cli.options import (
 )
 from vpatch.cli.output import Group, style
 from vpatch.errors import ExitCode, UsageError
-from vpatch.evidence.collecting import collected, dated, refuse_name
-from vpatch.harness.machine import this_machine
 from vpatch.harness.measured import Fault
-from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from vpatch.bench.measure import LoadRun
-
-_KIND = "a benchmark"
 
 
 @click.group("bench", invoke_without_command=True, cls=Group)
@@ -138,71 +128,38 @@ def command(
     if context.invoked_subcommand is not None:
         _refuse_options_before(context)
         return None
-    if name is not None:
-        refuse_name(output_dir, name, _KIND)
-    session = open_context(patches_dirs, recipes_dirs, offline)
-    request = request_from(vllm, recipe, trees, only)
-    said = Overrides(
-        model,
-        numbers("--k", k, least=0),
-        numbers("--concurrency", concurrency, least=1),
-        tuple(shape_from(text) for text in shapes),
-        prompts,
-        repeats,
+    options = BenchOptions(
+        engine=engine,
+        image=image,
+        urls=urls,
+        compare=compare,
+        plan=plan,
+        model=model,
+        k=k,
+        concurrency=concurrency,
+        shapes=shapes,
+        prompts=prompts,
+        repeats=repeats,
+        port=port,
+        name=name,
     )
-    asked: dict[str, Any] = {
-        "vllm": vllm,
-        "recipe": recipe,
-        "tree": trees,
-        "patch": only,
-        "engine": engine,
-        "image": image,
-        "url": urls,
-        "compare": compare,
-        "plan": plan,
-        "model": model,
-        "k": k,
-        "concurrency": concurrency,
-        "shape": shapes,
-        "prompts": prompts,
-        "repeats": repeats,
-    }
-    subjects = subjects_of({**asked, "port": port}, request)
-    with ExitStack() as stack:
-        named = plan or recipe
-        opening = Opening(session, request, engine, named, said, this_machine(), stack)
-        ready = opening.open(subjects)
-        order = BenchRequest(
-            name or dated(ready.title),
-            _recorded(asked),
-            ready.bench,
-            datasets_of(ready.bench),
-            ready.sides,
-            ready.client,
-            ready.vllm,
-            port,
-            session.cache.answers("checkpoints"),
-        )
-        collecting = stack.enter_context(
-            collected(output_dir, order.name, _KIND, numbered=name is None)
-        )
-        order = replace(order, name=collecting.name)
-        record, failure = run(
-            order, collecting.workdir, session.progress, _silent if as_json else _print
-        )
-    # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
-    write_shown(output_dir / order.name, record)
-    faults = [point for point in record["points"] if point["fault"]]
+    result = bench(
+        open_context(patches_dirs, recipes_dirs, offline),
+        request_from(vllm, recipe, trees, only),
+        options,
+        output_dir,
+        on_result=None if as_json else _print,
+    )
     if as_json:
-        render.print_json(record)
+        render.print_json(result.record)
     else:
-        _print_end(record, len(faults), output_dir / order.name)
-    if isinstance(failure, KeyboardInterrupt):
+        _print_end(result)
+    if isinstance(result.failure, KeyboardInterrupt):
         click.echo("interrupted; what was measured is kept", err=True)
         return ExitCode.INTERRUPTED
-    if failure is not None:
-        raise failure
-    return ExitCode.FINDINGS if faults else ExitCode.CLEAN
+    if result.failure is not None:
+        raise result.failure
+    return ExitCode.FINDINGS if result.faults else ExitCode.CLEAN
 
 
 command.add_command(compare_command)
@@ -220,21 +177,6 @@ def _refuse_options_before(context: click.Context) -> None:
             f"{', '.join(given)} before {context.invoked_subcommand} means nothing",
             hint=f"put options after it: vpatch bench {context.invoked_subcommand} --help",
         )
-
-
-def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for, as JSON has it, and without passwords in addresses."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, int):
-            return value
-        return [plain(one) for one in value] if isinstance(value, tuple) else redact(str(value))
-
-    return {name: plain(value) for name, value in asked.items() if value}
-
-
-def _silent(_side: str, _point: LoadRun) -> None:
-    pass
 
 
 def _print(side: str, point: LoadRun) -> None:
@@ -255,7 +197,8 @@ def _result(point: LoadRun) -> str:
     return ", ".join(words)
 
 
-def _print_end(record: Mapping[str, Any], faults: int, folder: Path) -> None:
+def _print_end(result: BenchResult) -> None:
+    record = result.record
     names = [side["name"] for side in record["sides"]]
     rows = rows_of(record)
     click.echo()
@@ -265,4 +208,4 @@ def _print_end(record: Mapping[str, Any], faults: int, folder: Path) -> None:
         click.echo(line)
     points = len(record["points"])
     planned = render.counted(record["planned"], "run")
-    click.echo(f"\n{points - faults} of {planned} measured; record: {folder}")
+    click.echo(f"\n{points - len(result.faults)} of {planned} measured; record: {result.folder}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch.app.smoke import SmokeOptions, engine_request, image_request
+from vpatch.app.smoke import SmokeOptions, smoke
 from vpatch.cli import render
 from vpatch.cli.options import (
     engine_option,
@@ -21,12 +20,9 @@ from vpatch.cli.options import (
     written_in_project,
 )
 from vpatch.cli.output import style
-from vpatch.errors import ExitCode, UsageError
-from vpatch.evidence.collecting import collected, refuse_name
+from vpatch.errors import ExitCode
 from vpatch.evidence.smoke_report import cures_of
 from vpatch.smoke.checks import verdict_of
-from vpatch.smoke.prove import run_smoke
-from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,49 +89,27 @@ def command(
 
     Ends with 1 if a check fails with the patches. What fails only without them is what they fix.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
-    said: dict[str, Any] = {
-        "vllm": vllm and redact(vllm),
-        "recipe": recipe,
-        "tree": [redact(tree) for tree in trees],
-        "patches": [str(folder) for folder in patches_dirs],
-        "recipes": [str(folder) for folder in recipes_dirs],
-        "patch": only,
-        "engine": engine,
-        "image": image,
-        "plan": plan,
-        "model": model,
-        "rounds": rounds,
-        "before": before,
-    }
-    if name is not None:
-        refuse_name(evidence_dir, name, "evidence")
-    asked = SmokeOptions(name, said, plan, model, rounds, port, before=before)
-    with ExitStack() as stack:
-        if image is not None:
-            if vllm or recipe or trees or only or engine or before:
-                raise UsageError(
-                    "an image says itself what is in it",
-                    where=image,
-                    hint="leave out --before and what names a source, patches or an engine",
-                )
-            order, ground = image_request(context, image, asked, stack)
-        else:
-            request = request_from(vllm, recipe, trees, only)
-            order, ground = engine_request(context, request, engine, asked, stack)
-        collecting = stack.enter_context(collected(evidence_dir, order.name, numbered=name is None))
-        order = replace(order, name=collecting.name)
-        tell = _silent if as_json else _print
-        record = run_smoke(order, ground, collecting.workdir, context.progress, tell)
+    result = smoke(
+        open_context(patches_dirs, recipes_dirs, offline),
+        request_from(vllm, recipe, trees, only),
+        SmokeOptions(
+            engine=engine,
+            image=image,
+            name=name,
+            plan=plan,
+            model=model,
+            rounds=rounds,
+            port=port,
+            before=before,
+        ),
+        evidence_dir,
+        on_result=None if as_json else _print,
+    )
     if as_json:
-        render.print_json(record)
+        render.print_json(result.record)
     else:
-        _print_end(record, evidence_dir / order.name)
-    return ExitCode.CLEAN if record["result"] == "passed" else ExitCode.FINDINGS
-
-
-def _silent(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
-    pass
+        _print_end(result.record, result.folder)
+    return ExitCode.CLEAN if result.passed else ExitCode.FINDINGS
 
 
 def _print(phase: str, name: str, checks: Sequence[Check]) -> None:
