@@ -9,23 +9,28 @@ EDIT = TypeAdapter(Edit)
 REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
 
 
-@pytest.mark.parametrize(
-    ("verb", "edit"),
-    [
-        ("add-keyword", {"find": "f(...)", "add-keyword": {"k": "1"}}),
-        ("rewrite", {**REWRITE, "where": {"$x": ("a", "b")}, "within": "C.*"}),
-        ("insert", {"insert": {"from": "x.py", "name": "f"}, "at-end-of": "class C: ..."}),
-        ("add-import", {"add-import": "import a", "beside": "f()"}),
-        ("replace-body", {"find": "def f(): ...", "replace-body": "x", "having": "y"}),
-        ("set-value", {"set-value": "1", "of": "X", "was": "2"}),
-        ("codemod", {"codemod": "codemod.py", "contains": "f", "expect": {"at-least": 2}}),
-        ("text", {"text": {"find": "a", "replace": "b"}, "files": "x"}),
-        ("diff", {"diff": "x.diff"}),
-        ("add-file", {"add-file": "x", "from": "y"}),
-    ],
-)
+EDITS = [
+    ("add-keyword", {"find": "f(...)", "add-keyword": {"k": "1"}}),
+    ("rewrite", {**REWRITE, "where": {"$x": ("a", "b")}, "within": "C.*"}),
+    ("insert", {"insert": {"from": "x.py", "name": "f"}, "at-end-of": "class C: ..."}),
+    ("add-import", {"add-import": "import a", "beside": "f()"}),
+    ("replace-body", {"find": "def f(): ...", "replace-body": "x", "having": "y"}),
+    ("set-value", {"set-value": "1", "of": "X", "was": "2"}),
+    ("codemod", {"codemod": "codemod.py", "contains": "f", "expect": {"at-least": 2}}),
+    ("text", {"text": {"find": "a", "replace": "b"}, "files": "x"}),
+    ("diff", {"diff": "x.diff"}),
+    ("add-file", {"add-file": "x", "from": "y"}),
+]
+
+
+@pytest.mark.parametrize(("verb", "edit"), EDITS)
 def test_verb_picks_the_edit(verb, edit):
     assert type(EDIT.validate_python(edit)) is VERBS[verb]
+
+
+def test_every_verb_is_an_edit_and_is_tested_here():
+    assert [verb for verb, _ in EDITS] == list(VERBS)
+    assert len(EDIT.json_schema()["oneOf"]) == len(VERBS)
 
 
 def test_expect_defaults_to_one():

@@ -92,14 +92,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     codemod: PythonEdit
     place = Scope()
     uses: tuple[Path, ...] = ()
-    if isinstance(
-        edit,
-        declared.AddKeywordEdit
-        | declared.RewriteEdit
-        | declared.InsertEdit
-        | declared.ReplaceBodyEdit
-        | declared.CodemodEdit,
-    ):
+    if isinstance(edit, declared.PlacedEdit):
         where = {name.removeprefix("$"): texts for name, texts in edit.where.items()}
         place = Scope(edit.within, where)
     match edit:

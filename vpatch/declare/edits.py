@@ -74,7 +74,9 @@ class _PythonEdit(_Edit):
     )
 
 
-class _PlacedEdit(_PythonEdit):
+class PlacedEdit(_PythonEdit):
+    """An edit with `within` and `where`."""
+
     within: str | None = Field(
         None, description="glob over qualified names, as Class.method or *.__init__"
     )
@@ -91,7 +93,7 @@ class Snippet(Declared):
 Code = Text | Snippet
 
 
-class AddKeywordEdit(_PlacedEdit):
+class AddKeywordEdit(PlacedEdit):
     """Add keyword arguments to a call, or parameters with a default to a def."""
 
     find: Text
@@ -101,14 +103,14 @@ class AddKeywordEdit(_PlacedEdit):
     )
 
 
-class RewriteEdit(_PlacedEdit):
+class RewriteEdit(PlacedEdit):
     """Rewrite an expression or a statement."""
 
     find: Text
     rewrite: Text
 
 
-class InsertEdit(_PlacedEdit):
+class InsertEdit(PlacedEdit):
     """Insert statements, functions or classes."""
 
     insert: Code
@@ -140,7 +142,7 @@ class AddImportEdit(_PythonEdit):
     beside: Text
 
 
-class ReplaceBodyEdit(_PlacedEdit):
+class ReplaceBodyEdit(PlacedEdit):
     """Replace a function's body, if it is the one that the patch was written against."""
 
     find: Text
@@ -158,7 +160,7 @@ class SetValueEdit(_PythonEdit):
     was: Text
 
 
-class CodemodEdit(_PlacedEdit):
+class CodemodEdit(PlacedEdit):
     """Run the libcst codemod of a Python file beside the patch; see docs/how-to/codemods.md."""
 
     codemod: Text
