@@ -180,6 +180,32 @@ def test_a_file_index(tmp_path, opening):
         opening(parse_tree("other==1.0.0"), settings=settings)
 
 
+def test_a_file_index_with_a_space_in_its_name(tmp_path, opening):
+    project = tmp_path / "my index" / "vllm"
+    project.mkdir(parents=True)
+    data = sdist()
+    (project / "vllm-0.23.0.tar.gz").write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()
+    (project / "index.html").write_text(
+        f'<a href="vllm-0.23.0.tar.gz#sha256={digest}">vllm-0.23.0.tar.gz</a>'
+    )
+    with opening("0.23", settings=PipSettings(index_url=project.parent.as_uri())) as tree:
+        assert tree.pin.digest == f"sha256:{digest}"
+
+
+def test_a_file_index_that_cannot_be_read(tmp_path, opening):
+    (tmp_path / "vllm" / "index.html").mkdir(parents=True)
+    settings = PipSettings(index_url=tmp_path.as_uri())
+    with pytest.raises(IndexAccessError, match=r"the index cannot be reached: .*Is a directory"):
+        opening("0.23", settings=settings)
+
+
+def test_a_file_index_of_another_machine(opening):
+    settings = PipSettings(index_url="file://elsewhere/simple")
+    with pytest.raises(IndexAccessError, match=r"file://elsewhere/simple/vllm/ names another"):
+        opening("0.23", settings=settings)
+
+
 def test_credentials_are_sent_and_never_told(index, opening, settings, tmp_path):
     url = index.url.replace("://", "://bob:hunter2@")
     secret = replace(settings, index_url=url)

@@ -23,7 +23,6 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 from requests.auth import AuthBase, HTTPBasicAuth
-from requests_file import FileAdapter
 from urllib3.exceptions import NewConnectionError
 from urllib3.exceptions import TimeoutError as Urllib3TimeoutError
 from urllib3.util import Retry
@@ -31,6 +30,7 @@ from urllib3.util import Retry
 from vpatch import __version__
 from vpatch.errors import VpatchError
 from vpatch.source.index import IndexAccessError, Release
+from vpatch.source.local_index import FolderAdapter
 from vpatch.util.limited import LimitedAdapter, TooLargeError
 from vpatch.util.run_log import hide, timed
 from vpatch.util.untrusted import MEGABYTE
@@ -189,7 +189,7 @@ def _session(settings: PipSettings) -> Iterator[requests.Session]:
                 session.mount(prefix, _TrustingAdapter(**limits))
         # Only for who names such an index: no remote one may send us to local files.
         if any(url.startswith("file:") for url in index_urls(settings)):
-            session.mount("file://", _FolderAdapter())
+            session.mount("file://", FolderAdapter())
         yield session
 
 
@@ -242,21 +242,6 @@ class _TrustingAdapter(LimitedAdapter):
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override] # requests calls it by keyword
         return super().send(request, **(options | {"verify": False}))
-
-
-class _FolderAdapter(FileAdapter):
-    """Serves a folder by its index.html, as pip does."""
-
-    def send(
-        self, request: requests.PreparedRequest, *args: Any, **options: Any
-    ) -> requests.Response:
-        if request.url and request.url.endswith("/"):
-            request.url += "index.html"
-        response = super().send(request, *args, **options)
-        if not options.get("stream"):
-            with response:  # nobody else would close the file
-                _ = response.content
-        return response
 
 
 def _host(url: str) -> tuple[str, str]:
