@@ -88,11 +88,11 @@ def test_who_is_there_and_what_they_hold(tmp_path):
     with started([sys.executable, "-c", code], cwd=tmp_path, log=log) as child:
         while "held" not in log.read_text():
             time.sleep(0.02)
-        pids = {member.pid for member in child.members()}
+        pids = {member.pid for member in child.family.alive()}
         assert pids == {child.process.pid, int(log.read_text().split()[0])}
         assert 200e6 < child.memory() < 300e6
         assert child.kill() == 1
-        assert child.members() == []
+        assert child.family.alive() == []
     assert child.process.returncode == -9
 
 

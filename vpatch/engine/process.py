@@ -10,9 +10,8 @@ import time
 import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
-
-import psutil
 
 from vpatch.errors import VpatchError
 from vpatch.util.own_environment import inherited
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from vpatch.engine.family import ProcessFamily
+
 _log = logging.getLogger(__name__)
 # Where the output is shown to somebody: the end says what went wrong.
 _TAIL = 30
@@ -29,8 +30,6 @@ _TAIL = 30
 _MARK = "VPATCH_RUN"
 # setproctitle, which vLLM calls, writes its titles over the environment otherwise.
 _KEPT = {"SPT_NOENV": "1"}
-_KILL_SECONDS = 30.0
-_TRACKER_SECONDS = 5.0
 
 
 class ProcessError(VpatchError):
@@ -98,54 +97,31 @@ class Child:
         self.process.send_signal(number)
 
     def left(self) -> int:
-        return len(self.members())
-
-    def members(self) -> list[psutil.Process]:
-        """Return the process and all that it started, as far as they live."""
-        return [found for found in psutil.process_iter() if self._is_mine(found)]
+        return len(self.family.alive())
 
     def memory(self) -> int:
-        """Return the bytes that all of them hold together; what they share counts once."""
-        total = 0
-        for member in self.members():
-            with suppress(psutil.Error):
-                total += member.memory_full_info().pss
-        return total
+        return self.family.memory()
 
     def kill(self) -> int:
         """End all of them at once; return how many there were besides the child itself.
 
-        Python's resource trackers go last, and by themselves: they remove the shared memory of
-        those that are killed.
-
         Raises:
             ProcessError: one of them cannot be killed.
         """
-        others: set[int] = set()
-        begun = time.monotonic()
-        while living := self.members():
-            age = time.monotonic() - begun
-            for member in living:
-                if age > _TRACKER_SECONDS or not _is_tracker(member):
-                    with suppress(psutil.Error):
-                        member.kill()
-            others |= {member.pid for member in living if member.pid != self.process.pid}
-            if age > _KILL_SECONDS:
-                stuck = ", ".join(str(member.pid) for member in living)
-                raise ProcessError(
-                    f"processes that cannot be killed: {stuck}",
-                    hint="see what they wait for; a driver may have to be reset",
-                )
-            time.sleep(0.01)
-        return len(others)
+        ended, stuck = self.family.kill()
+        if stuck:
+            raise ProcessError(
+                f"processes that cannot be killed: {', '.join(map(str, sorted(stuck)))}",
+                hint="see what they wait for; a driver may have to be reset",
+            )
+        return len(ended - {self.process.pid})
 
-    def _is_mine(self, process: psutil.Process) -> bool:
-        try:
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return False
-            return process.environ().get(_MARK) == self.mark
-        except (psutil.Error, OSError):
-            return False  # it ended, or is somebody else's
+    @cached_property
+    def family(self) -> ProcessFamily:
+        """The process and all that it started."""
+        from vpatch.engine.family import ProcessFamily  # noqa: PLC0415 - psutil is of the extra `engine`
+
+        return ProcessFamily(_MARK, self.mark)
 
 
 @contextmanager
@@ -198,13 +174,6 @@ def run(
     """Run a command for at most `timeout` seconds; see `started`."""
     with started(command, cwd=cwd, log=log, environment=environment) as child:
         return Ended(child.wait(timeout), log)
-
-
-def _is_tracker(process: psutil.Process) -> bool:
-    try:
-        return any("multiprocessing.resource_tracker" in word for word in process.cmdline())
-    except psutil.Error:
-        return False
 
 
 def last_lines(log: Path, count: int) -> list[str]:

@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from vpatch.errors import UsageError
 from vpatch.util.directories import remove
 
@@ -50,7 +48,11 @@ class Holder:
             self.boot,
             self.processes,
         )
-        return can_tell and not psutil.pid_exists(self.pid)
+        if not can_tell:
+            return False
+        import psutil  # noqa: PLC0415 - of the extra `engine`
+
+        return not psutil.pid_exists(self.pid)
 
 
 class ClaimedError(UsageError):

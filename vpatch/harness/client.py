@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import requests
-from prometheus_client.parser import text_string_to_metric_families
 from urllib3.exceptions import ReadTimeoutError
 
 from vpatch.harness.measured import Output, counters_from
@@ -149,6 +148,9 @@ class Client:
             time.sleep(_POLL_SECONDS)
 
     def _samples(self) -> list[Sample]:
+        # Of the extra `engine`; `vpatch evidence` imports this module without it.
+        from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415
+
         with _understood("/metrics"):
             response = self._get("/metrics")
             self._refuse_error(response)

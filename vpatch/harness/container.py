@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.docker.container import ContainerConfig
 from vpatch.engine.process import LogError
 from vpatch.errors import VpatchError
 from vpatch.harness.sandbox import own_variables
@@ -46,6 +45,8 @@ class ContainerSandbox:
     def started(
         self, command: Sequence[str | Path], *, workdir: Path, log: Path, further: Mapping[str, str]
     ) -> Iterator[Contained]:
+        from vpatch.docker.container import ContainerConfig  # noqa: PLC0415 - of the extra `image`
+
         given = ContainerConfig(
             # Whoever has no entry among the image's users still has a name and a home.
             environment=own_variables(workdir)

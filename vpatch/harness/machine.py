@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def this_machine() -> Machine:
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         processor=_processor(),
         cores=os.cpu_count() or 1,
-        memory=round(psutil.virtual_memory().total / _GIB, 1),
+        memory=_memory(),
         gpus=gpus,
         problem=problem,
     )
@@ -127,7 +125,12 @@ def _gib(mebibytes: str) -> float:
     """What nvidia-smi says in MiB; it says [N/A] of a GPU that shares the machine's memory."""
     if mebibytes.replace(".", "").isdecimal():
         return round(float(mebibytes) / 1024, 1)
-    return round(psutil.virtual_memory().total / _GIB, 1)
+    return _memory()
+
+
+def _memory() -> float:
+    """Return this machine's memory in GiB."""
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIB, 1)
 
 
 def _ask(query: str) -> list[list[str]]:
