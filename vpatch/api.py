@@ -28,6 +28,7 @@ from vpatch.planning.plan_cache import cached_plan as _cached_plan
 from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.progress import Progress, Silent
 from vpatch.trust.decision import UntrustedError
+from vpatch.util.extras import require as _require
 from vpatch.util.recursion import allow_deep_syntax as _allow_deep_syntax
 
 if TYPE_CHECKING:
@@ -280,8 +281,10 @@ def verify(context: Context, image: str, *, lock: Path | str | None = None) -> V
         The problems that were found, and what could not be asked.
 
     Raises:
-        VpatchError: there is no Docker Engine or no such image, or the lock cannot be read.
+        UnavailableError: the extra `image` is not installed, or there is no Docker Engine.
+        VpatchError: there is no such image, or the lock cannot be read.
     """
+    _require("image", "vpatch.api.verify")
     # Docker is needed here alone, and takes its time to import.
     from vpatch.docker.engine import Docker  # noqa: PLC0415
     from vpatch.image.verify import verify_image  # noqa: PLC0415

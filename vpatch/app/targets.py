@@ -14,6 +14,7 @@ from vpatch.harness.machine import missing
 from vpatch.harness.models import locate, seen_folder
 from vpatch.harness.target import EngineTarget, ImageTarget
 from vpatch.planning.plan_cache import cached_plan
+from vpatch.util.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,6 +71,7 @@ def engine_target(
 
 def look_at_image(name: str, stack: ExitStack, *, gpus: bool) -> tuple[PatchedImage, Docker]:
     """Ask an image what it is; the connection to its engine is open as long as the stack."""
+    require("image", "a run in an image")
     # Only a run in an image needs it.
     from vpatch.docker.engine import Docker  # noqa: PLC0415
     from vpatch.image.running import look_at  # noqa: PLC0415

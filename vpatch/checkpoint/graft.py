@@ -15,6 +15,7 @@ from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
 from vpatch.checkpoint.header import BITS, CheckpointError, Tensor, read_shard, write_header
 from vpatch.checkpoint.inspection import inspect
 from vpatch.checkpoint.writing import alone_in, back_up, replace_json, replacing
+from vpatch.util.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,6 +61,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
 
     Raises:
         UsageError: the two do not belong together, or one is no checkpoint.
+        UnavailableError: a tensor must be converted, and the extra `checkpoint` is not installed.
         CheckpointError: a file is damaged, a tensor cannot be converted, or the target has another
             tensor under the same name; or what was written does not read back as it should.
     """
@@ -67,6 +69,8 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
     with alone_in(target):
         mine = inspect(target)
         taken = plan_graft(mine, its, as_trunk=as_trunk)
+        if any(one.dtype != one.tensor.dtype for one in taken):
+            require("checkpoint", "a graft that converts tensors")
         present = {name: (shard, tensor) for name, tensor, shard in mine.checkpoint.tensors()}
         there = [one for one in taken if one.name in present]
         if there:

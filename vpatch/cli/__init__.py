@@ -59,8 +59,15 @@ _COMMANDS = {
     "trust": "Allow a project's code to run: its patches, recipes and targets as they are now.",
     "cache": "List or clear the cache of fetched trees and engines.",
 }
-
-
+# The extras that these commands need. Others need one for some of their options only.
+_EXTRAS = {
+    "build-image": "image",
+    "verify-image": "image",
+    "smoke": "engine",
+    "bench": "bench",
+    "upstream-pr": "upstream",
+    "engine": "engine",
+}
 # What a disk, its permissions and its limits do, wherever vpatch happens to meet it.
 _OF_THE_MACHINE = frozenset({
     errno.EACCES, errno.EDQUOT, errno.EIO, errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG,
@@ -110,6 +117,10 @@ class _Commands(Group):
 
 @cache
 def _command(name: str) -> click.Command:
+    if name in _EXTRAS:
+        from vpatch.util.extras import require  # noqa: PLC0415 - `vpatch --help` needs none
+
+        require(_EXTRAS[name], f"`vpatch {name}`")
     module = importlib.import_module(f"vpatch.cli.{name.replace('-', '_')}_command")
     command: click.Command = module.command
     add_log_options(command)

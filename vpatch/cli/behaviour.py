@@ -12,6 +12,7 @@ from vpatch.cli import render
 from vpatch.cli.output import style
 from vpatch.engine.environment import KINDS
 from vpatch.errors import ExitCode
+from vpatch.util.extras import require
 from vpatch.util.matching import PatternFaultError, found_in
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ def run(
     """Run what is for this engine, and say what is not run, and why; `root` gets evidence.
 
     Raises:
+        UnavailableError: the extra `engine` is not installed.
         UsageError: `named` patches have no test for it.
     """
+    require("engine", "`vpatch test --engine`")
     documents: list[dict[str, Any]] = []
     failed = 0
     own = None if engine in KINDS else context.own_engine(engine)

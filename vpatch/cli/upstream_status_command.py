@@ -16,6 +16,7 @@ from vpatch.cli.output import secho, style
 from vpatch.errors import ExitCode, VpatchError
 from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.threads import UnknownThreadError, age
+from vpatch.util.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +53,8 @@ def command(
     thread, or if a thread is unknown. Without a network, vpatch uses GitHub's last answers and
     shows their age. Without any, it uses the states that patch.yaml declares.
     """
+    if not offline:
+        require("upstream", "`vpatch upstream-status` without --offline")
     context = open_context(patches_dirs, recipes_dirs, offline)
     rows = []
     with ExitStack() as stack:
