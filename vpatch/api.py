@@ -320,9 +320,11 @@ def smoke(
 
     Raises:
         UsageError: a version, a recipe or a patch is not there, or arguments contradict each other.
-        UnavailableError: this machine lacks what the plan needs.
+        UnavailableError: the extra `engine` is not installed, or this machine lacks what the plan
+            needs.
         VpatchError: the run could not be made. A check that fails is no error.
     """
+    _require("engine", "vpatch.api.smoke")
     # An engine's harness takes its time to import.
     from vpatch.app import smoke as smoking  # noqa: PLC0415
 
@@ -357,9 +359,11 @@ def bench(
 
     Raises:
         UsageError: a version, a recipe or a patch is not there, or arguments contradict each other.
-        UnavailableError: this machine lacks what the plan needs.
+        UnavailableError: the extra `bench` is not installed, or this machine lacks what the plan
+            needs.
         VpatchError: the run could not be begun.
     """
+    _require("bench", "vpatch.api.bench")
     # As above.
     from vpatch.app import bench as benchmarking  # noqa: PLC0415
 

@@ -157,15 +157,24 @@ def test_a_graft_that_converts_needs_the_extra_checkpoint(tmp_path):
     assert (tmp_path / "target" / "model-mtp.safetensors").is_file()
 
 
-def test_the_api_says_the_extra_that_it_needs(tmp_path):
-    code = """
+@pytest.mark.parametrize(
+    ("function", "extra", "call"),
+    [
+        ("verify", "image", 'verify(context, "some:tag")'),
+        ("smoke", "engine", "smoke(context)"),
+        ("bench", "bench", "bench(context)"),
+    ],
+)
+def test_the_api_says_the_extra_that_it_needs(function, extra, call, tmp_path):
+    code = f"""
 from vpatch import api
+context = api.open_context()
 try:
-    api.verify(api.open_context(), "some:tag")
-except api.VpatchError as error:
-    print(error.code, int(error.exit_code), error.what, sep="\\n")
+    api.{call}
+except api.UnavailableError as error:
+    print(error.code, error.what, sep="\\n")
 """
-    run = without(["docker"], code=code, folder=tmp_path)
-    code, exit_code, what = run.stdout.splitlines()
-    assert (code, exit_code) == ("util.missing-extra", "4")
-    assert what.startswith("vpatch.api.verify needs the packages of the extra 'image'")
+    run = without(EXTRAS[extra], code=code, folder=tmp_path)
+    code, what = run.stdout.splitlines()
+    assert code == "util.missing-extra"
+    assert what.startswith(f"vpatch.api.{function} needs the packages of the extra '{extra}'")
