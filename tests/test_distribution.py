@@ -103,7 +103,7 @@ def test_the_wheel_applies_a_patch_of_its_library(installed, tmp_path):
     package = Path(where.strip()).parent
     assert package.is_relative_to(installed.parents[1])
     listed = json.loads(run(vpatch, "list", "--json", cwd=tmp_path))
-    assert {patch["id"] for patch in listed["patches"]} == {
+    assert {patch["id"] for patch in listed["result"]["patches"]} == {
         path.parent.name for path in (ROOT / "patches").glob("*/patch.yaml")
     }
     example = package / "data" / "patches" / PATCH / "examples" / EXAMPLE

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import get_args
 
 import click
+import jsonschema
 import pytest
+from jsonschema.validators import Draft202012Validator
 from ruamel.yaml import YAML
 
 from tests import documents
@@ -25,6 +28,9 @@ from vpatch.declare.smoke import Figure
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import ExitCode
+from vpatch.output.base import Envelope, ErrorOutput
+from vpatch.output.commands import RESULTS
+from vpatch.output.plans import DecisionOutput, FindingOutput, TreeOutput
 
 
 def blocks(name):
@@ -225,10 +231,20 @@ def test_every_key_of_a_lock_is_named():
     assert unnamed(keys, "reference/lock.md") == set()
 
 
-def test_every_command_with_json_is_in_the_table():
-    listed = re.findall(r"^\| (`.*?) \|", page("reference/json.md"), re.MULTILINE)
-    named = {found for cell in listed for found in re.findall(r"`([a-z -]+?)(?: --[a-z]+)?`", cell)}
-    assert set(with_json(cli)) - named == set()
+def rows_of_results():
+    """The row of each command in the table of results, by the command's name."""
+    table = page("reference/json.md").partition("## By command")[2].partition("## A tree")[0]
+    return dict(re.findall(r"^\| `([a-z -]+)` \| (.*) \|$", table, re.MULTILINE))
+
+
+def test_the_results_of_all_commands_with_json_are_in_the_table():
+    assert set(rows_of_results()) == set(with_json(cli)) == set(RESULTS)
+
+
+@pytest.mark.parametrize("command", RESULTS)
+def test_every_key_of_a_result_is_in_its_row(command):
+    row = rows_of_results()[command]
+    assert {key for key in RESULTS[command].model_fields if f"`{key}`" not in row} == set()
 
 
 def with_json(group):
@@ -242,33 +258,49 @@ def with_json(group):
                 yield f"{name} {below}"
 
 
-def test_every_document_in_json_is_as_described(tmp_path):
+def test_the_keys_of_a_tree_and_of_the_envelope_are_described():
     text = page("reference/json.md")
-    documents.run("vpatch apply --vllm 0.23 --patch mtp-proj-prefix", tmp_path)
+    envelope, _, tree = text.partition("## A tree")
+    for part, models in (
+        (envelope, (Envelope, ErrorOutput)),
+        (tree, (TreeOutput, DecisionOutput, FindingOutput)),
+    ):
+        keys = {key for model in models for key in model.model_fields}
+        assert {key for key in keys if f"`{key}`" not in part} == set()
+
+
+def test_a_document_of_json_is_what_its_schema_says(tmp_path):
     one = "--vllm 0.23 --patch mtp-proj-prefix"
-    for command, keys in {
-        "status": f"status {one}",
-        "apply": f"apply {one}",
-        "check": "check",
-        "list": "list",
-        "test": "test mtp-proj-prefix",
-        "cache list": "cache list",
-        "upstream-status": f"upstream-status {one} --offline",
+    documents.run(f"vpatch apply {one}", tmp_path)
+    for command, options in {
+        "status": one,
+        "apply": one,
+        "check": "",
+        "list": "",
+        "test": "mtp-proj-prefix",
+        "cache list": "",
+        "upstream-status": f"{one} --offline",
     }.items():
         # To add up the sizes of a full cache takes long.
         small = "VPATCH_CACHE_DIR=cache " if command == "cache list" else ""
-        printed = json.loads(documents.run(f"{small}vpatch {keys} --json", tmp_path, codes=(0, 1)))
-        first = printed[0] if isinstance(printed, list) else printed
-        found = set(first)
-        if command == "list":
-            found |= set(first["patches"][0])
-        if "decisions" in first:
-            found |= set(first["decisions"][0])
-        row = re.search(rf"^\| `{command}` \|.*", text, re.MULTILINE)[0]
-        told = row + text.partition("## A tree")[2] if "decisions" in first else row
-        assert {key for key in found if f"`{key}`" not in told} == set(), command
-    error = re.search(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
-    assert documents.run("vpatch show mtp-proj --json", tmp_path, codes=(2,)) == error
+        line = f"{small}vpatch {command} {options} --json"
+        printed = json.loads(documents.run(line, tmp_path, codes=(0, 1)))
+        described = json.loads(documents.run(f"vpatch schema output {command}", tmp_path))
+        jsonschema.validate(printed, described, cls=Draft202012Validator)
+        assert printed["result"], command
+
+
+def test_an_error_in_json_is_what_is_shown(tmp_path):
+    error = re.search(r"^```json\n(.*?)^```", page("reference/json.md"), re.MULTILINE | re.DOTALL)
+    assert documents.run("vpatch show mtp-proj --json", tmp_path, codes=(2,)) == error[1]
+
+
+def test_a_script_that_reads_json_works(tmp_path):
+    text = page("reference/json.md")
+    command = re.search(r"^vpatch status .*\| jq .*$", text, re.MULTILINE)[0]
+    if shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    assert "mtp-proj-prefix needed\n" in documents.run(command, tmp_path)
 
 
 def test_an_error_is_what_is_shown(tmp_path):

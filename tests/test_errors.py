@@ -102,7 +102,7 @@ def package(place):
 
 RAISED = [one for one in raised() if package(one[0]) not in PENDING]
 CODES = {code for _, codes, _ in RAISED for code in codes if code}
-TABLE = re.findall(r"^\| `([^`]+)` \| (\d) \| (.+) \|$", page("reference/errors.md"), re.MULTILINE)
+TABLE = re.findall(r"^\| `([^`]+)` \| (\d+) \| (.+) \|$", page("reference/errors.md"), re.MULTILINE)
 
 
 def test_every_error_has_a_code():

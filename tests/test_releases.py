@@ -118,9 +118,8 @@ def checkout(tmp_path_factory):
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
     trees = ["--tree", "vllm-ascend==0.23.0", "--tree", "vllm-ascend==0.30.0rc2"]
-    rows = json.loads(
-        vpatch(tmp_path_factory.mktemp("status"), "status", "--all", *trees, "--json")
-    )
+    text = vpatch(tmp_path_factory.mktemp("status"), "status", "--all", *trees, "--json")
+    rows = json.loads(text)["result"]["trees"]
     return {
         (row["tree"], row["version"]): {d["patch"]: d for d in row["decisions"]} for row in rows
     }

@@ -12,10 +12,13 @@ import time
 import uuid
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
+import jsonschema
 import pytest
+from jsonschema.validators import Draft202012Validator
 
 from tests.cli.proposals import make
 from tests.docker_engine import PACKAGES
@@ -38,9 +41,21 @@ from vpatch.cli import main
 from vpatch.errors import VpatchError
 from vpatch.library import catalog
 from vpatch.library.catalog import find_library
+from vpatch.output.base import Envelope, OutputModel
+from vpatch.output.commands import RESULTS, schema_of
 from vpatch.trust.store import Store, content_of, default_folder
 
 ROOT = Path(__file__).parents[2]
+
+
+@cache
+def _schema(command):
+    if command in RESULTS:
+        return schema_of(command)
+    # A wrong command line may name no command, or a group of them.
+    schema = Envelope[OutputModel].model_json_schema()
+    schema["properties"]["result"] = {"type": "null"}
+    return schema
 
 
 @dataclass
@@ -52,8 +67,22 @@ class Run:
     err: str
 
     @property
+    def document(self):
+        """The one document that --json printed; it is as its own schema says."""
+        found = json.loads(self.out)
+        jsonschema.validate(found, _schema(found["command"]), cls=Draft202012Validator)
+        assert found["exit_code"] == self.code
+        return found
+
+    @property
     def json(self):
-        return json.loads(self.out)
+        """The result in the document."""
+        return self.document["result"]
+
+    @property
+    def json_errors(self):
+        """The errors in the document."""
+        return self.document["errors"]
 
     @property
     def errors(self):

@@ -30,7 +30,9 @@ def test_a_proof_that_holds(proven):
         "not run  name-proj  test_it.py: it needs cuda\n"
         "1 of 1 behaviour test hold\n"
     )
-    (document,) = proven.run("test", "name-proj", "--engine", sys.executable, "--json").json
+    (document,) = proven.run("test", "name-proj", "--engine", sys.executable, "--json").json[
+        "behaviour_tests"
+    ]
     assert document["problems"] == []
     assert (document["patch"], document["engine"], document["vllm"]) == (
         "name-proj",
@@ -46,7 +48,11 @@ def test_a_proof_that_does_not_hold(proven):
     assert run.out.startswith("fails  name-proj")
     assert "\n       test_head failed on the patched tree: assert 0\n" in run.out
     assert run.out.endswith("0 of 1 behaviour test hold\n")
-    proven.run("test", "name-proj", "--engine", sys.executable, "--json", code=1)
+    run = proven.run("test", "name-proj", "--engine", sys.executable, "--json", code=1)
+    assert run.json["behaviour_tests"][0]["problems"] == [
+        "test_head failed on the pristine tree, undeclared: assert 0",
+        "test_head failed on the patched tree: assert 0",
+    ]
 
 
 def test_all_patches(proven):
@@ -98,7 +104,7 @@ def test_engine_that_is_made_listed_and_cleared(project):
     assert listed[1].startswith(f"{name} ")
     assert listed[-1].startswith("1 tree, 1 engine, ")
     assert project.run("cache", "list", "--json").json["engines"][0]["engine"] == name
-    assert project.run("cache", "clear", name, "--json").json["freed-bytes"] > 1e6
+    assert project.run("cache", "clear", name, "--json").json["freed_bytes"] > 1e6
     assert project.run("cache", "list").out.startswith("vllm-0.50.0 ")
     project.run("cache", "clear", name, code=2)
 

@@ -153,7 +153,7 @@ def test_what_was_built_is_verified(project, docker, small, tag):
         "id": docker.id(tag),
         "lock": digest,
         "version": version,
-        "own-lock": True,
+        "own_lock": True,
         "package": f"{PACKAGES}/vllm",
         "files": 4,
         "differences": [],
@@ -618,7 +618,7 @@ def registry(tmp_path):
 def test_an_image_is_pushed_and_what_is_pulled_is_verified(project, docker, small, registry):
     names = [f"{registry}/team/vllm:1", f"{registry}/team/vllm:latest"]
     words = ["--push", "--tag", names[1], "--iidfile", "id", "--json"]
-    found = build(project, small, names[0], *words).json
+    found = build(project, small, names[0], *words).json["built"]
     pushed, again = found["pushed"]
     assert pushed == again
     assert pushed.startswith(f"{registry}/team/vllm@sha256:")
@@ -775,7 +775,7 @@ def test_a_lock_whose_patches_are_others_by_now(project, small, tag):
 
 def test_json_is_one_document(project, docker, small, tag):
     run = build(project, small, tag, "--json")
-    assert json.loads(run.out)["labels"] == docker.settings(tag)["Labels"]
+    assert run.json["built"]["labels"] == docker.settings(tag)["Labels"]
 
 
 class _Quiet(SimpleHTTPRequestHandler):

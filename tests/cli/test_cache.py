@@ -40,7 +40,7 @@ def test_cache_of_nothing(empty):
 
 def test_cache_clear(applied):
     before = snapshot(applied.target)
-    freed = applied.run("cache", "clear", "--json").json["freed-bytes"]
+    freed = applied.run("cache", "clear", "--json").json["freed_bytes"]
     assert freed > 1000
     assert applied.run("cache", "list", "--json").json["trees"] == []
     assert not (applied.cache / "index").exists()
@@ -61,7 +61,7 @@ def test_cache_clear_of_a_tree_that_is_not_there(applied):
     assert "not in the cache: vllm-0.50\n  next: the nearest that are: " in run.err
     assert "vllm-0.50.0" in run.err
     assert snapshot(applied.cache / "trees") == before
-    assert applied.run("cache", "clear", "vllm-0.50", "--json", code=2).json["errors"]
+    assert applied.run("cache", "clear", "vllm-0.50", "--json", code=2).json_errors
 
 
 def fill(cache):
@@ -76,7 +76,7 @@ def test_all_that_is_kept_is_listed_and_cleared(applied):
     others = applied.run("cache", "list", "--json").json["others"]
     assert {one["kind"] for one in others} == set(KINDS)
     assert all(one["bytes"] >= 1000 for one in others)
-    assert applied.run("cache", "clear", "github", "--json").json["freed-bytes"] == 1000
+    assert applied.run("cache", "clear", "github", "--json").json["freed_bytes"] == 1000
     assert not (applied.cache / "github").exists()
     assert (applied.cache / "proposals").exists()
     applied.run("cache", "clear")
@@ -136,7 +136,7 @@ def test_a_read_only_cache_can_be_read(project, has_base, has_lock):
     assert project.run("cache", "list", "--json", **options).json["trees"]
     assert snapshot(project.cache) == before
     run = project.run("cache", "clear", "--json", code=1, **options)
-    assert "cannot be removed" in run.json["errors"][0]["what"]
+    assert "cannot be removed" in run.json_errors[0]["what"]
     subprocess.run(["chmod", "-R", "u+w", project.cache], check=True)
 
 

@@ -262,7 +262,7 @@ def test_check_finds_a_change_in_the_checkout(applied, change):
 
 def test_check_finds_another_source(applied):
     lock = applied.target / "vpatch.lock"
-    digest = applied.apply("--json").json[0]["digest"]
+    digest = applied.apply("--json").json["trees"][0]["digest"]
     lock.write_text(lock.read_text().replace(digest, f"sha256:{'0' * 64}"))
     run = applied.run("check", code=1)
     assert f"sha256:{'0' * 64} was expected" in run.err
@@ -303,8 +303,8 @@ def test_check_without_a_checkout(applied):
 )
 def test_check_used_wrongly(project, args, code, message):
     assert message in project.run("check", *args, code=code).err
-    (error,) = project.run("check", *args, "--json", code=code).json["errors"]
-    assert error["next"]
+    (error,) = project.run("check", *args, "--json", code=code).json_errors
+    assert error["hint"]
 
 
 def test_a_lock_of_a_release_without_a_version(applied):

@@ -227,7 +227,7 @@ def test_a_log_with_nothing_known(empty, log):
     assert run.out.startswith(
         "engine.log: nothing known in 2 lines; 5 symptoms of 3 patches were looked for\n"
     )
-    assert empty.run("diagnose", log, "--json").json["looked-for"] == {"patches": 3, "symptoms": 5}
+    assert empty.run("diagnose", log, "--json").json["looked_for"] == {"patches": 3, "symptoms": 5}
 
 
 def test_diagnose_as_json(empty, log):
@@ -238,12 +238,12 @@ def test_diagnose_as_json(empty, log):
         "lines": 3,
         "versions": ["0.50.0"],
         "note": None,
-        "looked-for": {"patches": 3, "symptoms": 5},
+        "looked_for": {"patches": 3, "symptoms": 5},
         "explained": [],
     }
     assert found["patch"] == "name-proj"
     assert found["state"] == "needed"
-    assert found["next"] == "vpatch apply --vllm 0.50.0 --patch name-proj"
+    assert found["run"] == "vpatch apply --vllm 0.50.0 --patch name-proj"
     assert found["symptoms"] == [
         {"symptom": "it fails", "line": 2, "text": FAILS.strip(), "count": 2}
     ]
@@ -280,7 +280,7 @@ def test_diagnose_used_wrongly(empty, log, args, what):
     run = empty.run("diagnose", *args, code=2)
     assert what in run.err
     assert run.out == ""
-    assert empty.run("diagnose", *args, "--json", code=2).json["errors"]
+    assert empty.run("diagnose", *args, "--json", code=2).json_errors
 
 
 def test_packed_standard_input(empty, monkeypatch):

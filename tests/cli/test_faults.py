@@ -60,9 +60,9 @@ def conflicting(project, patch_id):
     before = project.state()
     run = project.apply("--json", code=1, in_process=True)
     assert run.err.count("error") == 0
-    decisions = {d["patch"]: d for d in run.json[0]["decisions"]}
+    decisions = {d["patch"]: d for d in run.json["trees"][0]["decisions"]}
     assert decisions[patch_id]["state"] == "conflict"
-    assert "lock" not in run.json[0]
+    assert run.json["checkouts"] == []
     assert without_trees(project.state()) == without_trees(before)
     text = project.apply(code=1)
     assert text.err.count("nothing was written: 1 patch cannot be applied") == 1
@@ -123,7 +123,9 @@ def test_a_patch_applied_twice(applied):
 
 def test_a_patch_on_a_tree_that_carries_it(applied):
     run = applied.run("apply", "--vllm", f"./.vpatch/{LABEL}", "--checkout", "again", "--json")
-    states = {d["patch"]: d["state"] for d in run.json[0]["decisions"] if d["state"] != "absent"}
+    states = {
+        d["patch"]: d["state"] for d in run.json["trees"][0]["decisions"] if d["state"] != "absent"
+    }
     # git ignores the lock, so that only the code tells.
     assert set(states.values()) <= {"applied", "upstreamed"}
     assert (applied.folder / "again" / LLAMA).read_bytes().count(b"prefix=") == 1
@@ -330,7 +332,7 @@ def test_an_index_that_is_not_there(project):
 def test_a_fault_of_the_index_as_json(project):
     project.index.answers["/simple/"] = 500
     run = project.apply("--json", code=1)
-    (error,) = run.json["errors"]
+    (error,) = run.json_errors
     assert error["what"].startswith("the index answered 500")
     assert error["where"] == project.index.url
     assert error["next"]

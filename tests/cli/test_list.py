@@ -19,7 +19,9 @@ def test_list_as_json(project):
     assert patches["name-proj"]["folder"] == str(project.patches / "name-proj")
     assert patches["name-proj"]["title"] == "[Bugfix] name-proj"
     assert patches["name-proj"]["digest"].startswith("sha256:")
-    assert document["recipes"]["vllm-0.23"].endswith("recipes/vllm-0.23.yaml")
+    (recipe,) = document["recipes"]
+    assert recipe["name"] == "vllm-0.23"
+    assert recipe["file"].endswith("recipes/vllm-0.23.yaml")
 
 
 def test_a_projects_own_hides_the_librarys_and_says_so(empty):
@@ -46,7 +48,7 @@ def test_list_with_a_wrong_setting(empty):
     (empty.folder / "vpatch.toml").write_text('patchs = ["mine"]\n')
     run = empty.run("list", code=2)
     assert "unknown key 'patchs'\n  next: did you mean 'patches'?" in run.err
-    (error,) = empty.run("list", "--json", code=2).json["errors"]
+    (error,) = empty.run("list", "--json", code=2).json_errors
     assert error["where"] == str(empty.folder / "vpatch.toml")
 
 
@@ -55,7 +57,7 @@ def test_list_reports_everything_that_is_wrong(project):
         file = project.patches / patch_id / "patch.yaml"
         file.write_text(file.read_text().replace("remove-when", "remove-wen"))
     run = project.run("list", "--json", code=2)
-    errors = run.json["errors"]
+    errors = run.json_errors
     files = {error["where"].rpartition(":")[0] for error in errors}
     assert files == {
         str(project.patches / patch_id / "patch.yaml") for patch_id in ("name-proj", "slow-mode")

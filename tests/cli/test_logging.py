@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import pty
@@ -73,7 +72,7 @@ def test_vv_tells_the_commands_of_git_and_the_requests(project, args):
 
 def test_json_stays_clean(project):
     run = project.apply("-vv", "--json", in_process=False)
-    assert json.loads(run.out)[0]["outcome"] == "created"
+    assert run.json["checkouts"][0]["outcome"] == "created"
     assert "DEBUG vpatch.git.command: " in run.err
 
 

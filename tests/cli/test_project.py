@@ -40,7 +40,7 @@ def test_patches_and_recipes_are_the_projects(project, below):
     (project.folder / "plans" / "mine.yaml").write_text(f"vllm: {VERSION}\npatches: [z-mine]\n")
     listed = project.run("list", "--json", cwd=below).json
     assert {"name-proj", "slow-mode", "z-mine"} <= {patch["id"] for patch in listed["patches"]}
-    assert "mine" in listed["recipes"]
+    assert "mine" in {recipe["name"] for recipe in listed["recipes"]}
     assert listed == project.run("list", "--json").json
     # What is typed is relative to where it is typed.
     (below / "here").symlink_to(project.folder / "carried")

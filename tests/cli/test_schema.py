@@ -18,7 +18,7 @@ def read(path):
 
 @pytest.mark.parametrize("kind", ["patch", "recipe"])
 def test_schema_is_one(empty, kind):
-    schema = empty.run("schema", kind).json
+    schema = json.loads(empty.run("schema", kind).out)
     assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     Draft202012Validator.check_schema(schema)
     assert schema["additionalProperties"] is False
@@ -28,7 +28,7 @@ def test_schema_is_one(empty, kind):
     ("kind", "pattern"), [("patch", "patches/*/patch.yaml"), ("recipe", "recipes/*.yaml")]
 )
 def test_schema_takes_what_the_library_has(empty, kind, pattern):
-    schema = empty.run("schema", kind).json
+    schema = json.loads(empty.run("schema", kind).out)
     files = sorted(ROOT.glob(pattern))
     assert files
     for file in files:
@@ -37,14 +37,14 @@ def test_schema_takes_what_the_library_has(empty, kind, pattern):
 
 @pytest.mark.parametrize("more", [{}, {"trees": {"vllm-ascend": "0.23.0"}}])
 def test_schema_takes_the_short_forms_of_a_recipe(empty, more):
-    schema = empty.run("schema", "recipe").json
+    schema = json.loads(empty.run("schema", "recipe").out)
     recipe = {"vllm": "0.23.0", "patches": ["a"]} | more
     jsonschema.validate(recipe, schema, cls=Draft202012Validator)
 
 
 @pytest.mark.parametrize("expect", [2, {"at-least": 1}])
 def test_schema_takes_the_short_forms_of_a_patch(project, expect):
-    schema = project.run("schema", "patch").json
+    schema = json.loads(project.run("schema", "patch").out)
     good = read(project.patches / "name-proj" / "patch.yaml")
     good["edits"][0] |= {"files": "vllm/*", "expect": expect, "where": {"$x": "one"}}
     jsonschema.validate(good, schema, cls=Draft202012Validator)
@@ -54,7 +54,7 @@ def test_schema_takes_the_short_forms_of_a_patch(project, expect):
 
 
 def test_schema_refuses_what_is_refused(project):
-    schema = project.run("schema", "patch").json
+    schema = json.loads(project.run("schema", "patch").out)
     good = read(project.patches / "name-proj" / "patch.yaml")
     jsonschema.validate(good, schema, cls=Draft202012Validator)
     for bad in (

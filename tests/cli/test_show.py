@@ -18,8 +18,8 @@ def test_show_tells_all_there_is(empty):
 def test_show_as_json(project):
     document = project.run("show", "name-proj", "--json").json
     assert document["id"] == "name-proj"
-    assert document["needed-in"] == {"vllm": ">=0.50"}
-    assert document["remove-when"] == "never"
+    assert document["declaration"]["needed-in"] == {"vllm": ">=0.50"}
+    assert document["declaration"]["remove-when"] == "never"
     assert document["folder"] == str(project.patches / "name-proj")
     assert document["digest"].startswith("sha256:")
 
@@ -27,14 +27,21 @@ def test_show_as_json(project):
 def test_show_of_a_patch_that_is_not_there(project):
     run = project.run("show", "name-prj", code=2)
     assert run.err == "error: there is no patch 'name-prj'\n  next: did you mean 'name-proj'?\n"
-    assert project.run("show", "name-prj", "--json", code=2).json == {
+    document = project.run("show", "name-prj", "--json", code=2).document
+    assert document["errors"][0].pop("code")
+    assert document == {
+        "schema_version": 1,
+        "command": "show",
+        "exit_code": 2,
+        "result": None,
         "errors": [
             {
                 "what": "there is no patch 'name-prj'",
                 "where": None,
-                "next": "did you mean 'name-proj'?",
+                "hint": "did you mean 'name-proj'?",
+                "exit_code": 2,
             }
-        ]
+        ],
     }
 
 

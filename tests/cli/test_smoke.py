@@ -103,7 +103,7 @@ def test_evidence_that_was_changed(smoked):
     assert run.out == ""
     assert "evidence/one: was changed since it was written, and is not shown: report.md" in run.err
     run = smoked.run("evidence", "show", "one", "--json", code=1)
-    assert run.json["errors"][0]["what"].endswith("not shown: report.md")
+    assert run.json_errors[0]["what"].endswith("not shown: report.md")
     report.write_text(shown)
     assert smoked.run("evidence", "show", "one").out == shown
 
@@ -165,7 +165,7 @@ def test_a_tree_of_ones_own_is_what_runs(smoked):
     tree = write_tree(smoked.folder / "mine", FILES | files | mine)
     args = ("--plan", "vllm-0.50", "--patch", "strength", "--engine", sys.executable)
     run = smoked.run("smoke", "--vllm", "./mine", *args, "--name", "one", "--before", "--json")
-    for cell in run.json["cells"]:
+    for cell in run.json["record"]["cells"]:
         (check,) = (check for check in cell["checks"] if check["name"] == "patched files")
         assert (check["verdict"], check["figure"]) == ("pass", "4 files")
     logs = smoked.folder / "evidence" / "one" / "logs"
@@ -230,9 +230,11 @@ def test_one_bad_record_does_not_hide_the_others(smoked, bad):
     assert run.out.startswith("one  ")
     assert run.out.endswith("  passed  matches\n")
     assert "two/results.json: is no" in run.err
-    listed = smoked.run("evidence", "list", "--json", code=1).json
-    assert [one["name"] for one in listed] == ["one", "two"]
-    assert listed[1]["error"].startswith("is no ")
+    listed = smoked.run("evidence", "list", "--json", code=1).document
+    assert [one["name"] for one in listed["result"]["evidence"]] == ["one"]
+    (error,) = listed["errors"]
+    assert error["where"].endswith("two/results.json")
+    assert error["what"].startswith("is no ")
 
 
 def test_no_evidence(smoked):
@@ -289,7 +291,7 @@ def test_before_and_after(smoked):
 
 
 def test_json(smoked):
-    record = smoke(smoked, "--json", "--rounds", "3").json
+    record = smoke(smoked, "--json", "--rounds", "3").json["record"]
     assert record["result"] == "passed"
     assert [len(cell["rounds"]) for cell in record["cells"]] == [3, 3, 3, 3]
     speed = [c for c in record["cells"][1]["checks"] if c["name"] == "speed"]

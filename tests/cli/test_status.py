@@ -11,7 +11,10 @@ OWN = ("--patch", "name-proj")
 
 
 def states(run):
-    return {row["version"]: {d["patch"]: d["state"] for d in row["decisions"]} for row in run.json}
+    return {
+        row["version"]: {d["patch"]: d["state"] for d in row["decisions"]}
+        for row in run.json["trees"]
+    }
 
 
 def test_status_of_a_version(project):
@@ -60,12 +63,14 @@ def test_status_of_a_recipe_on_another_release(recipe):
     lines = [line.split()[:2] for line in run.out.splitlines()[1:]]
     assert lines == [["needed", "slow-mode"], ["needed", "name-proj"]]
     # The recipe's digest is that of its own pin.
-    rows = recipe.run("status", "--recipe", "mine", "--vllm", f"{VERSION},0.51", "--json").json
+    rows = recipe.run("status", "--recipe", "mine", "--vllm", f"{VERSION},0.51", "--json").json[
+        "trees"
+    ]
     assert [(row["version"], row["recipe"]) for row in rows] == [
         (VERSION, "mine"),
         ("0.51.0", "mine"),
     ]
-    assert recipe.run("status", "--recipe", "mine", "--all", "--json").json == rows
+    assert recipe.run("status", "--recipe", "mine", "--all", "--json").json["trees"] == rows
     recipe.run("apply", "--recipe", "mine", "--vllm", "0.51", code=2)
 
 
@@ -83,7 +88,7 @@ def test_further_trees_of_a_recipe_are_shown_once(recipe):
     file = recipe.folder / "recipes" / "mine.yaml"
     file.write_text(file.read_text() + "trees: {vllm-ascend: 1.0.0}\n")
     run = recipe.run("status", "--recipe", "mine", "--all", "--json")
-    assert [row["tree"] for row in run.json] == ["vllm", "vllm-ascend", "vllm"]
+    assert [row["tree"] for row in run.json["trees"]] == ["vllm", "vllm-ascend", "vllm"]
 
 
 def test_a_recipe_whose_own_source_is_gone_can_be_asked(recipe):
@@ -110,7 +115,7 @@ def test_status_says_why_not(project):
 
 
 def test_status_as_json(project):
-    (row,) = project.run("status", "--vllm", VERSION, *OWN, "--json").json
+    (row,) = project.run("status", "--vllm", VERSION, *OWN, "--json").json["trees"]
     decision = next(d for d in row["decisions"] if d["patch"] == "name-proj")
     assert decision["files"] == [LLAMA]
     assert decision["findings"][-1]["line"] == 3
@@ -135,7 +140,7 @@ def test_status_used_wrongly(project, args):
     run = project.run("status", *args, code=2)
     assert run.err.count("error: ") == 1
     assert run.out == ""
-    assert project.run("status", *args, "--json", code=2).json["errors"]
+    assert project.run("status", *args, "--json", code=2).json_errors
 
 
 def test_status_of_what_is_known_is_the_same(project):

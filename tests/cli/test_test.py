@@ -19,9 +19,11 @@ def example(project):
 def test_examples_that_hold(project):
     run = project.run("test", "name-proj")
     assert run.out == "holds  name-proj  needed-plain\n1 of 1 example hold\n"
-    assert project.run("test", "name-proj", "--json").json == [
-        {"patch": "name-proj", "example": "needed-plain", "failures": []}
-    ]
+    assert project.run("test", "name-proj", "--json").json == {
+        "examples": [{"patch": "name-proj", "example": "needed-plain", "failures": []}],
+        "behaviour_tests": [],
+        "not_run": [],
+    }
 
 
 def test_examples_that_fail(project, example):
@@ -29,7 +31,7 @@ def test_examples_that_fail(project, example):
     run = project.run("test", "name-proj", code=1)
     assert run.out.startswith("fails  name-proj  needed-plain\n       ---")
     assert '+        self.proj = Linear(4, 4, prefix=f"{prefix}.proj")  # narrow' in run.out
-    (result,) = project.run("test", "name-proj", "--json", code=1).json
+    (result,) = project.run("test", "name-proj", "--json", code=1).json["examples"]
     assert result["failures"]
 
 
@@ -43,4 +45,4 @@ def test_examples_of_the_whole_library(empty):
 def test_a_patch_without_examples(project):
     run = project.run("test", "slow-mode", code=2)
     assert "slow-mode has no example that needs it\n  next: add examples/needed-" in run.err
-    assert project.run("test", "slow-mode", "--json", code=2).json["errors"]
+    assert project.run("test", "slow-mode", "--json", code=2).json_errors

@@ -49,7 +49,9 @@ def cloned(project):
 
 def states(project, *args, code=1):
     found = project.run("status", "--vllm", VERSION, "--json", *args, code=code).json
-    return {one["patch"]: one["state"] for one in found[0]["decisions"] if "-" in one["patch"]}
+    return {
+        one["patch"]: one["state"] for one in found["trees"][0]["decisions"] if "-" in one["patch"]
+    }
 
 
 def test_status_shows_the_rest_and_says_what_needs_trust(cloned):
@@ -154,7 +156,7 @@ def test_show_records_nothing(cloned):
 def test_one_patch_alone(cloned):
     cloned.run("trust", "patches/slow-mode")
     assert states(cloned, code=0)["slow-mode"] == "needed"
-    (record,) = cloned.run("trust", "--list", "--json").json
+    (record,) = cloned.run("trust", "--list", "--json").json["records"]
     assert record["name"] == str(cloned.patches / "slow-mode")
 
 

@@ -57,12 +57,14 @@ def test_the_three_answers(declared, github):
 
 
 def test_all_patches_that_name_a_thread(declared):
-    found = {one["patch"]: one for one in status(declared, "--json", code=1, patch=None).json}
+    found = {
+        one["patch"]: one for one in status(declared, "--json", code=1, patch=None).json["patches"]
+    }
     # Those that come along name threads that this GitHub does not have.
     assert set(found) == {"name-proj", "mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel"}
-    assert len(found["mtp-proj-prefix"]["not known"]) == 4
+    assert len(found["mtp-proj-prefix"]["unknown"]) == 4
     one = found["name-proj"]
-    assert one["not known"] == []
+    assert one["unknown"] == []
     assert (one["patch"], one["state"], one["proposal"]) == ("name-proj", "needed", "keep")
     assert [thread["release"] for thread in one["threads"]] == [None, "0.51.0"]
     assert all(thread["live"] for thread in one["threads"])
@@ -127,7 +129,7 @@ def test_offline_and_never_asked(declared):
         "not known: offline, and GitHub was not asked about it before\n"
         "next: run it once without --offline\n"
     )
-    (found,) = status(declared, "--offline", "--json").json
+    (found,) = status(declared, "--offline", "--json").json["patches"]
     (thread,) = found["threads"]
     assert (thread["ref"], thread["asked"]) == ("vllm-project/vllm#9", None)
 

@@ -75,7 +75,7 @@ def smoke(folder, checkpoint, code=0):
     (recipes / "grafted.yaml").write_text(RECIPE.replace("FOLDER", str(checkpoint)))
     named = ("--recipe", "grafted", "--recipes-dir", recipes, "--evidence-dir", folder / "evidence")
     out = run(folder, "smoke", *named, "--engine", "cpu", "--trust", "--json", code=code)
-    (cell,) = json.loads(out)["cells"]
+    (cell,) = json.loads(out)["result"]["record"]["cells"]
     return cell
 
 

@@ -50,7 +50,7 @@ def test_fails_before_and_passes_after(patch_id, evidence):
     run = run_proofs(patch_id, evidence)
     assert run.returncode == 0, run.stdout + run.stderr
     declared = load_patch(PATCHES / patch_id, EVERYTHING).declaration.proof
-    documents = json.loads(run.stdout)
+    documents = json.loads(run.stdout)["result"]["behaviour_tests"]
     assert len(documents) == sum(proof.engine == "cpu" for proof in declared)
     for document in documents:
         assert any(test["outcome"] == "failed" for test in document["pristine"]["tests"])
@@ -89,7 +89,7 @@ def upstream(tmp_path_factory):
     def dry_run(patch_id, *args):
         where = ["--on", f"{repository}@{BASE_BRANCH}", "--offline", "--json"]
         run = vpatch("upstream-pr", patch_id, *where, *args, env=environment)
-        document = json.loads(run.stdout)
+        document = json.loads(run.stdout)["result"]
         return document, {gate["name"]: gate for gate in document["gates"]}, run.returncode
 
     return dry_run

@@ -33,7 +33,7 @@ print(json.dumps({"gpus": torch.cuda.device_count(), "sum": torch.ones(3).sum().
 def release(request):
     run = vpatch("engine", "--vllm", request.param, "--json")
     assert run.returncode == 0, run.stderr
-    return request.param, json.loads(run.stdout)["python"]
+    return request.param, json.loads(run.stdout)["result"]["python"]
 
 
 def test_an_engine_has_no_libraries_for_gpus(release):

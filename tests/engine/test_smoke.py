@@ -139,7 +139,7 @@ def smoke(folder, *args, code=0):
     with vpatch(folder, "smoke", *OPTIONS, *args, "--json") as process:
         out, err = process.communicate()
     assert process.returncode == code, out + err
-    return json.loads(out)
+    return json.loads(out)["result"]["record"]
 
 
 @pytest.fixture

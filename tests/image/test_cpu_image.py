@@ -41,9 +41,8 @@ class Built:
     def __init__(self, folder, tag, docker):
         self.folder, self.tag, self.docker = folder, tag, docker
         words = ["build-image", "--vllm", "0.23", "--mode", "cpu", "--base", docker.base]
-        found = json.loads(
-            vpatch(folder, *words, "--network", "host", "--tag", tag, "--json").stdout
-        )
+        run = vpatch(folder, *words, "--network", "host", "--tag", tag, "--json")
+        found = json.loads(run.stdout)["result"]["built"]
         self.version, self.log = found["version"], (folder / found["log"]).read_text()
         first = self.log.partition("Step 1/")[2].partition("Successfully built ")[2]
         self.below = docker.id(first.split()[0])
@@ -64,7 +63,8 @@ def built(docker_engine, tmp_path_factory):
 
 
 def test_what_was_applied_is_in_the_image(built):
-    found = json.loads(vpatch(built.folder, "verify-image", built.tag, "--json").stdout)
+    run = vpatch(built.folder, "verify-image", built.tag, "--json")
+    found = json.loads(run.stdout)["result"]
     assert (found["differences"], found["unknown"]) == ([], [])
     assert found["package"] == f"{PACKAGES}/vllm"
     assert found["version"] == built.version

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.app.selection import Request
     from vpatch.bench.measure import LoadRun
+    from vpatch.errors import VpatchError
 
 _KIND = "a benchmark"
 
@@ -84,7 +85,7 @@ class BenchResult:
 
     record: dict[str, Any]
     folder: Path
-    failure: BaseException | None
+    failure: KeyboardInterrupt | VpatchError | None
 
     @property
     def faults(self) -> list[dict[str, Any]]:

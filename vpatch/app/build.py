@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch.app.checkout import hide_from_git
 from vpatch.docker.names import is_tag
@@ -49,8 +50,24 @@ _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLO
 _SAYS = "verified: "
 
 
-def planned_build(locked: Locked, choice: Choice, settings: BuildSettings) -> dict[str, Any]:
-    """What would be built, as far as it can be told without asking an engine or a registry."""
+@dataclass(frozen=True)
+class PlannedBuild:
+    """What would be built, as far as that is known without Docker and a registry.
+
+    `pinned` is None if only the build asks for the digest of the base. `build_arguments` are by
+    the path of the Dockerfile, and by name.
+    """
+
+    mode: ImageMode
+    base: str
+    pinned: str | None
+    files: list[str]
+    to_compile: list[str]
+    build_arguments: dict[str, dict[str, str]]
+
+
+def planned_build(locked: Locked, choice: Choice, settings: BuildSettings) -> PlannedBuild:
+    """Return what would be built, and build nothing."""
     known = choice.known
     payload = locked.payload(known or choice.unpinned)
     with contexts(payload, settings) as workdir:
@@ -61,14 +78,14 @@ def planned_build(locked: Locked, choice: Choice, settings: BuildSettings) -> di
             build.dockerfile.relative_to(build.context).as_posix(): dict(build.arguments)
             for build in builds
         }
-    return {
-        "mode": choice.mode,
-        "base": choice.base,
-        "pinned": known.pinned if known else "not yet: the build asks for its digest",
-        "files": [file.path for file in payload.lock.files],
-        "to compile": to_build(payload.lock),
-        "build arguments": arguments,
-    }
+    return PlannedBuild(
+        mode=choice.mode,
+        base=choice.base,
+        pinned=known.pinned if known else None,
+        files=[file.path for file in payload.lock.files],
+        to_compile=to_build(payload.lock),
+        build_arguments=arguments,
+    )
 
 
 def base_of(context: Context, recipe: str | None) -> str | None:
@@ -123,8 +140,9 @@ def log_path_of(context: Context, lock: LockFile, mode: ImageMode) -> Path:
     return context.checkouts / f"build-image-{release_of(lock)}-{lock.head[:_DIGITS]}-{mode}.log"
 
 
-def pinned_base(image: LockedImage, *, as_json: bool) -> str:
-    return image.pinned if as_json or not image.local else f"{image.pinned} ({_LOCAL})"
+def pinned_base(image: LockedImage) -> str:
+    """The digest of the base, in words for people."""
+    return image.pinned if not image.local else f"{image.pinned} ({_LOCAL})"
 
 
 def source_date_epoch() -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.app import selection
 from vpatch.app.proofs import proof_plans
@@ -47,21 +46,6 @@ class VerifiedEvidence:
     def exit_code(self) -> ExitCode:
         passed = self.evidence.record.get("result") == "passed"
         return ExitCode.CLEAN if self.holds and passed else ExitCode.FINDINGS
-
-    def as_json(self) -> dict[str, Any]:
-        record = self.evidence.record
-        return {
-            "name": self.evidence.name,
-            "made": record.get("made"),
-            "result": record.get("result"),
-            "digest": record.get("digest"),
-            "changed": self.changed,
-            "differs": self.differs,
-        }
-
-
-def name_of(error: EvidenceError) -> str:
-    return Path(error.where or "").parent.name
 
 
 def no_record(evidence: Evidence, error: Exception) -> EvidenceError:

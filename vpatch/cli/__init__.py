@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
-import json
 import logging
 import os
 import signal
@@ -24,6 +23,7 @@ from vpatch import __version__
 from vpatch.cli.log_options import SHOWN, RunLog, add_log_options, run_log
 from vpatch.cli.output import Group, made_visible, style
 from vpatch.cli.progress import stop_bars
+from vpatch.cli.result import CommandResult, InterruptedRunError, VpatchFaultError, print_document
 from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.util.own_environment import set_own
@@ -55,7 +55,7 @@ _COMMANDS = {
     "upstream-pr": "Show a patch as a pull request to upstream, with every gate that it must pass.",
     "upstream-status": "Show the state of each patch's upstream threads, and propose what to do.",
     "engine": "Make an environment with a real vLLM in the cache, and print where its Python is.",
-    "schema": "Print the JSON Schema of patch.yaml, of a recipe or of a target.",
+    "schema": "Print the JSON Schema of patch.yaml, a recipe, a target, or of what --json prints.",
     "trust": "Allow a project's code to run: its patches, recipes and targets as they are now.",
     "cache": "List or clear the cache of fetched trees and engines.",
 }
@@ -152,53 +152,67 @@ def main() -> NoReturn:
     allow_deep_syntax()
     set_own()
     with made_visible(), run_log() as log:
-        code = _ended(log, wants_json=wants_json)
-        _log.info("ended with %d after %.2f s", code, time.monotonic() - log.begun)
-    sys.exit(int(code))
+        answer = _ended(log)
+        if wants_json and (answer.result is not None or answer.errors):
+            _print_document(log, answer)
+        _log.info("ended with %d after %.2f s", answer.code, time.monotonic() - log.begun)
+    sys.exit(int(answer.code))
 
 
-def _ended(log: RunLog, *, wants_json: bool) -> int:
-    """Run the command line, say how it failed if it did, and return its exit code."""
-    code: int
+def _ended(log: RunLog) -> CommandResult:
+    """Run the command line, say how it failed if it did, and return how it ended."""
     try:
         try:
-            code = cli.main(prog_name="vpatch", standalone_mode=False, obj=log) or ExitCode.CLEAN
+            returned = cli.main(prog_name="vpatch", standalone_mode=False, obj=log)
         finally:
             stop_bars()
-    except click.exceptions.Abort:
-        click.echo("interrupted; nothing was left half done", err=True)
-        code = ExitCode.INTERRUPTED
-    except KeyboardInterrupt:
-        click.echo("interrupted; nothing was left half done", err=True)
-        code = ExitCode.INTERRUPTED
+        answer = (
+            returned if isinstance(returned, CommandResult) else CommandResult(None, returned or 0)
+        )
+        for one in answer.errors:
+            _show(one)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        answer = _failed(InterruptedRunError("interrupted; nothing was left half done"))
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()  # the help itself
-        code = ExitCode.USAGE
+        answer = CommandResult(None, ExitCode.USAGE)
     except click.ClickException as error:
-        _show(as_ours(error), wants_json=wants_json)
-        code = ExitCode.USAGE
+        answer = _failed(as_ours(error))
     except VpatchError as error:
-        _show(error, wants_json=wants_json)
-        code = error.exit_code
+        answer = _failed(error)
     except _ReaderGoneError:
-        # Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = ExitCode.CLEAN
+        _print_no_more()
+        answer = CommandResult(None)
     except OSError as error:
-        if error.errno not in _OF_THE_MACHINE:
-            code = _fault()
-        else:
-            code = ExitCode.FINDINGS
+        if error.errno in _OF_THE_MACHINE:
             where = str(error.filename) if error.filename is not None else None
             told = VpatchError(str(error.strerror), where=where, hint=_SEE)
             told.__cause__ = error
-            _show(told, wants_json=wants_json)
-    except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is our fault
-        code = _fault()
-    return int(code)
+            answer = _failed(told)
+        else:
+            answer = _fault(error)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, it is ours
+        answer = _fault(error)
+    return answer
 
 
-def _fault() -> ExitCode:
+def _failed(error: VpatchError) -> CommandResult:
+    errors = tuple(error.errors) if isinstance(error, ManyErrors) else (error,)
+    for one in errors:
+        _show(one)
+    return CommandResult(None, error.exit_code, errors)
+
+
+def _show(error: VpatchError) -> None:
+    if isinstance(error, InterruptedRunError):
+        click.echo(error.what, err=True)
+        return
+    _log.debug("the cause of the next error", exc_info=error)
+    _log.error("%s", error, extra=SHOWN)
+    click.echo(f"{style('error:', fg='red', bold=True)} {error}", err=True)
+
+
+def _fault(error: Exception) -> CommandResult:
     # Whoever reports a fault copies these lines to a public place.
     from vpatch.util.run_log import hide_environment, redacted  # noqa: PLC0415
 
@@ -206,15 +220,18 @@ def _fault() -> ExitCode:
     hide_environment()
     click.echo(redacted(traceback.format_exc()), err=True, nl=False)
     click.echo("this is a fault of vpatch; please report it with the lines above", err=True)
-    return ExitCode.FAULT
+    what = redacted(f"this is a fault of vpatch: {type(error).__name__}: {error}")
+    told = VpatchFaultError(what, hint="please report it with what is on standard error")
+    return CommandResult(None, told.exit_code, (told,))
 
 
-def _show(error: VpatchError, *, wants_json: bool) -> None:
-    errors = error.errors if isinstance(error, ManyErrors) else (error,)
-    if wants_json:
-        listed = [{"what": e.what, "where": e.where, "next": e.hint} for e in errors]
-        click.echo(json.dumps({"errors": listed}, indent=2))
-    for one in errors:
-        _log.debug("the cause of the next error", exc_info=one)
-        _log.error("%s", one, extra=SHOWN)
-        click.echo(f"{style('error:', fg='red', bold=True)} {one}", err=True)
+def _print_document(log: RunLog, answer: CommandResult) -> None:
+    try:
+        print_document(" ".join(log.command), answer)
+    except BrokenPipeError:
+        _print_no_more()
+
+
+def _print_no_more() -> None:
+    # Python would complain when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

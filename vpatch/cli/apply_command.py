@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +19,9 @@ from vpatch.cli.options import (
     request_from,
     source_options,
 )
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
+from vpatch.output.plans import ApplyOutput
 from vpatch.source.tree import LOCK_FILE
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ def command(
     offline: bool,
     force: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Apply patches to a pinned vLLM, with one commit for each patch and a lock file.
 
     The lock file vpatch.lock in the checkout records exactly what was applied. vpatch writes
@@ -66,16 +69,15 @@ def command(
 
     request = request_from(vllm, recipe, trees, only)
     done = apply_patches(context, request, checkout, force=force, on_planned=show)
-    orders, applied = done.requests, done.applied
-    plans = [order.plan for order in orders]
+    code = ExitCode.FINDINGS if done.refused else ExitCode.CLEAN
     if as_json:
-        render.print_json([_as_json(order.plan, order.recipe, applied) for order in orders])
-    elif done.refused:
+        return CommandResult(ApplyOutput.of(done), code)
+    if done.refused:
+        plans = [order.plan for order in done.requests]
         _tell_why_not(plans, done.stopping, " ".join(_source_options(vllm, recipe, trees)))
-    for one in applied:
-        if not as_json:
-            _print(one)
-    return ExitCode.FINDINGS if done.refused else ExitCode.CLEAN
+    for one in done.applied:
+        _print(one)
+    return code
 
 
 def _tell_why_not(plans: list[Plan], stopping: Sequence[Decision], source: str) -> None:
@@ -112,15 +114,3 @@ def _print(applied: Applied) -> None:
     for patch in lock.patches:
         click.echo(f"  {patch.commit[:12]}  {patch.id}")
     click.echo(f"{target / LOCK_FILE}  {render.counted(len(lock.files), 'file')} changed")
-
-
-def _as_json(made: Plan, recipe: str | None, applied: Sequence[Applied]) -> dict[str, Any]:
-    document = render.plan_as_json(made, recipe)
-    for one in applied:
-        if one.order.plan is made:
-            document |= {
-                "target": str(one.order.target),
-                "outcome": one.outcome,
-                "lock": one.lock.model_dump(mode="json"),
-            }
-    return document

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.app.proofs import IdleError, no_test, refuse_other, refuse_unfit, run_proof
 from vpatch.cli import render
 from vpatch.cli.output import style
+from vpatch.cli.result import CommandResult
 from vpatch.engine.environment import KINDS
 from vpatch.errors import ExitCode
+from vpatch.output.library import BehaviourTestOutput, IdleTestOutput, TestOutput
 from vpatch.util.extras import require
 from vpatch.util.matching import PatternFaultError, found_in
 
@@ -34,7 +35,7 @@ def run(
     *,
     named: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Run what is for this engine, and say what is not run, and why; `root` gets evidence.
 
     Raises:
@@ -42,7 +43,8 @@ def run(
         UsageError: `named` patches have no test for it.
     """
     require("engine", "`vpatch test --engine`")
-    documents: list[dict[str, Any]] = []
+    ran: list[BehaviourTestOutput] = []
+    not_run: list[IdleTestOutput] = []
     failed = 0
     own = None if engine in KINDS else context.own_engine(engine)
     if own is not None:
@@ -59,21 +61,19 @@ def run(
             except IdleError as idle:
                 if named and proof.engine == kind:
                     raise
+                not_run.append(IdleTestOutput(patch=patch.id, test=proof.test, reason=idle.what))
                 if not as_json:
                     click.echo(f"not run  {patch.id}  {proof.test}: {idle.what}")
                 continue
             failed += bool(found.problems)
-            head = {"patch": patch.id, "test": proof.test, "engine": kind, "vllm": version}
-            kept = {"evidence": str(folder)} if folder else {}
-            documents.append(head | asdict(found) | kept)
+            ran.append(BehaviourTestOutput.of(patch.id, proof.test, kind, version, found, folder))
             if not as_json:
                 _print(patch, proof, f"vLLM {version} ({kind})", found, folder)
-    ran = len(documents)
+    code = ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
     if as_json:
-        render.print_json(documents)
-    else:
-        click.echo(f"{ran - failed} of {render.counted(ran, 'behaviour test')} hold")
-    return ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
+        return CommandResult(TestOutput(examples=[], behaviour_tests=ran, not_run=not_run), code)
+    click.echo(f"{len(ran) - failed} of {render.counted(len(ran), 'behaviour test')} hold")
+    return code
 
 
 def _print(

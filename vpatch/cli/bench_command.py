@@ -23,8 +23,10 @@ from vpatch.cli.options import (
     written_in_project,
 )
 from vpatch.cli.output import Group, style
-from vpatch.errors import ExitCode, UsageError
+from vpatch.cli.result import CommandResult, InterruptedRunError
+from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.harness.measured import Fault
+from vpatch.output.bench import BenchOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +117,7 @@ def command(
     *,
     offline: bool,
     as_json: bool,
-) -> ExitCode | None:
+) -> CommandResult | ExitCode | None:
     """Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.
 
     The recipe's plan says what to measure: k (the number of speculative tokens), concurrency, and
@@ -150,16 +152,21 @@ def command(
         output_dir,
         on_result=None if as_json else _print,
     )
-    if as_json:
-        render.print_json(result.record)
-    else:
-        _print_end(result)
+    failure: VpatchError | None
     if isinstance(result.failure, KeyboardInterrupt):
-        click.echo("interrupted; what was measured is kept", err=True)
-        return ExitCode.INTERRUPTED
-    if result.failure is not None:
-        raise result.failure
-    return ExitCode.FINDINGS if result.faults else ExitCode.CLEAN
+        failure = InterruptedRunError("interrupted; what was measured is kept")
+    else:
+        failure = result.failure
+    code = ExitCode.FINDINGS if result.faults else ExitCode.CLEAN
+    if as_json:
+        output = BenchOutput(folder=result.folder, record=result.record)
+        if failure is not None:
+            return CommandResult(output, failure.exit_code, (failure,))
+        return CommandResult(output, code)
+    _print_end(result)
+    if failure is not None:
+        raise failure
+    return code
 
 
 command.add_command(compare_command)

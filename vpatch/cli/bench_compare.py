@@ -10,9 +10,10 @@ from vpatch.bench.match import aligned, differences, in_common, joined, most_sid
 from vpatch.bench.record import read_record
 from vpatch.bench.report import report_of
 from vpatch.bench.run import write_page
-from vpatch.cli import render
 from vpatch.cli.options import json_option
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
+from vpatch.output.bench import BenchCompareOutput
 
 _LEAST = 2
 
@@ -31,7 +32,7 @@ _LEAST = 2
 @json_option
 def compare(
     records: tuple[Path, ...], despite: tuple[str, ...], html: Path | None, *, as_json: bool
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Compare records side by side, also records of other machines.
 
     RECORDS are folders that vpatch bench made, or their bench.json. vpatch compares only what was
@@ -56,19 +57,21 @@ def compare(
     together = None if refused else joined(found, list(differing))
     if html is not None and together is not None:
         write_page(html, together)
+    code = ExitCode.FINDINGS if refused else ExitCode.CLEAN
     if as_json:
-        render.print_json({"differences": list(differing), "record": together})
+        page = None if refused else html
+        output = BenchCompareOutput(differences=list(differing), record=together, page=page)
+        return CommandResult(output, code)
+    for what in differing:
+        click.echo(f"they differ in {what}")
+    if not common:
+        click.echo("they have no model, k, shape and concurrency in common")
+    elif together is None:
+        kinds = dict.fromkeys(differing.values())
+        words = " ".join(f"--despite {kind}" for kind in kinds)
+        click.echo(f"not compared; {words} does so all the same")
     else:
-        for what in differing:
-            click.echo(f"they differ in {what}")
-        if not common:
-            click.echo("they have no model, k, shape and concurrency in common")
-        elif together is None:
-            kinds = dict.fromkeys(differing.values())
-            words = " ".join(f"--despite {kind}" for kind in kinds)
-            click.echo(f"not compared; {words} does so all the same")
-        else:
-            click.echo(report_of(together), nl=False)
-            if html is not None:
-                click.echo(f"\npage: {html}")
-    return ExitCode.FINDINGS if refused else ExitCode.CLEAN
+        click.echo(report_of(together), nl=False)
+        if html is not None:
+            click.echo(f"\npage: {html}")
+    return code

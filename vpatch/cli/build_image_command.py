@@ -26,7 +26,6 @@ from vpatch.app.build import (
     verified_by_build,
 )
 from vpatch.app.locked import applied, from_lock
-from vpatch.cli import render
 from vpatch.cli.options import (
     folder_option,
     json_option,
@@ -35,12 +34,14 @@ from vpatch.cli.options import (
     request_from,
     source_options,
 )
+from vpatch.cli.result import CommandResult
 from vpatch.docker.engine import Docker
 from vpatch.errors import ExitCode, UsageError
 from vpatch.harness.machine import this_machine
 from vpatch.image.base import choose, pin, refuse_network
 from vpatch.image.build import BuildSettings, build_image
 from vpatch.image.context import labels_of, version_of
+from vpatch.output.images import BuildImageOutput, BuiltImageOutput, PlannedImageOutput
 
 if TYPE_CHECKING:
     from vpatch.checkout.lockfile import ImageMode
@@ -139,7 +140,7 @@ def command(
     no_cache: bool,
     dry_run: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Apply patches like `vpatch apply`, and build a container image from the lock.
 
     \b
@@ -193,8 +194,10 @@ def command(
         if choice.mode == "cpu":
             settings = replace(settings, certificates=trusted_certificates(context, certificates))
         if dry_run:
-            _show(planned_build(locked, choice, settings), as_json=as_json)
-            return ExitCode.CLEAN
+            made = planned_build(locked, choice, settings)
+            planned = PlannedImageOutput.model_validate(made)
+            pinned = planned.pinned or "not yet: the build asks for its digest"
+            return _ended(planned, pinned, as_json=as_json)
         docker = stack.enter_context(closing(Docker()))
         image = pin(docker, choice, platform, context.progress, offline=offline)
         payload = locked.payload(image)
@@ -211,32 +214,35 @@ def command(
         if iidfile is not None:
             iidfile.write_text(built.identity, encoding="ascii")
         digests = [push_image(docker, name, context.progress) for name in names] if push else []
-    document: dict[str, Any] = {
-        "image": built.identity,
-        "version": version_of(lock),
-        "mode": choice.mode,
-        "base": choice.base,
-        "pinned": pinned_base(built.payload.image, as_json=as_json),
-        "tags": list(names),
-        "pushed": digests,
-        "lock": str(locked.path),
-        "log": str(log_path),
-        "verified": verified_by_build(log_path),
-    }
-    if as_json:
-        document["labels"] = labels_of(lock, built.payload.manifest)
-    _show(document, as_json=as_json)
-    return ExitCode.CLEAN
+    done = BuiltImageOutput(
+        image=built.identity,
+        version=version_of(lock),
+        mode=choice.mode,
+        base=choice.base,
+        pinned=built.payload.image.pinned,
+        tags=list(names),
+        pushed=digests,
+        lock=locked.path,
+        log=log_path,
+        verified=verified_by_build(log_path),
+        labels=labels_of(lock, built.payload.manifest),
+    )
+    return _ended(done, pinned_base(built.payload.image), as_json=as_json)
 
 
-def _show(document: dict[str, Any], *, as_json: bool) -> None:
+def _ended(
+    found: BuiltImageOutput | PlannedImageOutput, pinned: str, *, as_json: bool
+) -> CommandResult | ExitCode:
+    """Print what was built, or would be; `pinned` says in words what the base is."""
     if as_json:
-        render.print_json(document)
-        return
-    width = max(map(len, document))
-    for key, value in document.items():
+        return CommandResult(BuildImageOutput.of(found))
+    shown = found.model_dump(mode="json", exclude={"labels"}) | {"pinned": pinned}
+    width = max(map(len, shown))
+    for key, value in shown.items():
         for number, line in enumerate(_lines(value)):
-            click.echo(f"{'' if number else key:<{width}}  {line}")
+            name = "" if number else key.replace("_", " ")
+            click.echo(f"{name:<{width}}  {line}")
+    return ExitCode.CLEAN
 
 
 def _lines(value: Any) -> list[str]:

@@ -7,8 +7,10 @@ import click
 from vpatch.cli import render
 from vpatch.cli.options import json_option, open_context
 from vpatch.cli.output import Group
+from vpatch.cli.result import CommandResult
 from vpatch.engine.environment import managed_folders, remove_engine
 from vpatch.errors import ExitCode
+from vpatch.output.cache import CacheClearOutput, CacheListOutput
 from vpatch.source.cache import KINDS, disk_size
 
 
@@ -19,20 +21,14 @@ def command() -> None:
 
 @command.command("list")
 @json_option
-def list_entries(*, as_json: bool) -> ExitCode:
+def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
     """List the cached trees and engines, and everything else in the cache."""
     cache = open_context().cache
     entries = cache.list()
     engines = {path.name: disk_size(path) for path in managed_folders(cache.folder)}
     kinds = cache.kinds()
     if as_json:
-        found = [{"tree": e.label, "digest": e.digest, "bytes": e.size} for e in entries]
-        made = [{"engine": name, "bytes": size} for name, size in engines.items()]
-        others = [{"kind": kind, "bytes": size} for kind, size in kinds.items()]
-        render.print_json(
-            {"folder": str(cache.folder), "trees": found, "engines": made, "others": others}
-        )
-        return ExitCode.CLEAN
+        return CommandResult(CacheListOutput.of(cache.folder, entries, engines, kinds))
     for entry in entries:
         click.echo(f"{entry.label:<28} {entry.size / 1e6:8.1f} MB  {entry.digest}")
     for name, size in engines.items():
@@ -50,7 +46,7 @@ def list_entries(*, as_json: bool) -> ExitCode:
 @command.command("clear")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @json_option
-def clear(names: tuple[str, ...], *, as_json: bool) -> ExitCode:
+def clear(names: tuple[str, ...], *, as_json: bool) -> CommandResult | ExitCode:
     """Remove entries that `vpatch cache list` shows, or everything without a NAME.
 
     Checkouts stay as they are.
@@ -66,7 +62,6 @@ def clear(names: tuple[str, ...], *, as_json: bool) -> ExitCode:
         if name in folders:
             freed += remove_engine(folders[name], context.progress)
     if as_json:
-        render.print_json({"freed-bytes": freed})
-    else:
-        click.echo(f"{freed / 1e6:.1f} MB freed")
+        return CommandResult(CacheClearOutput(freed_bytes=freed))
+    click.echo(f"{freed / 1e6:.1f} MB freed")
     return ExitCode.CLEAN

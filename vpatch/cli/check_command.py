@@ -15,7 +15,9 @@ from vpatch.cli.options import (
     offline_option,
     open_context,
 )
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
+from vpatch.output.plans import CheckOutput
 
 
 @click.command("check")
@@ -39,7 +41,7 @@ def command(
     *,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Apply the patches of a checkout again, in memory, and compare every byte.
 
     Compares the result with the lock and with the checkout. Ends with 1 and lists what differs: a
@@ -50,9 +52,10 @@ def command(
     if lock_file is not None and vllm is not None:
         raise UsageError("--lock and --vllm both name a lock", hint="give one of the two")
     found = check(context, vllm, checkout, lock_file)
+    code = ExitCode.FINDINGS if found.differences else ExitCode.CLEAN
     if as_json:
-        render.print_json({"lock": str(found.path), "differences": list(found.differences)})
-    elif found.differences:
+        return CommandResult(CheckOutput.of(found), code)
+    if found.differences:
         click.echo(f"{found.path}: {render.counted(len(found.differences), 'difference')}")
         for line in found.differences:
             click.echo(f"  {line}")
@@ -61,4 +64,4 @@ def command(
         count = render.counted(len(found.lock.patches), "patch")
         files = render.counted(len(found.lock.files), "file")
         click.echo(f"{found.path}: {count} and {files} are exactly as locked")
-    return ExitCode.FINDINGS if found.differences else ExitCode.CLEAN
+    return code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,8 +10,10 @@ from vpatch.app.diagnosis import STDIN, DiagnosedLog, SymptomVerdict, opened_log
 from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, offline_option, open_context
 from vpatch.cli.output import style
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.logs.symptoms import find_in_pieces
+from vpatch.output.diagnosis import DiagnoseOutput
 from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def command(
     *,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Find known symptoms in a log or traceback, and name the patch that fixes each.
 
     LOGFILE is the output of any vLLM; - reads standard input. Ends with 1 if a symptom is found.
@@ -55,51 +57,25 @@ def command(
         task.done()
     sighted = list({sighting.patch.id: sighting.patch for sighting in sightings}.values())
     verdicts, note = symptom_verdicts(context, sighted, vllm, reading.versions)
-    symptoms = sum(len(patch.declaration.symptoms) for patch in known)
+    code = ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
     if as_json:
-        document = {
-            "log": log,
-            "lines": reading.lines,
-            "versions": reading.versions,
-            "note": note,
-            "looked-for": {"patches": len(known), "symptoms": symptoms},
-            "found": [_as_json(verdict, sightings) for verdict in verdicts],
-            "explained": [
-                {"message": e.message, "line": line, "meaning": e.meaning, "next": e.hint}
-                for e, line in reading.explained.items()
-            ],
-        }
-        render.print_json(document)
-    elif sightings:
+        return CommandResult(
+            DiagnoseOutput.of(log, reading, known, verdicts, sightings, note), code
+        )
+    if sightings:
         _print(reading, verdicts, sightings)
         if note:
             click.echo(note)
     elif not reading.explained:
+        symptoms = sum(len(patch.declaration.symptoms) for patch in known)
         lines, count = render.counted(reading.lines, "line"), render.counted(symptoms, "symptom")
         of = render.counted(len(known), "patch")
         click.echo(f"{reading.name}: nothing known in {lines}; {count} of {of} were looked for")
         click.echo("what only a person can observe is in no log: see vpatch show PATCH")
-    if not as_json:
-        for one, line in reading.explained.items():
-            click.echo(f"{reading.name}:{line}: {one.message}")
-            click.echo(f"  {one.meaning}\n  next: {one.hint}")
-    return ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
-
-
-def _as_json(verdict: SymptomVerdict, sightings: Sequence[Sighting]) -> dict[str, Any]:
-    return {
-        "patch": verdict.patch.id,
-        "title": verdict.patch.declaration.title,
-        "on-request": verdict.patch.declaration.on_request,
-        "state": verdict.state,
-        "reason": verdict.reason,
-        "says": verdict.says,
-        "next": verdict.run,
-        "symptoms": [
-            {"symptom": s.symptom, "line": s.line, "text": s.text, "count": s.count}
-            for s in _of(verdict, sightings)
-        ],
-    }
+    for one, line in reading.explained.items():
+        click.echo(f"{reading.name}:{line}: {one.message}")
+        click.echo(f"  {one.meaning}\n  next: {one.hint}")
+    return code
 
 
 def _print(

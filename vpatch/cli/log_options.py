@@ -34,12 +34,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class RunLog:
-    """What one run logs, and where to. Without the options, Python's own defaults stay."""
+    """What one run logs, and where to. Without the options, Python's own defaults stay.
+
+    `command` is the name of the command that runs, in words.
+    """
 
     begun: float = field(default_factory=time.monotonic)
     terminal: logging.Handler | None = None
     files: dict[Path, logging.Handler] = field(default_factory=dict)
     verbosity: int = 0
+    command: list[str] = field(default_factory=list)
 
     def be_verbose(self, count: int) -> None:
         is_first = not self.verbosity

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from vpatch.cli.log_options import RunLog
 from vpatch.cli.usage import unknown_command
 from vpatch.util.visible import visible
 
@@ -49,7 +50,11 @@ class Group(click.Group):
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             raise unknown_command(ctx.command_path, name, self.list_commands(ctx))
-        return super().resolve_command(ctx, args)
+        found = super().resolve_command(ctx, args)
+        log = ctx.find_object(RunLog)
+        if log is not None and found[0] is not None:
+            log.command.append(found[0])
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))

@@ -1,9 +1,8 @@
-"""Decisions, in words for people and as JSON for programs."""
+"""Decisions in words for people."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +12,7 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpatch.planning.state import Decision, Plan
+    from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
 
 _COLOURS = {
@@ -27,10 +26,6 @@ _COLOURS = {
 }
 _DIGITS = 12
 _SHOWN = 20
-
-
-def print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2))
 
 
 def styled(state: State, width: int = 0) -> str:
@@ -67,32 +62,6 @@ def print_findings(decision: Decision, indent: str) -> None:
     if len(decision.findings) > _SHOWN:
         more = len(decision.findings) - _SHOWN
         click.echo(f"{indent}and {more} more: narrow the edit with within, where or files")
-
-
-def plan_as_json(plan: Plan, recipe: str | None) -> dict[str, Any]:
-    pin = plan.pin
-    return {
-        "tree": pin.tree,
-        "version": pin.version,
-        "ref": pin.ref,
-        "origin": pin.origin,
-        "digest": pin.digest,
-        "recipe": recipe,
-        "decisions": [_as_json(decision) for decision in plan.decisions],
-    }
-
-
-def _as_json(decision: Decision) -> dict[str, Any]:
-    return {
-        "patch": decision.patch.id,
-        "digest": decision.patch.digest,
-        "state": decision.state,
-        "reason": decision.reason,
-        "variant": decision.variant,
-        "disagreement": decision.disagreement,
-        "files": sorted(decision.changes),
-        "findings": [{"what": f.what, "path": f.path, "line": f.line} for f in decision.findings],
-    }
 
 
 def counted(number: int, noun: str) -> str:

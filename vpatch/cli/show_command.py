@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, open_context
 from vpatch.cli.output import secho
+from vpatch.cli.result import CommandResult
 from vpatch.declare.patch import describe_upstream
 from vpatch.errors import ExitCode, UsageError
+from vpatch.output.library import ShowOutput
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
@@ -28,14 +29,12 @@ NOTES = "NOTES.md"
 @json_option
 def command(
     patch_id: str, patches_dirs: tuple[Path, ...], recipes_dirs: tuple[Path, ...], *, as_json: bool
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Show a patch: what fails without it, what it changes, and its upstream threads."""
     patch = open_context(patches_dirs, recipes_dirs).library.patch(patch_id)
     declaration = patch.declaration
     if as_json:
-        document = declaration.model_dump(mode="json", by_alias=True, exclude_none=True)
-        render.print_json(document | {"digest": patch.digest, "folder": str(patch.folder)})
-        return ExitCode.CLEAN
+        return CommandResult(ShowOutput.of(patch))
     secho(declaration.id, bold=True)
     click.echo(declaration.title)
     _section("Why", [declaration.why])

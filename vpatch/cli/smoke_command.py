@@ -20,8 +20,10 @@ from vpatch.cli.options import (
     written_in_project,
 )
 from vpatch.cli.output import style
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.evidence.smoke_report import cures_of
+from vpatch.output.evidence import EvidenceRecordOutput
 from vpatch.smoke.checks import verdict_of
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def command(
     before: bool,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.
 
     Without a recipe, a standard plan runs: k=0 and k=3, offline and as a server.
@@ -105,11 +107,11 @@ def command(
         evidence_dir,
         on_result=None if as_json else _print,
     )
+    code = ExitCode.CLEAN if result.passed else ExitCode.FINDINGS
     if as_json:
-        render.print_json(result.record)
-    else:
-        _print_end(result.record, result.folder)
-    return ExitCode.CLEAN if result.passed else ExitCode.FINDINGS
+        return CommandResult(EvidenceRecordOutput(folder=result.folder, record=result.record), code)
+    _print_end(result.record, result.folder)
+    return code
 
 
 def _print(phase: str, name: str, checks: Sequence[Check]) -> None:

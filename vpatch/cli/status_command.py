@@ -12,7 +12,9 @@ from vpatch.app.status import StatusRow, status
 from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, open_context, source_options
 from vpatch.cli.output import secho
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
+from vpatch.output.plans import StatusOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +41,7 @@ def command(
     every: bool,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Show the state of each patch for one version of vLLM, or for several.
 
     `--vllm 0.22,0.23` takes several versions, and --all takes every release. With --recipe as well,
@@ -56,18 +58,19 @@ def command(
     )
     request = selection.Request(None, recipe, trees, (why,) if why else only)
     rows = status(context, versions, request, located=bool(why or as_json))
+    decisions = [decision for row in rows for decision in row.plan.decisions]
+    finding = any(d.state.stops or d.disagreement for d in decisions)
+    code = ExitCode.FINDINGS if finding else ExitCode.CLEAN
     if as_json:
-        render.print_json([render.plan_as_json(row.plan, row.recipe) for row in rows])
-    elif why:
+        return CommandResult(StatusOutput.of(rows), code)
+    if why:
         _explain(rows)
     elif len(rows) == 1:
         render.print_pin(rows[0].plan.pin, _chosen(rows[0]))
         render.print_decisions(rows[0].plan.decisions)
     else:
         _print_matrix(rows)
-    decisions = [decision for row in rows for decision in row.plan.decisions]
-    finding = any(d.state.stops or d.disagreement for d in decisions)
-    return ExitCode.FINDINGS if finding else ExitCode.CLEAN
+    return code
 
 
 def _chosen(row: StatusRow) -> str:

@@ -16,7 +16,9 @@ from vpatch.cli.options import (
     open_context,
 )
 from vpatch.cli.output import style
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
+from vpatch.output.library import TestOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +56,7 @@ def command(
     *,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Run the examples of all patches, or of the named ones.
 
     Each example runs twice, and the second run must change nothing.
@@ -74,21 +76,16 @@ def command(
     return _examples(chosen, as_json=as_json)
 
 
-def _examples(chosen: list[Patch], *, as_json: bool) -> ExitCode:
+def _examples(chosen: list[Patch], *, as_json: bool) -> CommandResult | ExitCode:
     results = [(patch.id, result) for patch in chosen for result in run_examples(patch)]
     failed = [result for _, result in results if result.failures]
+    code = ExitCode.FINDINGS if failed else ExitCode.CLEAN
     if as_json:
-        render.print_json(
-            [
-                {"patch": patch_id, "example": result.name, "failures": result.failures}
-                for patch_id, result in results
-            ]
-        )
-        return ExitCode.FINDINGS if failed else ExitCode.CLEAN
+        return CommandResult(TestOutput.of_examples(results), code)
     for patch_id, result in results:
         verdict = style("fails", fg="red") if result.failures else "holds"
         click.echo(f"{verdict}  {patch_id}  {result.name}")
         for failure in result.failures:
             click.echo("       " + failure.replace("\n", "\n       "))
     click.echo(f"{len(results) - len(failed)} of {render.counted(len(results), 'example')} hold")
-    return ExitCode.FINDINGS if failed else ExitCode.CLEAN
+    return code

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.app.trust import paths_to_trust
-from vpatch.cli import render
 from vpatch.cli.options import json_option, open_context
 from vpatch.cli.output import style
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.github.tokens import host_named
+from vpatch.output.trust import TrustedPathOutput, TrustOutput
 from vpatch.trust.store import Content, Store, content_of, default_folder
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(
     listing: bool,
     revoke: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Allow a project's code to run: its patches, recipes and targets as they are now.
 
     FOLDER is a project (by default the current folder), the folder of one patch, or the file of a
@@ -68,48 +68,46 @@ def command(
     context = open_context()
     store = Store(default_folder())
     if listing:
-        _list(store, as_json=as_json)
-        return ExitCode.CLEAN
+        return _list(store, as_json=as_json)
     names = [host_named(host) for host in hosts]
     if revoke:
         roots = paths or (() if hosts else (context.project.folder,))
         return _revoke(store, roots, names, as_json=as_json)
     for host in names if not show else ():
         store.add("host", host, "")
-    told: list[dict[str, Any]] = [{"host": host} for host in names]
+    told: list[TrustedPathOutput] = []
     for path in paths_to_trust(context, paths, hosts):
         content = content_of(path)
         state = context.trust.state(path, content)
         if state != "shipped" and not show:
             store.add("path", str(path.resolve()), content.digest)
             state = "trusted"
-        told.append(_as_json(path, state, content))
+        told.append(TrustedPathOutput.of(path, state, content))
         if not as_json:
             _print(path, state, content)
     if as_json:
-        render.print_json(told)
-    else:
-        for host in names:
-            click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
-        _print_end(len(told), show=show)
+        return CommandResult(TrustOutput(paths=told, hosts=names, records=[]))
+    for host in names:
+        click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
+    _print_end(len(told) + len(names), show=show)
     return ExitCode.CLEAN
 
 
-def _list(store: Store, *, as_json: bool) -> None:
+def _list(store: Store, *, as_json: bool) -> CommandResult | ExitCode:
     records = list(store)
     if as_json:
-        render.print_json([asdict(record) for record in records])
-        return
+        return CommandResult(TrustOutput.of_records(records))
     for record in records:
         digest = f"  {_short(record.digest)}" if record.digest else ""
         click.echo(f"{record.kind:<4}  {_name(record.name)}{digest}  since {record.since}")
     if not records:
         click.echo("nothing is trusted but what came with vpatch")
+    return ExitCode.CLEAN
 
 
 def _revoke(
     store: Store, paths: Sequence[Path], hosts: Sequence[str], *, as_json: bool
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     roots = [path.resolve() for path in paths]
     gone = [
         record
@@ -120,22 +118,12 @@ def _revoke(
     for record in gone:
         store.remove(record.kind, record.name)
     if as_json:
-        render.print_json([asdict(record) for record in gone])
-        return ExitCode.CLEAN
+        return CommandResult(TrustOutput.of_records(gone))
     for record in gone:
         click.echo(f"not trusted any more  {_name(record.name)}")
     if not gone:
         click.echo("nothing there was trusted")
     return ExitCode.CLEAN
-
-
-def _as_json(path: Path, state: State, content: Content) -> dict[str, Any]:
-    return {
-        "path": str(path),
-        "state": state,
-        "digest": content.digest,
-        "files": content.digests,
-    }
 
 
 def _print(path: Path, state: State, content: Content) -> None:

@@ -6,9 +6,9 @@ import shutil
 import sys
 import textwrap
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,7 +27,9 @@ from vpatch.cli.options import (
     open_context,
 )
 from vpatch.cli.output import secho, style
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError, VpatchError
+from vpatch.output.upstream import UpstreamPrOutput
 from vpatch.upstream.propose import propose
 from vpatch.upstream.submit import refuse_credentials, submit
 
@@ -77,7 +79,7 @@ def command(
     no_hooks: bool,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Show a patch as a pull request to upstream, with every gate that it must pass.
 
     vpatch applies the codemods to upstream's main, and puts the patch's test where upstream keeps
@@ -102,9 +104,9 @@ def command(
         )
         proposed = propose(ground, context.progress)
         if as_json:
-            render.print_json(_as_json(proposed))
-        else:
-            _print(proposed)
+            code = ExitCode.FINDINGS if proposed.fails else ExitCode.CLEAN
+            return CommandResult(UpstreamPrOutput.of(proposed), code)
+        _print(proposed)
         if not sending or not proposed.passes:
             if sending:
                 click.echo("nothing was sent: every gate must pass")
@@ -215,21 +217,3 @@ def _print_sent(sent: Sent, fork: str, branch: str) -> None:
     click.echo(f"{sent.url}  {what}")
     for part in sent.left:
         click.echo(f"  {part}")
-
-
-def _as_json(proposed: Proposed) -> dict[str, Any]:
-    return {
-        "patch": proposed.patch.id,
-        "target": proposed.target.repository,
-        "on": {"branch": proposed.target.branch, "digest": proposed.base.digest},
-        "branch": proposed.branch,
-        "title": proposed.title,
-        "labels": list(proposed.labels),
-        "commit": proposed.message,
-        "files": sorted(proposed.files),
-        "diff": proposed.diff,
-        "body": proposed.body,
-        "person": list(proposed.person),
-        "gates": [asdict(gate) for gate in proposed.gates],
-        "passes": proposed.passes,
-    }

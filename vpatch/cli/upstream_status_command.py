@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,9 @@ from vpatch.app.upstream_status import ask_threads, patch_status
 from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, open_context, source_options
 from vpatch.cli.output import secho, style
+from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, VpatchError
+from vpatch.output.upstream import UpstreamStatusOutput
 from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.threads import UnknownThreadError, age
 from vpatch.util.extras import require
@@ -42,7 +44,7 @@ def command(
     *,
     offline: bool,
     as_json: bool,
-) -> ExitCode:
+) -> CommandResult | ExitCode:
     """Show the state of each patch's upstream threads, and propose what to do.
 
     Shows three independent facts: the state of the pull request, the first release with the merged
@@ -70,11 +72,11 @@ def command(
             rows += [patch_status(plan, decision, answers) for decision in told]
     if threads.unreachable is not None:
         context.progress.note(f"{threads.unreachable.what}; these are its last answers")
+    code = ExitCode.FINDINGS if any(row.needs_a_person for row in rows) else ExitCode.CLEAN
     if as_json:
-        render.print_json([_as_json(row) for row in rows])
-    else:
-        _print(rows)
-    return ExitCode.FINDINGS if any(row.needs_a_person for row in rows) else ExitCode.CLEAN
+        return CommandResult(UpstreamStatusOutput.of(rows), code)
+    _print(rows)
+    return code
 
 
 def _print(rows: Sequence[PatchStatus]) -> None:
@@ -121,32 +123,3 @@ def _told(known: Known) -> str:
         release = known.answer.release
         told += f", in {release} and later" if release else ", in no release yet"
     return told
-
-
-def _as_json(row: PatchStatus) -> dict[str, Any]:
-    advice = row.advice
-    return {
-        "patch": row.decision.patch.id,
-        "tree": row.plan.pin.tree,
-        "version": row.plan.pin.version,
-        "state": str(row.decision.state),
-        "threads": [
-            {
-                "ref": known.declared.ref,
-                "url": known.answer.thread.url,
-                "is": known.answer.thread.kind,
-                "relation": known.declared.relation,
-                "state": known.answer.thread.state,
-                "title": known.answer.thread.title,
-                "release": known.answer.release,
-                "asked": known.answer.asked and known.answer.asked.isoformat(),
-                "live": known.answer.live,
-                "disagreements": list(known.disagreements),
-            }
-            for known in row.known
-        ],
-        "not known": [{"ref": one.ref, "what": error.what} for one, error in row.unknown],
-        "proposal": advice.action,
-        "reason": advice.reason,
-        "finding": advice.finding,
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,13 @@ import click
 from vpatch.checkout.lockfile import read_lock
 from vpatch.cli import render
 from vpatch.cli.options import json_option, open_context
+from vpatch.cli.result import CommandResult
 from vpatch.docker.engine import Docker
 from vpatch.errors import ExitCode
-from vpatch.image.context import digest_of_lock, version_of
+from vpatch.image.context import version_of
 from vpatch.image.mode import is_laid_over
 from vpatch.image.verify import verify_image
+from vpatch.output.images import VerifyImageOutput
 
 if TYPE_CHECKING:
     from vpatch.image.verify import Verified
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     help="Compare with this lock file  [default: the lock in the image]",
 )
 @json_option
-def command(image: str, lock_file: Path | None, *, as_json: bool) -> ExitCode:
+def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResult | ExitCode:
     """Compare an image with its lock, and list the differences.
 
     IMAGE is a tag, an id or NAME@sha256:DIGEST. vpatch pulls it if it is not on this machine.
@@ -46,11 +47,11 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> ExitCode:
     lock = read_lock(lock_file) if lock_file else None
     with closing(Docker()) as docker:
         found = verify_image(docker, image, lock, open_context().progress)
+    code = ExitCode.FINDINGS if found.problems else ExitCode.CLEAN
     if as_json:
-        render.print_json(_as_json(image, found))
-    else:
-        _print(image, found)
-    return ExitCode.FINDINGS if found.problems else ExitCode.CLEAN
+        return CommandResult(VerifyImageOutput.of(image, found), code)
+    _print(image, found)
+    return code
 
 
 def _print(image: str, found: Verified) -> None:
@@ -74,18 +75,3 @@ def _print(image: str, found: Verified) -> None:
     click.echo(f"  its own Python says: {names} found to be the patched code")
     if found.own_lock:
         click.echo("  the lock is the image's own; to compare with yours, give --lock FILE")
-
-
-def _as_json(image: str, found: Verified) -> dict[str, object]:
-    return {
-        "image": image,
-        "id": found.image,
-        "lock": digest_of_lock(found.lock),
-        "version": version_of(found.lock),
-        "own-lock": found.own_lock,
-        "package": found.package,
-        "files": found.files,
-        "differences": [asdict(problem) for problem in found.problems],
-        "effects": dict(found.effects),
-        "unknown": list(found.unknown),
-    }

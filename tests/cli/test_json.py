@@ -1,0 +1,146 @@
+"""`--json`: one document in one envelope, however a command ends."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import jsonschema
+import pytest
+
+from tests.cli.conftest import Run
+from tests.projects import NO_SUCH, VERSION
+from vpatch.app import selection
+from vpatch.cli.schema_command import command
+from vpatch.errors import UsageError
+from vpatch.output.commands import RESULTS, schema_of
+
+
+def raising(error):
+    def broken(*_, **__):
+        raise error
+
+    return broken
+
+
+def test_a_result_with_findings(project):
+    project.patch("z-tail", NO_SUCH)
+    run = project.run("status", "--vllm", VERSION, "--json", code=1)
+    assert run.json["trees"]
+    assert run.document | {"result": None} == {
+        "schema_version": 1,
+        "command": "status",
+        "exit_code": 1,
+        "result": None,
+        "errors": [],
+    }
+
+
+def test_a_fault_is_a_document_without_a_result(project, monkeypatch):
+    monkeypatch.setattr(selection, "resolve", raising(ZeroDivisionError("oops")))
+    run = project.apply("--json", code=3)
+    (error,) = run.json_errors
+    assert run.json is None
+    assert (error["code"], error["exit_code"]) == ("cli.fault", 3)
+    assert "ZeroDivisionError: oops" in error["what"]
+    assert "Traceback" in run.err
+
+
+def test_a_fault_says_no_secret(project, monkeypatch):
+    monkeypatch.setattr(selection, "resolve", raising(ZeroDivisionError("ghp_" + "a1" * 18)))
+    run = project.apply("--json", code=3)
+    assert "ghp_" not in run.out + run.err
+
+
+def test_an_interrupt_is_a_document_without_a_result(project, monkeypatch):
+    monkeypatch.setattr(selection, "resolve", raising(KeyboardInterrupt()))
+    run = project.apply("--json", code=130)
+    (error,) = run.json_errors
+    assert (error["code"], error["exit_code"]) == ("cli.interrupted", 130)
+    assert run.err.count("interrupted") == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "command"),
+    [
+        (["staus"], ""),
+        (["evidence", "lst"], "evidence"),
+        (["cache", "list", "--nonsense"], "cache list"),
+        (["show"], "show"),
+        (["diff"], "diff"),
+    ],
+)
+def test_a_wrong_command_line_names_the_command_as_far_as_it_is_known(empty, args, command):
+    document = empty.run(*args, "--json", code=2).document
+    assert document["command"] == command
+    assert [error["exit_code"] for error in document["errors"]] == [2]
+
+
+def test_each_of_several_errors_is_one(project):
+    for patch_id in ("name-proj", "slow-mode"):
+        file = project.patches / patch_id / "patch.yaml"
+        file.write_text(file.read_text().replace("why", "wyh"))
+    document = project.run("list", "--json", code=2).document
+    assert len(document["errors"]) >= 2
+    assert all(error["code"] and error["what"] for error in document["errors"])
+
+
+def test_help_is_no_document(empty):
+    assert empty.run("status", "--help", "--json").out.startswith("Usage: ")
+
+
+def test_whoever_reads_the_document_may_leave(empty):
+    """`vpatch list --json | true` is not a fault."""
+    with empty.start("list", "--json") as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 0
+
+
+def test_a_document_that_does_not_fit_its_schema_fails_the_tests(empty):
+    run = empty.run("list", "--json")
+    document = run.document
+    for wrong in (
+        document | {"more": 1},
+        document | {"schema_version": 2},
+        document | {"result": {"patches": []}},
+        document | {"result": document["result"] | {"needed-in": {}}},
+        document | {"errors": [{"what": "it"}]},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            _ = Run(0, json.dumps(wrong), "").document
+    with pytest.raises(AssertionError):
+        _ = Run(1, run.out, "").document
+
+
+def test_schema_output_lists_the_commands(empty):
+    assert empty.run("schema", "output").out.splitlines() == list(RESULTS)
+
+
+@pytest.mark.parametrize("words", [["evidence", "list"], ["evidence-list"], ["evidence list"]])
+def test_schema_output_of_a_command_of_two_words(empty, words):
+    found = json.loads(empty.run("schema", "output", *words).out)
+    assert found.pop("$schema") == "https://json-schema.org/draft/2020-12/schema"
+    assert found == schema_of("evidence list")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            ["output", "evidence", "lst"],
+            "cli.command-without-json",
+            "did you mean 'evidence list'? If not, vpatch schema output lists all of them",
+        ),
+        (["output", "diff"], "cli.command-without-json", "no command 'diff' has --json"),
+        (
+            ["patch", "status"],
+            "cli.needless-command",
+            "write vpatch schema patch, or vpatch schema output status",
+        ),
+    ],
+)
+def test_schema_used_wrongly(words, code, said):
+    with pytest.raises(UsageError, match=re.escape(said)) as raised:
+        command.main(words, standalone_mode=False)
+    assert raised.value.code == code

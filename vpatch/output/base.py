@@ -1,0 +1,81 @@
+"""The envelope of every document, and the base class of everything in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from vpatch.errors import ManyErrors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpatch.errors import VpatchError
+
+
+class OutputModel(BaseModel):
+    """A part of a document. Every key is always there; its value is null if there is none."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        from_attributes=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
+    )
+
+
+Result = TypeVar("Result", bound=OutputModel)
+
+
+class ErrorOutput(OutputModel):
+    """Why a command did not end clean."""
+
+    code: str
+    """The stable name of the error, `area.what-happened`. Compare this, not the text."""
+    what: str
+    """What went wrong: a sentence for people."""
+    where: str | None
+    """The file, line, package or address; null if there is no single one."""
+    hint: str | None
+    """What to do next: a sentence for people."""
+    exit_code: int
+    """The exit code of this error. Only 4 (the environment) is worth a retry."""
+
+
+class Envelope(OutputModel, Generic[Result]):
+    """The one document that a command with `--json` prints."""
+
+    schema_version: Literal[1] = 1
+    """A new number means that a key was removed, or means something else. Keys may be added."""
+    command: str
+    """The name of the command, such as `status` or `evidence list`."""
+    exit_code: int
+    """How the command ends: 0 clean, 1 findings, 2 usage, 3 fault, 4 environment."""
+    result: Result | None
+    """What the command found or did; null if an error stopped it."""
+    errors: list[ErrorOutput]
+    """What stopped the command, or a part of it; empty if nothing did."""
+
+
+def errors_of(errors: Iterable[VpatchError]) -> list[ErrorOutput]:
+    """Return errors as a document has them, each of several by itself."""
+    found: list[ErrorOutput] = []
+    for error in errors:
+        if isinstance(error, ManyErrors):
+            found += errors_of(error.errors)
+        else:
+            found.append(ErrorOutput.model_validate(error))
+    return found
+
+
+def document(
+    command: str, exit_code: int, result: OutputModel | None, errors: Iterable[VpatchError]
+) -> dict[str, Any]:
+    """Return the document of a command that has ended, ready for `json.dumps`."""
+    envelope = Envelope[OutputModel](
+        command=command, exit_code=exit_code, result=result, errors=errors_of(errors)
+    )
+    # `result` is declared as an `OutputModel`, and is dumped by its own class.
+    return envelope.model_dump(mode="json", serialize_as_any=True)

@@ -1,0 +1,57 @@
+"""Which model the result of each command has, and the JSON Schema of its document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vpatch.output.base import Envelope
+from vpatch.output.bench import BenchCompareOutput, BenchOutput
+from vpatch.output.cache import CacheClearOutput, CacheListOutput, EngineOutput
+from vpatch.output.checkpoints import GraftOutput, IgnoreNamesOutput, InspectOutput
+from vpatch.output.diagnosis import DiagnoseOutput
+from vpatch.output.evidence import EvidenceListOutput, EvidenceOutput, EvidenceRecordOutput
+from vpatch.output.images import BuildImageOutput, VerifyImageOutput
+from vpatch.output.library import ListOutput, ShowOutput, TestOutput
+from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
+from vpatch.output.trust import TrustOutput
+from vpatch.output.upstream import UpstreamPrOutput, UpstreamStatusOutput
+
+if TYPE_CHECKING:
+    from vpatch.output.base import OutputModel
+
+RESULTS: dict[str, type[OutputModel]] = {
+    "apply": ApplyOutput,
+    "bench": BenchOutput,
+    "bench compare": BenchCompareOutput,
+    "build-image": BuildImageOutput,
+    "cache clear": CacheClearOutput,
+    "cache list": CacheListOutput,
+    "check": CheckOutput,
+    "checkpoint graft-mtp": GraftOutput,
+    "checkpoint ignore-names": IgnoreNamesOutput,
+    "checkpoint inspect": InspectOutput,
+    "diagnose": DiagnoseOutput,
+    "engine": EngineOutput,
+    "evidence list": EvidenceListOutput,
+    "evidence show": EvidenceRecordOutput,
+    "evidence verify": EvidenceOutput,
+    "list": ListOutput,
+    "show": ShowOutput,
+    "smoke": EvidenceRecordOutput,
+    "status": StatusOutput,
+    "test": TestOutput,
+    "trust": TrustOutput,
+    "upstream-pr": UpstreamPrOutput,
+    "upstream-status": UpstreamStatusOutput,
+    "verify-image": VerifyImageOutput,
+}
+
+
+def schema_of(command: str) -> dict[str, Any]:
+    """Return the JSON Schema of the document that a command prints, the envelope included."""
+    result = RESULTS[command]
+    envelope: type[Envelope[Any]] = Envelope[result]  # type: ignore[valid-type]
+    schema = envelope.model_json_schema(mode="serialization")
+    schema["title"] = f"vpatch {command} --json"
+    schema["properties"]["command"]["const"] = command
+    return schema
