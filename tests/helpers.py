@@ -30,7 +30,7 @@ def fails(code, match=None):
     """Like pytest.raises, for an error of vpatch with this code."""
     with pytest.raises(VpatchError, match=match) as caught:
         yield caught
-    assert caught.value.code == code
+    assert caught.value.code == code, caught.value
 
 
 def tree_of(files, *, version="0.23.0", carried=(), name="vllm"):

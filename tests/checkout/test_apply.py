@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import (
     ENGINE,
     FILES,
@@ -28,10 +29,10 @@ from tests.source.helpers import Notes
 from tests.waiting import until
 from vpatch.checkout import apply as module
 from vpatch.checkout import commits
-from vpatch.checkout.apply import ApplyRequest, WrongTargetError, apply
-from vpatch.checkout.lockfile import LockError, read_lock
-from vpatch.checkout.transaction import CheckoutTransaction, TargetError
-from vpatch.errors import ExitCode, VpatchError
+from vpatch.checkout.apply import ApplyRequest, apply
+from vpatch.checkout.lockfile import read_lock
+from vpatch.checkout.transaction import CheckoutTransaction, UnwritableTargetError
+from vpatch.errors import ExitCode
 from vpatch.source import entry
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util import directories
@@ -282,7 +283,7 @@ def test_changes_of_the_user_stay(applying, made, both, change, up_to_date):
     change(made)
     before = snapshot(made)
     patches = both if up_to_date else both[:1]
-    with pytest.raises(TargetError) as caught:
+    with fails("checkout.has-changes") as caught:
         applying(made, patches=patches)
     assert CHANGES[change] in caught.value.what
     assert caught.value.exit_code == ExitCode.FINDINGS
@@ -297,7 +298,7 @@ def test_changes_of_the_user_stay(applying, made, both, change, up_to_date):
 def test_many_changes_are_not_all_listed(applying, made):
     for number in range(14):
         (made / f"mine{number:02}").write_text("")
-    with pytest.raises(TargetError, match="and 4 more") as caught:
+    with fails("checkout.has-changes", "and 4 more") as caught:
         applying(made)
     assert "mine09" in caught.value.what
     assert "mine10" not in caught.value.what
@@ -371,7 +372,8 @@ def test_a_target_that_is_no_checkout(applying, target, what, force):
     if what == "lock alone":
         (target / LOCK_FILE).write_text("{}")
     before = snapshot(target.parent)
-    with pytest.raises(WrongTargetError) as caught:
+    code = "checkout.broken-repository" if what == "broken" else "checkout.not-vpatchs"
+    with fails(code) as caught:
         applying(target, force=force)
     assert caught.value.exit_code == ExitCode.USAGE
     assert caught.value.where == str(target)
@@ -385,7 +387,7 @@ def test_a_target_that_is_no_checkout(applying, target, what, force):
 def test_a_damaged_lock(applying, made):
     (made / LOCK_FILE).write_text("{")
     before = snapshot(made)
-    with pytest.raises(LockError, match="is no lock"):
+    with fails("checkout.damaged-lock"):
         applying(made)
     assert snapshot(made) == before
     assert applying(made, force=True)[0].outcome == "replaced"
@@ -399,7 +401,7 @@ def test_several_targets_are_looked_at_before_any_is_written(applying, target):
     other = target.parent / "other"
     other.mkdir(parents=True)
     (other / "mine").write_text("")
-    with pytest.raises(WrongTargetError):
+    with fails("checkout.not-vpatchs"):
         applying(target, other)
     assert not target.exists()
 
@@ -424,7 +426,7 @@ def test_a_failure_at_the_second_target_takes_the_first_back(
         put(self)
 
     monkeypatch.setattr(CheckoutTransaction, "put_in_place", failing)
-    expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else TargetError
+    expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else UnwritableTargetError
     with pytest.raises(expected):
         applying(target, other, patches=both[:1])
     after = snapshot(target.parent)
@@ -460,7 +462,7 @@ def test_what_is_written_is_read_back(applying, made, both, monkeypatch):
 
     monkeypatch.setattr(module.git, "check_out", corrupting)
     before = snapshot(made.parent)
-    with pytest.raises(VpatchError, match=f"{LLAMA} was written as"):
+    with fails("checkout.written-wrong", f"{LLAMA} was written as"):
         applying(made, patches=both[:1])
     assert snapshot(made.parent) == before
 
@@ -471,8 +473,9 @@ def test_a_git_that_fails_is_told_with_its_reason(applying, target, monkeypatch)
         raise module.GitError("git fast-import", 128, stderr, hint="see git's message")
 
     monkeypatch.setattr(module.git, "add_commits", failing)
-    with pytest.raises(TargetError) as caught:
+    with fails("checkout.unwritable") as caught:
         applying(target)
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert caught.value.what == "cannot be written: write error: No space left on device"
     assert beside(target) == []
 
@@ -555,7 +558,7 @@ def test_a_room_with_something_else_in_it_is_refused(applying, target):
     mine = target.parent / ".vllm.vpatch" / "thesis.txt"
     mine.parent.mkdir(parents=True)
     mine.write_text("precious")
-    with pytest.raises(WrongTargetError, match="vpatch did not put there"):
+    with fails("checkout.foreign-files"):
         applying(target)
     assert mine.read_text() == "precious"
 
@@ -568,7 +571,7 @@ def test_an_edit_during_the_apply_is_not_lost(applying, made, both, monkeypatch)
         (made / LLAMA).write_text("precious")
 
     monkeypatch.setattr(module.git, "check_out", meanwhile)
-    with pytest.raises(TargetError, match=f"changed or new: {LLAMA}"):
+    with fails("checkout.has-changes", f"changed or new: {LLAMA}"):
         applying(made, patches=both[:1])
     assert (made / LLAMA).read_text() == "precious"
 
@@ -577,7 +580,7 @@ def test_an_edit_during_the_apply_is_not_lost(applying, made, both, monkeypatch)
 def test_files_hidden_from_git_are_the_users(applying, made, flag):
     git(made, "update-index", flag, LLAMA)
     (made / LLAMA).write_text("precious")
-    with pytest.raises(TargetError, match=f"hidden from git: {LLAMA}"):
+    with fails("checkout.has-changes", f"hidden from git: {LLAMA}"):
         applying(made)
 
 
@@ -585,13 +588,13 @@ def test_commits_in_the_reflog_are_the_users(applying, made):
     (made / LLAMA).write_text("precious")
     git(made, "commit", "-q", "-a", "-m", "mine")
     git(made, "reset", "-q", "--hard", "HEAD~")
-    with pytest.raises(TargetError, match="in the reflog"):
+    with fails("checkout.has-changes", "in the reflog"):
         applying(made)
 
 
 def test_a_further_worktree_is_the_users(applying, made, tmp_path):
     git(made, "worktree", "add", "-q", "--detach", str(tmp_path / "further"))
-    with pytest.raises(TargetError, match="a worktree of yours: further"):
+    with fails("checkout.has-changes", "a worktree of yours: further"):
         applying(made)
 
 
@@ -614,5 +617,5 @@ def test_a_checkout_of_another_source_is_kept(applying, made):
     source = lock.source.model_copy(update={"kind": "folder", "origin": "./x"})
     other = lock.model_copy(update={"source": source})
     (made / LOCK_FILE).write_text(other.dump())
-    with pytest.raises(TargetError, match=r"a checkout of another source, \./x"):
+    with fails("checkout.other-source", r"a checkout of another source, \./x"):
         applying(made)

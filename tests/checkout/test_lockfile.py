@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from tests.helpers import fails
 from vpatch.checkout.lockfile import (
     LockedFile,
     LockedPatch,
-    LockError,
     LockFile,
     SkippedPatch,
     lock_pin,
@@ -43,14 +43,14 @@ def test_lock_has_the_same_bytes_each_time():
 
 
 def test_lock_missing(tmp_path):
-    with pytest.raises(LockError, match="there is no lock") as caught:
+    with fails("checkout.no-lock") as caught:
         read_lock(tmp_path / "vpatch.lock")
     assert caught.value.exit_code == ExitCode.FINDINGS
     assert caught.value.where == str(tmp_path / "vpatch.lock")
 
 
 def test_lock_that_is_a_folder(tmp_path):
-    with pytest.raises(LockError, match="cannot be read"):
+    with fails("checkout.unreadable-lock"):
         read_lock(tmp_path)
 
 
@@ -59,14 +59,14 @@ def test_lock_that_is_a_folder(tmp_path):
     [
         (lambda d: d["source"].update(version="../../etc"), "version: Invalid version"),
         (lambda d: d["source"].update(version="9" * 5000), "version: .*digits"),
-        (lambda d: d["source"].update(tree="../etc"), "tree: is no name of a tree"),
-        (lambda d: d["files"][0].update(path="../etc/passwd"), "path: .*no path below"),
-        (lambda d: d["files"][0].update(path="/etc/passwd"), "path: .*no path below"),
+        (lambda d: d["source"].update(tree="../etc"), "tree: is not a name of a tree"),
+        (lambda d: d["files"][0].update(path="../etc/passwd"), "path: .*not a path below"),
+        (lambda d: d["files"][0].update(path="/etc/passwd"), "path: .*not a path below"),
         (lambda d: d["files"][0].update(path="a\nb"), "path: .*control characters"),
         (lambda d: d["files"][0].update(path="a/" * 2000 + "b"), "path: .*too deep"),
-        (lambda d: d.pop("head"), "is no lock: the key 'head' is missing"),
+        (lambda d: d.pop("head"), "is not a lock: the key 'head' is missing"),
         (lambda d: d.update(lock_version=2), "lock_version: must be 1, not the number 2"),
-        (lambda d: d.update(extra=1), "is no lock: unknown key 'extra'"),
+        (lambda d: d.update(extra=1), "is not a lock: unknown key 'extra'"),
         (lambda d: d["source"].pop("digest"), "source: the key 'digest' is missing"),
         (
             lambda d: d["patches"][0].update(files=3),
@@ -79,7 +79,7 @@ def test_lock_with_a_wrong_key(tmp_path, change, message):
     change(document)
     path = tmp_path / "vpatch.lock"
     path.write_text(json.dumps(document))
-    with pytest.raises(LockError, match=message) as caught:
+    with fails("checkout.damaged-lock", message) as caught:
         read_lock(path)
     assert "--force" in caught.value.hint
 
@@ -88,7 +88,7 @@ def test_lock_with_a_wrong_key(tmp_path, change, message):
 def test_lock_cut_off(tmp_path, text):
     path = tmp_path / "vpatch.lock"
     path.write_text(text)
-    with pytest.raises(
-        LockError, match=r"is no lock: must be (JSON: |a mapping of keys, not a list)"
+    with fails(
+        "checkout.damaged-lock", r"is not a lock: must be (JSON: |a mapping of keys, not a list)"
     ):
         read_lock(path)

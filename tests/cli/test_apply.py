@@ -160,7 +160,7 @@ def test_apply_offline(applied):
     asked = len(applied.index.asked)
     applied.apply("--offline", "--checkout", "other")
     assert len(applied.index.asked) == asked
-    run = applied.run("apply", "--vllm", "0.51.0", "--offline", code=1)
+    run = applied.run("apply", "--vllm", "0.51.0", "--offline", code=4)
     assert "not in the cache" in run.err
 
 
@@ -228,7 +228,7 @@ def test_a_tree_that_carries_what_was_asked_for_is_no_finding(applied):
 @pytest.mark.parametrize("tree", ["./patches", "."])
 def test_a_folder_of_something_else_is_no_vllm(project, tree):
     run = project.run("apply", "--vllm", tree, "--checkout", "out", code=2)
-    assert f"error: {tree}: is no source tree of vllm" in run.err
+    assert f"error: {tree}: is not a source tree of vllm" in run.err
     assert not (project.folder / "out").exists()
 
 

@@ -135,7 +135,7 @@ def test_a_read_only_cache_can_be_read(project, has_base, has_lock):
     project.run("check", **options)
     assert project.run("cache", "list", "--json", **options).json["trees"]
     assert snapshot(project.cache) == before
-    run = project.run("cache", "clear", "--json", code=1, **options)
+    run = project.run("cache", "clear", "--json", code=4, **options)
     assert "cannot be removed" in run.json_errors[0]["what"]
     subprocess.run(["chmod", "-R", "u+w", project.cache], check=True)
 
@@ -144,7 +144,7 @@ def test_what_a_read_only_cache_does_not_have(project):
     project.run("status", "--vllm", VERSION)
     read_only(project.cache)
     options = {"prefix": prefix(), "in_process": False}
-    run = project.run("status", "--vllm", "0.51.0", code=1, **options)
+    run = project.run("status", "--vllm", "0.51.0", code=4, **options)
     assert "the cache cannot be used" in run.err
     assert "set VPATCH_CACHE_DIR" in run.err
     subprocess.run(["chmod", "-R", "u+w", project.cache], check=True)

@@ -273,7 +273,7 @@ def test_an_archive_that_leaves_its_folder(project):
 
 def test_an_archive_cut_off_on_its_way(project):
     project.index.answers[".tar.gz"] = "cut"
-    assert "was cut off" in one_error(refused(project, code=1))
+    assert "was cut off" in one_error(refused(project, code=4))
 
 
 def test_an_archive_cut_off_on_the_index(project):
@@ -302,7 +302,7 @@ def test_an_archive_with_a_wrong_checksum_inside(project):
 )
 def test_an_index_that_fails(project, part, answer, message):
     project.index.answers[part] = answer
-    code = 2 if isinstance(answer, bytes) else 1
+    code = 2 if isinstance(answer, bytes) else 4
     assert message in one_error(refused(project, code=code))
 
 
@@ -318,7 +318,7 @@ def test_an_index_that_does_not_answer(project, part):
     project.index.answers[part] = threading.Event()
     project.env["PIP_TIMEOUT"] = "0.3"
     try:
-        message = one_error(refused(project, code=1))
+        message = one_error(refused(project, code=4))
     finally:
         project.index.answers[part].set()
     assert "did not answer within 0.3 s" in message
@@ -326,12 +326,12 @@ def test_an_index_that_does_not_answer(project, part):
 
 def test_an_index_that_is_not_there(project):
     project.env["PIP_INDEX_URL"] = "http://127.0.0.1:9/simple"
-    assert "the index cannot be reached" in one_error(refused(project, code=1))
+    assert "the index cannot be reached" in one_error(refused(project, code=4))
 
 
 def test_a_fault_of_the_index_as_json(project):
     project.index.answers["/simple/"] = 500
-    run = project.apply("--json", code=1)
+    run = project.apply("--json", code=4)
     (error,) = run.json_errors
     assert error["what"].startswith("the index answered 500")
     assert error["where"] == project.index.url
@@ -362,7 +362,7 @@ def test_a_cache_entry_cut_off_half_way(applied, cut):
     CUTS[cut](entry)
     asked = applied.index.count(".tar.gz")
     before = snapshot(applied.target)
-    run = applied.apply("--checkout", "off", "--offline", code=1)
+    run = applied.apply("--checkout", "off", "--offline", code=4)
     message = one_error(run)
     assert ("is damaged" in message) or ("not in the cache" in message)
     assert "without --offline" in message
@@ -505,7 +505,7 @@ def test_a_read_only_target(applied, sealed, what):
         shutil.rmtree(target.parent / f".{LABEL}.vpatch")
     sealed(target if what == "the target" else target.parent)
     before = applied.state()
-    message = one_error(applied.apply("--patch", "name-proj", code=1, prefix=prefix()))
+    message = one_error(applied.apply("--patch", "name-proj", code=4, prefix=prefix()))
     assert "cannot be written: Permission denied" in message
     assert "correct the permissions" in message
     assert "nothing was changed" in message
@@ -526,7 +526,7 @@ def test_a_new_target_in_a_read_only_folder(project, sealed):
     place = project.folder / "place"
     place.mkdir()
     sealed(place)
-    message = one_error(project.apply("--checkout", "place/new", code=1, prefix=prefix()))
+    message = one_error(project.apply("--checkout", "place/new", code=4, prefix=prefix()))
     assert "place/new: cannot be written: Permission denied" in message
     assert list(place.iterdir()) == []
 
@@ -612,7 +612,7 @@ def test_a_full_disk_at_the_target(applied, small_disk, size):
     applied.apply("--checkout", target, in_process=True)
     before = snapshot(target)
     command = shrink(size)
-    run = applied.run("apply", "--vllm", "0.51.0", "--checkout", target, code=1, prefix=command)
+    run = applied.run("apply", "--vllm", "0.51.0", "--checkout", target, code=4, prefix=command)
     message = one_error(run)
     assert f"error: {target}: cannot be written: " in message
     assert FULL.search(message)
@@ -630,7 +630,7 @@ def test_a_full_disk_at_the_cache(applied, small_disk, size):
     target = snapshot(applied.target)
     command = shrink(size)
     run = applied.run(
-        "apply", "--vllm", "0.51.0", "--checkout", applied.target, code=1, prefix=command
+        "apply", "--vllm", "0.51.0", "--checkout", applied.target, code=4, prefix=command
     )
     message = one_error(run)
     assert str(folder / "cache") in message
@@ -756,7 +756,7 @@ def test_credentials_of_an_index_appear_nowhere(project, answer):
         project.index.answers["/simple/"] = answer
     codes = {None: 0, 404: 2}
     for more in ([], ["--json"]):
-        run = project.apply(*more, code=codes.get(answer, 1), in_process=bool(more))
+        run = project.apply(*more, code=codes.get(answer, 4), in_process=bool(more))
         assert secret not in run.out + run.err
         assert "bob" not in run.out + run.err
     if answer != "gone":

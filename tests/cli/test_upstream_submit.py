@@ -177,7 +177,7 @@ def test_a_branch_that_is_protected(upstream):
     hook.write_text("#!/bin/sh\necho protected branch >&2\nexit 1\n")
     hook.chmod(hook.stat().st_mode | stat.S_IXUSR)
     out = upstream.submit(code=1)
-    assert "the fork does not let this branch be written" in out
+    assert "the fork does not allow a push to this branch" in out
     assert upstream.pulls == []
     hook.unlink()
     upstream.submit()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vpatch.checkout.transaction import TargetError, writing
-from vpatch.errors import UsageError
+from tests.helpers import fails
+from vpatch.checkout.transaction import writing
 from vpatch.git import command, remote
 from vpatch.git.files import EXECUTABLE, REGULAR, SYMLINK, SourceFile
 
@@ -121,7 +121,7 @@ def test_worktree_files_under_hostile_settings(hostile):
 
 
 def test_a_failure_carries_command_status_and_stderr(tmp_path):
-    with pytest.raises(command.GitError) as caught:
+    with fails("git.failed") as caught:
         command.run(tmp_path, "rev-parse", "https://bob:hunter2@h/x")
     error = caught.value
     assert error.status == 128
@@ -132,23 +132,31 @@ def test_a_failure_carries_command_status_and_stderr(tmp_path):
 
 @pytest.mark.parametrize(("url", "ref"), [("--upload-pack=touch x", "v1"), ("h:x", "--all")])
 def test_options_in_disguise_are_refused(tmp_path, url, ref):
-    with pytest.raises(UsageError, match="option"):
+    with fails("git.option-like-name"):
         remote.resolve_ref(url, ref)
-    with pytest.raises(UsageError, match="option"):
+    with fails("git.option-like-name"):
         remote.fetch_commit(url, remote.ResolvedRef("1" * 40, ref), tmp_path / "x")
+
+
+def test_a_file_that_is_too_large(tmp_path, monkeypatch):
+    commit = command.create_base_repository(tmp_path / "b.git", FILES, "m")
+    monkeypatch.setattr(command, "LARGEST_FILE", 8)
+    with fails("git.file-too-large", ".gitattributes has 40 bytes, more than the limit of 8"):
+        list(command.commit_files(tmp_path / "b.git", commit))
 
 
 def test_a_ref_that_moves_meanwhile(tmp_path):
     command.create_base_repository(tmp_path / "b.git", FILES, "m")
     stale = remote.ResolvedRef("1" * 40, "refs/heads/base")
-    with pytest.raises(remote.VpatchError, match="moved"):
+    with fails("git.ref-moved"):
         remote.fetch_commit(str(tmp_path / "b.git"), stale, tmp_path / "c.git")
 
 
 def test_git_missing(tmp_path):
     code = (
         "from vpatch.git import command as git\n"
-        "try: git.run(None, 'version')\nexcept git.GitError as e: print(e)"
+        "try: git.run(None, 'version')\n"
+        "except git.GitMissingError as e: print(e, e.code, int(e.exit_code))"
     )
     root = Path(command.__file__).parents[2]
     env = {"PATH": str(tmp_path), "PYTHONPATH": str(root)}
@@ -156,6 +164,7 @@ def test_git_missing(tmp_path):
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
     assert "install git" in run.stdout
+    assert run.stdout.split()[-2:] == ["git.missing", "4"]
 
 
 def test_a_path_that_git_refuses_has_another_remedy(tmp_path):
@@ -166,7 +175,7 @@ def test_a_path_that_git_refuses_has_another_remedy(tmp_path):
     assert caught.value.hint_beside == (
         "rename that file in the source or the patch: git refuses its name"
     )
-    with pytest.raises(TargetError) as refused, writing(tmp_path):
+    with fails("checkout.refused-path") as refused, writing(tmp_path):
         raise caught.value
     assert refused.value.hint == caught.value.hint_beside
     with pytest.raises(command.GitError) as other:

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.cli.proposals import git
+from tests.helpers import fails
+from vpatch.errors import ExitCode
 from vpatch.git import fork as git_fork
-from vpatch.git.fork import ForkError, Person
+from vpatch.git.fork import Person
 
 WHO = Person("Pat", "pat@example.com")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -58,11 +60,23 @@ def test_nobody_who_was_quicker_is_written_over(workdir, fork):
     first, second = (commit_on(workdir, base, text) for text in (b"1\n", b"2\n"))
     git_fork.push(workdir, url, first, "topic", None)
     for expected in (None, base):
-        with pytest.raises(ForkError, match="changed while it was written"):
+        with fails("git.branch-moved"):
             git_fork.push(workdir, url, second, "topic", expected)
     assert git_fork.branch_tip(url, "topic") == first
     git_fork.push(workdir, url, second, "topic", first)
     assert git_fork.branch_tip(url, "topic") == second
+
+
+def test_a_push_that_the_remote_refuses(workdir, fork):
+    hook = fork / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    base = git_fork.fetch_tip(workdir, fork.as_uri(), "main", depth=1)
+    made = commit_on(workdir, base, b"1\n")
+    with fails("git.refused-by-remote", "does not allow a push") as caught:
+        git_fork.push(workdir, fork.as_uri(), made, "topic", None)
+    assert caught.value.exit_code == ExitCode.FINDINGS
 
 
 def test_what_was_noted(workdir, fork):
@@ -74,6 +88,6 @@ def test_what_was_noted(workdir, fork):
 
 def test_a_remote_without_the_branch_or_without_anything(tmp_path, fork):
     assert git_fork.branch_tip(fork.as_uri(), "topic") is None
-    with pytest.raises(ForkError, match="no repository there") as caught:
+    with fails("git.no-such-repository") as caught:
         git_fork.branch_tip((tmp_path / "gone.git").as_uri(), "main")
     assert "--fork-url" in caught.value.hint

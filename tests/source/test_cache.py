@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 import vpatch
+from tests.helpers import fails
 from tests.index_server import FILES, sdist
 from tests.waiting import LIMIT
-from vpatch.errors import UsageError, VpatchError
-from vpatch.source.cache import Cache, CacheError, default_cache_folder
-from vpatch.source.entry import DamagedEntry
+from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.resolve import open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
 from vpatch.util.filelock import try_lock
@@ -75,7 +74,7 @@ def test_an_exact_version_in_the_cache_needs_no_network(index, opening):
 def test_offline_without_an_entry(opening, cache, notes):
     opening("0.23").close()
     cache.clear(["vllm-0.23.0"], notes)
-    with pytest.raises(CacheError, match=r"vllm-0\.23\.0 is not in the cache\n.*--offline"):
+    with fails("source.not-in-cache", "--offline"):
         opening("0.23", offline=True)
 
 
@@ -91,7 +90,7 @@ def test_carried_patches(index, opening, carried, ids):
 
 def test_a_lock_that_says_nothing_is_an_error(index, opening):
     index.add(data=sdist(files=FILES | {"vpatch.lock": b"{"}))
-    with pytest.raises(VpatchError, match=r"vpatch\.lock cannot be read"):
+    with fails("source.unreadable-lock"):
         opening()
 
 
@@ -137,7 +136,7 @@ def test_a_damaged_entry_is_fetched_anew(opening, cache, notes, path, damage):
 def test_a_damaged_entry_offline(opening, cache, path, damage):
     opening().close()
     damage(only_entry(cache) / path)
-    with pytest.raises(DamagedEntry, match=path.removeprefix("files/")) as caught:
+    with fails("source.damaged-cache-entry", path.removeprefix("files/")) as caught:
         opening(offline=True)
     assert "without --offline" in str(caught.value)
 
@@ -145,9 +144,9 @@ def test_a_damaged_entry_offline(opening, cache, path, damage):
 def test_a_damage_found_late_is_remembered(opening, cache, notes):
     with opening() as tree:
         flip(only_entry(cache) / "files/vllm/data.json")
-        with pytest.raises(DamagedEntry, match=r"data\.json"):
+        with fails("source.damaged-cache-entry", r"data\.json"):
             tree.read("vllm/data.json")
-        with pytest.raises(DamagedEntry, match=r"data\.json"):
+        with fails("source.damaged-cache-entry", r"data\.json"):
             tree.base_repository(notes)
     with opening() as tree:
         assert tree.read("vllm/data.json") == FILES["vllm/data.json"]
@@ -161,7 +160,7 @@ def test_a_base_repository_cut_off_is_made_anew(opening, notes):
         pack.chmod(0o644)
         truncate(pack)
         assert tree.base_repository(notes) == (repository, commit)
-        assert "made anew" in notes.notes[-1]
+        assert "made again" in notes.notes[-1]
         assert tree.base_repository(notes) == (repository, commit)
         assert len(notes.notes) == 1
 
@@ -245,7 +244,7 @@ def test_list_and_clear(index, opening, cache, notes):
     assert [entry.label for entry in entries] == ["vllm-0.23.0", "vllm-0.24.0"]
     assert entries[0].size > sum(map(len, FILES.values()))
     assert entries[0].digest.startswith("sha256:")
-    with pytest.raises(UsageError, match=r"not in the cache: vllm-0\.23\.9\n.*vllm-0\.23\.0"):
+    with fails("source.unknown-cache-entry", r"vllm-0\.23\.9\n.*vllm-0\.23\.0"):
         cache.clear(["vllm-0.23.9"], notes)
     assert cache.clear(["vllm-0.23.0"], notes) == entries[0].size
     assert [entry.label for entry in cache.list()] == ["vllm-0.24.0"]
@@ -255,7 +254,7 @@ def test_list_and_clear(index, opening, cache, notes):
 def test_a_cache_that_cannot_be_written(settings, notes):
     # Not even root may create a folder there, whose permissions bind nobody else.
     cache = Cache(Path("/proc/vpatch"))
-    with pytest.raises(VpatchError, match="VPATCH_CACHE_DIR"):
+    with fails("source.unwritable-cache", "VPATCH_CACHE_DIR"):
         open_tree(
             parse_vllm("0.23.0"), cache=cache, settings=settings, offline=False, progress=notes
         )
@@ -264,7 +263,7 @@ def test_a_cache_that_cannot_be_written(settings, notes):
 def test_a_cache_in_the_way_of_a_file(opening, cache):
     cache.folder.mkdir()
     (cache.folder / "locks").write_text("")
-    with pytest.raises(CacheError, match="VPATCH_CACHE_DIR"):
+    with fails("source.unwritable-cache", "VPATCH_CACHE_DIR"):
         opening()
 
 

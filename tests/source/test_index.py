@@ -18,12 +18,12 @@ import pytest
 import requests
 import trustme
 
+from tests.helpers import fails
 from tests.index_server import Index, sdist, serve
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import ExitCode, VpatchError
 from vpatch.source import index as index_module
 from vpatch.source import network
-from vpatch.source.index import IndexAccessError, Release, choose
-from vpatch.source.network import DownloadError
+from vpatch.source.index import Release, choose
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.spec import parse_tree
 from vpatch.util import limited
@@ -53,7 +53,7 @@ def test_choice(spec, chosen):
 
 @pytest.mark.parametrize("spec", ["0.30", "0.23.9", "0.25", "1"])
 def test_no_match_names_the_nearest(spec):
-    with pytest.raises(UsageError, match=r"no (final )?release .* of vllm\n.*nearest"):
+    with fails("source.no-such-release", r"no (final )?release .* of vllm\n.*nearest"):
         choose(listed(*VERSIONS), spec)
 
 
@@ -74,7 +74,7 @@ def test_the_index_says_what_is_yanked(index, opening):
 def test_tampered_archive_leaves_nothing(index, opening, tmp_path):
     index.digests["vllm-0.23.0.tar.gz"] = "0" * 64
     found = hashlib.sha256(index.archives["vllm-0.23.0.tar.gz"]).hexdigest()
-    with pytest.raises(DownloadError) as caught:
+    with fails("source.digest-mismatch") as caught:
         opening()
     assert found in str(caught.value)
     assert "0" * 64 in str(caught.value)
@@ -84,14 +84,14 @@ def test_tampered_archive_leaves_nothing(index, opening, tmp_path):
 
 def test_truncated_download(index, opening, tmp_path):
     index.answers["/files/"] = "cut"
-    with pytest.raises(DownloadError, match="cut off"):
+    with fails("source.download-cut-off"):
         opening()
     assert not list((tmp_path / "cache/staging").iterdir())
 
 
 def test_no_digest_is_refused_unless_expected(index, opening):
     index.digests["vllm-0.23.0.tar.gz"] = None
-    with pytest.raises(VpatchError, match="no sha256 digest"):
+    with fails("source.no-digest"):
         opening()
     right = "sha256:" + hashlib.sha256(index.archives["vllm-0.23.0.tar.gz"]).hexdigest()
     with opening(expected_digest=right) as tree:
@@ -99,7 +99,7 @@ def test_no_digest_is_refused_unless_expected(index, opening):
 
 
 def test_404_names_project_index_and_the_nearest(index, opening):
-    with pytest.raises(UsageError) as caught:
+    with fails("source.unknown-project") as caught:
         opening(parse_tree("vlm==0.23.0"))
     text = str(caught.value)
     assert "no index knows the project vlm" in text
@@ -109,7 +109,7 @@ def test_404_names_project_index_and_the_nearest(index, opening):
 
 def test_500_after_retries(index, opening, settings):
     index.answers["/simple/"] = 500
-    with pytest.raises(IndexAccessError, match=r"answered 500 .*\n.*index-url.*--offline"):
+    with fails("source.index-unreachable", r"answered 500 .*\n.*index-url.*--offline"):
         opening(settings=replace(settings, retries=2))
     assert index.count("/simple/vllm/") == 3
 
@@ -126,7 +126,7 @@ def test_connection_refused(opening, settings):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/simple"
-        with pytest.raises(IndexAccessError, match=r"(?s)cannot be reached.*refused.*--offline"):
+        with fails("source.index-unreachable", r"(?s)cannot be reached.*refused.*--offline"):
             opening(settings=replace(settings, index_url=url))
 
 
@@ -134,22 +134,39 @@ def test_an_index_that_hangs(index, opening):
     hanging = index.answers["/simple/"] = threading.Event()
     env = {"PIP_INDEX_URL": index.url, "PIP_TIMEOUT": "0.2", "PIP_RETRIES": "0", "HOME": "/none"}
     settings = read_pip_settings(env, etc=Path("/none"), prefix=Path("/none"))
-    with pytest.raises(IndexAccessError, match=r"did not answer within 0\.2 s"):
+    with fails("source.index-unreachable", r"did not answer within 0\.2 s"):
         opening(settings=settings)
     hanging.set()
 
 
 def test_an_archive_that_is_gone(index, opening):
     index.answers["/files/"] = 404
-    with pytest.raises(IndexAccessError, match="answered 404"):
+    with fails("source.index-refused", "answered 404"):
         opening()
 
 
 def test_something_else_answers(index, opening):
     index.archives.clear()
     index.answers["/simple/"] = b"<html>please log in</html>"
-    with pytest.raises(UsageError, match=r"no source archive"):
+    with fails("source.no-such-release", "no source archive"):
         opening()
+
+
+def test_an_index_of_a_later_kind(index, opening):
+    index.answers["/simple/"] = b'<meta name="pypi:repository-version" content="9.0">'
+    with fails("source.not-an-index"):
+        opening()
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(403, "refused"), (408, "unreachable"), (429, "unreachable"), (503, "unreachable")],
+)
+def test_what_may_pass_has_another_code_than_what_will_not(index, opening, status, code):
+    index.answers["/simple/"] = status
+    with fails(f"source.index-{code}") as caught:
+        opening()
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
 
 
 def test_the_extra_index_fills_in(index, opening, settings):
@@ -176,7 +193,7 @@ def test_a_file_index(tmp_path, opening):
     settings = PipSettings(index_url=folder.as_uri())
     with opening("0.23", settings=settings) as tree:
         assert tree.pin.digest == f"sha256:{digest}"
-    with pytest.raises(UsageError, match="no index knows the project other"):
+    with fails("source.unknown-project", "no index knows the project other"):
         opening(parse_tree("other==1.0.0"), settings=settings)
 
 
@@ -196,13 +213,13 @@ def test_a_file_index_with_a_space_in_its_name(tmp_path, opening):
 def test_a_file_index_that_cannot_be_read(tmp_path, opening):
     (tmp_path / "vllm" / "index.html").mkdir(parents=True)
     settings = PipSettings(index_url=tmp_path.as_uri())
-    with pytest.raises(IndexAccessError, match=r"the index cannot be reached: .*Is a directory"):
+    with fails("source.index-unreachable", r"the index cannot be reached: .*Is a directory"):
         opening("0.23", settings=settings)
 
 
 def test_a_file_index_of_another_machine(opening):
     settings = PipSettings(index_url="file://elsewhere/simple")
-    with pytest.raises(IndexAccessError, match=r"file://elsewhere/simple/vllm/ names another"):
+    with fails("source.index-unreachable", r"file://elsewhere/simple/vllm/ names another"):
         opening("0.23", settings=settings)
 
 
@@ -210,7 +227,7 @@ def test_credentials_are_sent_and_never_told(index, opening, settings, tmp_path)
     url = index.url.replace("://", "://bob:hunter2@")
     secret = replace(settings, index_url=url)
     index.answers["/files/"] = 403
-    with pytest.raises(IndexAccessError, match="answered 403") as caught:
+    with fails("source.index-refused", "answered 403") as caught:
         opening(settings=secret)
     wanted = "Basic " + base64.b64encode(b"bob:hunter2").decode()
     assert set(index.authorized) == {wanted}
@@ -254,7 +271,7 @@ def test_a_half_written_listing_is_asked_for_again(index, opening, tmp_path):
 
 
 def test_offline_takes_the_listing_of_any_age_and_says_so(index, opening, notes, tmp_path):
-    with pytest.raises(IndexAccessError, match="never asked"):
+    with fails("source.not-in-cache"):
         opening("0.23", offline=True)
     opening("0.23").close()
     (kept,) = (tmp_path / "cache/index").iterdir()
@@ -266,7 +283,7 @@ def test_offline_takes_the_listing_of_any_age_and_says_so(index, opening, notes,
 
 
 def test_no_index_setting(opening, settings):
-    with pytest.raises(UsageError, match="no-index"):
+    with fails("source.index-forbidden", "no-index"):
         opening(settings=replace(settings, no_index=True))
 
 
@@ -299,14 +316,14 @@ print([name for name in ("requests", "pypi_simple", "git") if name in sys.module
 def test_an_index_whose_answer_does_not_end(index, opening, monkeypatch):
     monkeypatch.setattr(limited, "LARGEST_ANSWER", 3 * MEGABYTE)
     index.answers["/simple/"] = b"<a>" * MEGABYTE + b"<a>"
-    with pytest.raises(IndexAccessError, match="the answer is larger than 3 MB"):
+    with fails("source.unsafe-answer", "the answer is larger than 3 MB"):
         opening()
 
 
 def test_an_archive_that_does_not_end(index, opening, tmp_path, monkeypatch):
     monkeypatch.setattr(network, "_LARGEST_ARCHIVE", MEGABYTE)
     index.answers["/files/"] = b"x" * (2 * MEGABYTE)
-    with pytest.raises(IndexAccessError, match="the answer is larger than 1 MB"):
+    with fails("source.unsafe-answer", "the answer is larger than 1 MB"):
         opening()
     assert not list((tmp_path / "cache/staging").iterdir())
 
@@ -356,7 +373,7 @@ def test_nobody_is_led_from_tls_to_the_clear(index, opening, settings, tmp_path,
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     trusting = replace(settings, cert=str(tmp_path / "ca.pem"))
     with leading(f"{index.url}/vllm/", authority) as url:
-        with pytest.raises(IndexAccessError, match=r"leads to http://.*, which is less safe"):
+        with fails("source.unsafe-answer", r"leads to http://.*, which is less safe"):
             opening(settings=replace(trusting, index_url=url))
         assert index.asked == []
     with (
@@ -371,7 +388,7 @@ def test_nobody_is_led_to_a_file_of_this_machine(opening, settings, tmp_path):
     folder = tmp_path.as_uri()
     with (
         leading(f"{folder}/vllm/") as url,
-        pytest.raises(IndexAccessError, match=r"leads to file:.*, which is less safe"),
+        fails("source.unsafe-answer", r"leads to file:.*, which is less safe"),
     ):
         opening(settings=replace(settings, index_url=url, extra_index_urls=(folder,)))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.errors import UsageError
+from tests.helpers import fails
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 
 
@@ -87,12 +87,12 @@ def test_several_extra_indexes_and_empty_variables(read):
 
 
 def test_a_broken_file_is_named(read):
-    with pytest.raises(UsageError, match=r"etc/pip\.conf"):
+    with fails("source.pip-settings", r"etc/pip\.conf"):
         read({"etc/pip.conf": "index-url = x\n"})
 
 
 def test_a_number_that_is_none(read):
-    with pytest.raises(UsageError, match="PIP_TIMEOUT: pip's setting timeout is not a number"):
+    with fails("source.pip-settings", "PIP_TIMEOUT: pip's setting timeout is not a number"):
         read(PIP_TIMEOUT="soon")
 
 

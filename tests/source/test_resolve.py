@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import fails
 from tests.index_server import FILES
 from vpatch.checkout.transaction import CheckoutTransaction
-from vpatch.errors import UsageError, VpatchError
 from vpatch.progress import Silent
 from vpatch.source import folder as folder_module
-from vpatch.source.cache import CacheError
-from vpatch.source.resolve import PinMismatchError
+from vpatch.source.spec import FolderSpec
 
 ODD = {
     "vllm/__init__.py": b"x = 1\r\n",
@@ -111,7 +110,7 @@ def test_a_branch_that_moves(repo, opening):
 
 def test_git_offline(repo, opening):
     commit = git(repo, "rev-parse", "HEAD")
-    with pytest.raises(CacheError, match="never asked"):
+    with fails("source.not-in-cache", "--offline"):
         opening(f"{repo.as_uri()}@main", offline=True)
     opening("./upstream@main", offline=True).close()  # which is no network
     opening(f"{repo.as_uri()}@main").close()
@@ -120,18 +119,29 @@ def test_git_offline(repo, opening):
         with opening(f"{repo.as_uri()}@{ref}", offline=True) as tree:
             check_odd(tree)
     opening(f"{repo.as_uri()}@{commit}").close()  # online too: a full id needs no asking
-    with pytest.raises(CacheError, match="not in the cache"):
+    with fails("source.not-in-cache", "--offline"):
         opening(f"{repo.as_uri()}@{'1' * 40}", offline=True)
 
 
 @pytest.mark.parametrize("form", ["./upstream@v9", "URL@v9"])
 def test_no_such_ref(repo, opening, form):
-    with pytest.raises(UsageError, match="v9"):
+    with fails("git.no-such-ref", "v9"):
         opening(form.replace("URL", repo.as_uri()))
 
 
+def test_a_ref_of_a_folder_without_a_repository(opening, tmp_path):
+    (tmp_path / "plain").mkdir()
+    with fails("git.ref-without-repository"):
+        opening(f"{tmp_path}/plain@v1")
+
+
+def test_a_folder_that_is_not_there(opening):
+    with fails("source.no-such-folder"):
+        opening(FolderSpec("vllm", "./gone"))
+
+
 def test_no_such_repository_and_no_credentials_told(tmp_path, opening):
-    with pytest.raises(VpatchError) as caught:
+    with fails("git.remote-unreachable") as caught:
         opening(f"http://bob:hunter2@127.0.0.1:9/{tmp_path.name}.git@v1")
     assert "hunter2" not in str(caught.value)
     assert "ls-remote" in str(caught.value)
@@ -182,7 +192,7 @@ def test_a_folder_with_what_no_checkout_can_have(opening, tmp_path, path, reason
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - a path of 4,000 bytes cannot be given
             os.chdir(folder)
         Path(name).write_bytes(b"")
-    with pytest.raises(UsageError, match=reason) as caught, opening(str(root)):
+    with fails("source.unusable-file", reason) as caught, opening(str(root)):
         pass
     assert caught.value.where == str(root)
     with chdir(root):
@@ -192,7 +202,7 @@ def test_a_folder_with_what_no_checkout_can_have(opening, tmp_path, path, reason
 
 def test_an_empty_folder(opening, tmp_path):
     (tmp_path / "plain").mkdir()
-    with pytest.raises(UsageError, match="is no source tree of vllm"):
+    with fails("source.wrong-tree"):
         opening(str(tmp_path / "plain"))
 
 
@@ -200,7 +210,7 @@ def test_a_folder_that_changes_while_it_is_read(tmp_path):
     write(tmp_path, {"a": b"1"})
     records = folder_module.scan(tmp_path)
     write(tmp_path, {"a": b"2"})
-    with pytest.raises(VpatchError, match="changed while"):
+    with fails("source.changed-while-read"):
         list(folder_module.reparse(tmp_path, records))
 
 
@@ -211,7 +221,7 @@ def test_another_digest_than_expected(index, cache, opening, offline):
     opening("0.23.0", expected_digest=right).close()
     opening("0.23.0", expected_digest=right, offline=offline).close()
     shutil.rmtree(cache.answers("index"))
-    with pytest.raises(PinMismatchError) as caught:
+    with fails("source.pin-mismatch") as caught:
         opening("0.23.0", expected_digest=wrong, offline=offline)
     assert right in str(caught.value)
     assert wrong in str(caught.value)
@@ -220,7 +230,7 @@ def test_another_digest_than_expected(index, cache, opening, offline):
 @pytest.mark.parametrize("spec", ["./upstream@main", "./upstream"])
 @pytest.mark.usefixtures("repo")
 def test_another_digest_than_expected_elsewhere(opening, spec):
-    with pytest.raises(PinMismatchError, match="expected"):
+    with fails("source.pin-mismatch"):
         opening(spec, expected_digest=f"sha1:{'1' * 40}")
 
 
@@ -229,7 +239,7 @@ def test_a_link_that_leaves_the_tree(opening, tmp_path, target):
     root = tmp_path / "plain"
     write(root, FILES)
     (root / "leads-out").symlink_to(target)
-    with pytest.raises(VpatchError, match="which is not in the tree") as caught:
+    with fails("source.unsafe-path", "which is not in the tree") as caught:
         opening(str(root))
     assert caught.value.where == "leads-out"
 
@@ -238,7 +248,7 @@ def test_a_link_that_leaves_a_commit(repo, opening):
     (repo / "leads-out").symlink_to("../../secret")
     git(repo, "add", "leads-out")
     git(repo, "commit", "-q", "-m", "out")
-    with pytest.raises(VpatchError, match="which is not in the tree"):
+    with fails("source.unsafe-path", "which is not in the tree"):
         opening("./upstream@HEAD")
 
 
@@ -253,7 +263,7 @@ def test_a_file_that_git_lists_behind_a_link(repo, opening, tmp_path):
     (repo / "etc" / "shadow").unlink()
     (repo / "etc").rmdir()
     (repo / "etc").symlink_to(secret)
-    with pytest.raises(UsageError, match="is a link to a folder"):
+    with fails("source.unusable-file", "is a link to a folder"):
         opening("./upstream")
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.errors import UsageError
+from tests.helpers import fails
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree, parse_vllm
 from vpatch.util.urls import redact
 
@@ -61,18 +61,18 @@ def test_tree(text, spec):
     ],
 )
 def test_wrong_vllm(text):
-    with pytest.raises(UsageError, match="write for instance"):
+    with fails("source.wrong-spec", "write for instance"):
         parse_vllm(text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "x=", "==1", "x==", "x==soon", "../x=./src", "x=none"])
 def test_wrong_tree(text):
-    with pytest.raises(UsageError, match="write for instance"):
+    with fails("source.wrong-spec", "write for instance"):
         parse_tree(text)
 
 
 def test_no_credentials_in_the_message():
-    with pytest.raises(UsageError) as caught:
+    with fails("source.wrong-spec") as caught:
         parse_vllm("https://bob:hunter2@h/vllm.git")
     assert "hunter2" not in str(caught.value)
 

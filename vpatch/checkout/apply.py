@@ -16,9 +16,10 @@ from vpatch.checkout.commits import commits_of, lock_of
 from vpatch.checkout.generated import is_build_output
 from vpatch.checkout.lockfile import LockedImage, LockError, LockFile, read_lock
 from vpatch.checkout.transaction import CheckoutTransaction, TargetError, WrongTargetError, writing
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError
 from vpatch.git import checkout as git
-from vpatch.git.command import BASE_BRANCH, GitError
+from vpatch.git.command import BASE_BRANCH
+from vpatch.git.errors import GitError, GitMissingError
 from vpatch.git.found import NoRepositoryError, opened_checkout
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.digest import digest_of
@@ -56,7 +57,7 @@ class ApplyRequest:
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of an order. `outcome` is unchanged where the checkout already was right."""
+    """The result of a request. `outcome` is unchanged if the checkout was right already."""
 
     order: ApplyRequest
     lock: LockFile
@@ -69,8 +70,9 @@ def apply(orders: Sequence[ApplyRequest], *, force: bool, progress: Progress) ->
     With `force`, a checkout that holds changes by its user is overwritten.
 
     Raises:
-        TargetError: a target cannot be written, or holds changes and there is no `force`.
+        TargetError: a target holds changes, or another source, and there is no `force`.
         WrongTargetError: a target is a folder that vpatch did not make.
+        UnwritableTargetError: a target cannot be written.
     """
     unchanged = [_unchanged(order, force=force) for order in orders]
     applied: list[Applied] = []
@@ -147,6 +149,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
             "is not a checkout that vpatch made",
             where=str(target),
             hint="give another folder with --checkout, or move this one away",
+            code="checkout.not-vpatchs",
         )
     try:
         lock = read_lock(target / LOCK_FILE)
@@ -157,12 +160,15 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
     try:
         found = users_changes(target, lock)
         messages = [] if found else _messages(target, lock)
+    except GitMissingError:
+        raise
     except (GitError, NoRepositoryError) as error:
         reason = error.gist if isinstance(error, GitError) else error.what
         raise WrongTargetError(
             f"its git repository cannot be read: {reason}",
             where=str(target),
             hint="repair it, or move the folder away",
+            code="checkout.broken-repository",
         ) from error
     if found and not force:
         raise _changed(found, target)
@@ -171,6 +177,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
             f"is a checkout of another source, {lock.source.origin}",
             where=str(target),
             hint="write elsewhere with --checkout, or overwrite it with --force",
+            code="checkout.other-source",
         )
     planned = [commit.message.strip() for commit in commits_of(order.plan)]
     if found or planned != messages:
@@ -204,6 +211,7 @@ def _changed(found: Sequence[str], target: Path) -> TargetError:
         f"holds changes that vpatch did not make:{shown}{more}",
         where=str(target),
         hint="save them, or overwrite them with --force, or write elsewhere with --checkout",
+        code="checkout.has-changes",
     )
 
 
@@ -256,10 +264,11 @@ def _stage(order: ApplyRequest, progress: Progress) -> LockFile:
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())
         if written != file.after:
-            raise VpatchError(
+            raise UnavailableError(
                 f"{file.path} was written as {written}, not as {file.after}",
                 where=str(order.target),
                 hint="check the disk, and run the command again",
+                code="checkout.written-wrong",
             )
     _carry_over(order.target, folder)
     (folder / LOCK_FILE).write_text(lock.dump(), encoding="utf-8")

@@ -36,7 +36,7 @@ _LARGEST = 64 * MEGABYTE
 
 def _plain_name(value: str) -> str:
     if not value or canonicalize_name(value) != value or "/" in value:
-        raise ValueError("is no name of a tree")
+        raise ValueError("is not a name of a tree")
     return value
 
 
@@ -49,7 +49,7 @@ TreePath = Annotated[str, AfterValidator(plain_path)]
 
 
 class LockError(VpatchError):
-    """A lock that is not there, or is none."""
+    """A lock is missing, or it is damaged."""
 
 
 class _Locked(BaseModel):
@@ -164,16 +164,24 @@ def read_lock(path: Path) -> LockFile:
     """Read a lock.
 
     Raises:
-        LockError: there is none, or it is damaged.
+        LockError: it is missing or damaged.
     """
     try:
         return parse_lock(read_file(path, _LARGEST), str(path))
     except FileNotFoundError as error:
         raise LockError(
-            "there is no lock", where=str(path), hint="run vpatch apply first, or give --checkout"
+            "there is no lock",
+            where=str(path),
+            hint="run vpatch apply first, or give --checkout",
+            code="checkout.no-lock",
         ) from error
     except OSError as error:
-        raise LockError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise LockError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            hint="correct its permissions, or remove it and run vpatch apply --force",
+            code="checkout.unreadable-lock",
+        ) from error
 
 
 def parse_lock(text: bytes, where: str) -> LockFile:
@@ -186,7 +194,8 @@ def parse_lock(text: bytes, where: str) -> LockFile:
         return LockFile.model_validate_json(text)
     except ValidationError as error:
         raise LockError(
-            f"is no lock: {first_of(error)}",
+            f"is not a lock: {first_of(error)}",
             where=where,
-            hint="run vpatch apply --force to make it anew",
+            hint="run vpatch apply --force to write it again",
+            code="checkout.damaged-lock",
         ) from error

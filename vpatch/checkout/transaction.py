@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Self
 
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.git import checkout as git
-from vpatch.git.command import BASE_BRANCH, GitError
+from vpatch.git.command import BASE_BRANCH
+from vpatch.git.errors import GitError, GitMissingError
 from vpatch.git.found import refuse_strangers
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.directories import remove, replace_dir, restore
@@ -28,14 +29,21 @@ if TYPE_CHECKING:
 _LOCK = "lock"
 _NEW = "new-"
 _OLD = "old"
+_SPACE = "free space or correct the permissions, or give another folder with --checkout; nothing was changed"
 
 
 class TargetError(VpatchError):
-    """A checkout cannot be written, or holds what must not be lost."""
+    """A checkout cannot be replaced, for instance because it holds changes by its user."""
+
+
+class UnwritableTargetError(UnavailableError):
+    """A checkout cannot be written: the disk is full, or permissions are missing."""
+
+    code = "checkout.unwritable"
 
 
 class WrongTargetError(UsageError):
-    """The target is something else than a checkout of vpatch."""
+    """The target is not a checkout that vpatch made, or it was tampered with."""
 
 
 class CheckoutTransaction:
@@ -122,9 +130,10 @@ class CheckoutTransaction:
         for path in (self._workdir, *(self._workdir.iterdir() if self._workdir.is_dir() else ())):
             if path.is_symlink():
                 raise WrongTargetError(
-                    f"is a symbolic link to {path.readlink()}, and vpatch made no link here",
+                    f"is a symbolic link to {path.readlink()}, which vpatch did not make",
                     where=str(path),
                     hint="remove it",
+                    code="checkout.foreign-files",
                 )
         if self._workdir.is_dir():
             refuse_strangers(self._workdir)
@@ -132,9 +141,10 @@ class CheckoutTransaction:
         foreign = sorted(n for n in names if n not in {_LOCK, _OLD} and not n.startswith(_NEW))
         if foreign or (names and _LOCK not in names):
             raise WrongTargetError(
-                "vpatch works in this folder, and it holds what vpatch did not put there",
+                "vpatch works in this folder, and it holds files that vpatch did not put there",
                 where=str(self._workdir),
                 hint="move it away, or write elsewhere with --checkout",
+                code="checkout.foreign-files",
             )
 
     def _create(self) -> None:
@@ -155,18 +165,16 @@ def writing(target: Path) -> Iterator[None]:
     """Turn what a full disk or a missing permission does into one clear error."""
     try:
         yield
+    except GitMissingError:
+        raise
     except GitError as error:
-        raise _cannot_write(target, error.gist, error.hint_beside) from error
+        what = f"cannot be written: {error.gist}"
+        if error.hint_beside:
+            raise TargetError(
+                what, where=str(target), hint=error.hint_beside, code="checkout.refused-path"
+            ) from error
+        raise UnwritableTargetError(what, where=str(target), hint=_SPACE) from error
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
-        raise _cannot_write(target, reason) from error
-
-
-def _cannot_write(target: Path, reason: str, hint: str | None = None) -> TargetError:
-    return TargetError(
-        f"cannot be written: {reason}",
-        where=str(target),
-        hint=hint
-        or "free space or correct the permissions, or give another folder with --checkout; "
-        "nothing was changed",
-    )
+        what = f"cannot be written: {reason}"
+        raise UnwritableTargetError(what, where=str(target), hint=_SPACE) from error

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from vpatch.errors import VpatchError
+from vpatch.git.errors import GitError, GitMissingError, failure
 from vpatch.git.files import SourceFile
 from vpatch.util.run_log import command_line, hide, timed
 from vpatch.util.untrusted import LARGEST_FILE
-from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -101,31 +101,6 @@ USER = Environment(
 )
 
 
-class GitError(VpatchError):
-    """A git command failed; `command`, `status` and `stderr` hold no credentials."""
-
-    def __init__(self, command: str, status: int | None, stderr: str, *, hint: str) -> None:
-        self.command = redact(command)
-        self.status = status
-        self.stderr = redact(stderr).strip()
-        outcome = "could not be started" if status is None else f"ended with status {status}"
-        super().__init__(f"{self.command} {outcome}: {self.stderr}", hint=hint)
-
-    @property
-    def hint_beside(self) -> str | None:
-        """What to do where git refuses a path, and nothing is wrong with the place."""
-        if "invalid path" in self.stderr.lower():
-            return "rename that file in the source or the patch: git refuses its name"
-        return None
-
-    @property
-    def gist(self) -> str:
-        """The line of git's message that says why."""
-        lines = self.stderr.splitlines() or [self.what]
-        line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
-        return line.removeprefix("fatal: ").removeprefix("error: ")
-
-
 @dataclass(frozen=True)
 class FoundRepository:
     """A repository that others may have prepared, behind a git folder of our own.
@@ -152,7 +127,10 @@ def run(
     A path is that of a repository that vpatch made itself. git gets its exact git folder, and so
     never looks for another one. Without `repo`, git runs where there is no repository at all.
 
-    Raises GitError where git is missing or fails.
+    Raises:
+        GitMissingError: there is no git.
+        RemoteUnreachableError: git cannot reach the remote.
+        GitError: git failed for another reason.
     """
     folder, place = _place(repo)
     command = ["git", *place, *args]
@@ -178,10 +156,7 @@ def run(
             env=env.values,
         )
     if status:
-        hint = "see git's message"
-        if env is USER:
-            hint += "; it must be able to reach the remote without asking for a password"
-        raise GitError(" ".join(shown), status, stderr, hint=hint)
+        raise failure(" ".join(shown), status, stderr, remote=env is USER)
     return output or b""
 
 
@@ -204,7 +179,7 @@ def _gitpython() -> Git:
     try:
         from git import Git  # noqa: PLC0415
     except ImportError as error:
-        raise GitError(
+        raise GitMissingError(
             "git",
             None,
             str(error).strip().partition("\n")[0],
@@ -264,9 +239,10 @@ def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:
             size = int(contents.readline().split()[2])
             if size > LARGEST_FILE:
                 raise VpatchError(
-                    f"{name} has {size} bytes, and {LARGEST_FILE} are allowed",
+                    f"{name} has {size} bytes, more than the limit of {LARGEST_FILE}",
                     where=f"{repo.name}: {commit}",
                     hint="name a commit without it",
+                    code="git.file-too-large",
                 )
             yield SourceFile(name, git_mode, contents.read(size))
             contents.read(1)

@@ -1,7 +1,7 @@
 """git for a branch in somebody's fork: a commit on upstream's own, pushed by the user's own means.
 
-Every function here that reaches a remote raises `GitError`, or a `ForkError` where it can say what
-to do. `repo` is a bare repository of ours.
+Every function here that reaches a remote raises `GitError`, or `ForkError` if it can say what to
+do. `repo` is a bare repository of ours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from vpatch.errors import VpatchError
 from vpatch.git.checkout import modes_of
-from vpatch.git.command import USER, GitError, init_bare, quoted, run
+from vpatch.git.command import USER, init_bare, quoted, run
+from vpatch.git.errors import GitError
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -25,24 +26,28 @@ _NOTES = "refs/vpatch/pushed"
 _PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
 _QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
 _HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")
-# What git and GitHub say, and what it means.
+# The code of the error, what git and GitHub say, what it means, and what to do.
 _MEANINGS = (
     (
+        "git.refused-by-remote",
         ("protected branch", "GH006", "GH013", "pre-receive hook declined", "hook declined"),
-        "the fork does not let this branch be written",
-        "lift the rule that protects it there, or name another fork with --fork",
+        "the fork does not allow a push to this branch",
+        "remove the rule that protects it there, or name another fork with --fork",
     ),
     (
+        "git.branch-moved",
         ("stale info", "fetch first", "non-fast-forward"),
-        "the branch changed while it was written",
+        "somebody else changed the branch meanwhile",
         "run the command again",
     ),
     (
+        "git.refused-by-remote",
         ("shallow update not allowed", "did not receive expected object"),
-        "the fork does not have what upstream's branch stands on",
+        "the fork lacks commits of upstream's branch",
         "bring its branch up to date (gh repo sync OWNER/NAME), then run the command again",
     ),
     (
+        "git.refused-by-remote",
         (
             "could not read Username",
             "could not read Password",
@@ -52,19 +57,20 @@ _MEANINGS = (
             "error: 403",
             "error: 401",
         ),
-        "git may not do this with the credentials that it has",
+        "git's credentials do not allow this",
         "set them up (gh auth setup-git, or an ssh key and --fork-url), then run it again",
     ),
     (
+        "git.no-such-repository",
         ("not found", "does not appear to be a git repository", "does not exist"),
         "git finds no repository there",
-        "look at the address: --fork-url names another",
+        "check the address, or give another with --fork-url",
     ),
 )
 
 
 class ForkError(VpatchError):
-    """A fork cannot be read or written."""
+    """A fork cannot be read or written, for a reason with a known remedy."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +170,8 @@ def _remote(repo: Path | None, url: str, *args: str) -> bytes:
     try:
         return run(repo, *_PATIENT, *_QUIET, *_HOOKLESS, *args, env=USER)
     except GitError as error:
-        for signs, what, hint in _MEANINGS:
+        for code, signs, what, hint in _MEANINGS:
             if any(sign in error.stderr for sign in signs):
-                raise ForkError(f"{what}: {error.gist}", where=redact(url), hint=hint) from error
+                told = f"{what}: {error.gist}"
+                raise ForkError(told, where=redact(url), hint=hint, code=code) from error
         raise

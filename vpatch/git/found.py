@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.git.command import EXACT_BYTES, USER, FoundRepository, GitError, run
+from vpatch.git.command import EXACT_BYTES, USER, FoundRepository, run
+from vpatch.git.errors import GitError
 from vpatch.util.untrusted import is_path
 
 if TYPE_CHECKING:
@@ -41,11 +42,15 @@ _SMALL = 1 << 16
 
 
 class NoRepositoryError(VpatchError):
-    """There is no git repository where there must be one."""
+    """There is no usable git repository where there must be one."""
+
+    code = "git.no-repository"
 
 
 class StrangerError(UsageError):
     """A folder belongs to another user."""
+
+    code = "git.foreign-owner"
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ def _start_of(file: Path) -> str:
 def _path_in(file: Path, folder: Path, named: str) -> Path:
     if not is_path(named):
         raise NoRepositoryError(
-            "names a folder that cannot be", where=str(file), hint="move it away, or clone again"
+            "names a folder that cannot exist", where=str(file), hint="move it away, or clone again"
         )
     return Path(os.path.normpath(folder / named))
 
@@ -218,9 +223,10 @@ def _refuse_odd(folder: Path) -> None:
                 mode = file.stat().st_mode if file.exists() else stat.S_IFREG
             if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
                 raise NoRepositoryError(
-                    "is no plain file, as those of a repository are",
+                    "is not a regular file, which a repository needs",
                     where=str(file),
                     hint="remove it, or clone the repository again",
+                    code="git.special-file",
                 )
 
 
@@ -231,7 +237,10 @@ def refuse_pipes(work_tree: Path, below: Path) -> None:
     for file in (folder / _IGNORES for folder in found):
         if file.exists() and not stat.S_ISREG(file.stat().st_mode):
             raise NoRepositoryError(
-                "is no plain file", where=str(file), hint="remove it: git would wait for it"
+                "is not a regular file",
+                where=str(file),
+                hint="remove it: git would wait for it",
+                code="git.special-file",
             )
 
 

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from vpatch.errors import UsageError, VpatchError
-from vpatch.git.command import FULL_COMMIT, USER, GitError, init_bare, run
+from vpatch.errors import UnavailableError, UsageError
+from vpatch.git.command import FULL_COMMIT, USER, init_bare, run
+from vpatch.git.errors import GitError
 from vpatch.git.found import opened_source, refuse_pipes
 from vpatch.util.urls import redact
 
@@ -38,6 +39,7 @@ def resolve_ref(url: str, ref: str) -> ResolvedRef:
         f"the repository has no tag or branch {ref!r}",
         where=redact(url),
         hint="name a tag or a branch of it, or a commit by all 40 digits of its id",
+        code="git.no-such-ref",
     )
 
 
@@ -48,14 +50,16 @@ def _resolve_local(folder: Path, ref: str) -> ResolvedRef:
                 "is not in a git repository",
                 where=str(folder),
                 hint="leave out @REF, or correct the path",
+                code="git.ref-without-repository",
             )
         try:
             commit = run(repo, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
         except GitError as error:
             raise UsageError(
-                f"no commit {ref!r} there: {error.stderr}",
+                f"the repository has no commit {ref!r}: {error.stderr}",
                 where=str(folder),
                 hint="name a tag, a branch or a commit of that repository",
+                code="git.no-such-ref",
             ) from error
     return ResolvedRef(commit.decode().strip(), commit.decode().strip())
 
@@ -79,10 +83,11 @@ def fetch_commit(url: str, ref: ResolvedRef, into: Path) -> None:
         run(into, *options, *fetch, "--", source, ref.name, env=USER)
     fetched = run(into, "rev-parse", "--verify", "FETCH_HEAD^{commit}").decode().strip()
     if fetched != ref.commit:
-        raise VpatchError(
+        raise UnavailableError(
             f"{ref.name} moved from {ref.commit} to {fetched} while it was fetched",
             where=redact(url),
             hint="run the command again",
+            code="git.ref-moved",
         )
 
 
@@ -105,6 +110,7 @@ def _refuse_options(*values: str) -> None:
     for value in values:
         if value.startswith("-"):
             raise UsageError(
-                f"{redact(value)!r} would be read as an option by git",
+                f"git would read {redact(value)!r} as an option",
                 hint="write a local path as ./PATH, and a ref by its full name (refs/tags/...)",
+                code="git.option-like-name",
             )

@@ -30,7 +30,9 @@ _DAMAGE = (EOFError, gzip.BadGzipFile, tarfile.TarError, zlib.error)
 
 
 class ArchiveError(VpatchError):
-    """A source archive is damaged, or holds something that no source archive should."""
+    """A source archive is damaged, or contains something that no source archive should."""
+
+    code = "source.damaged-archive"
 
 
 def read_archive(archive: Path, name: str, progress: Progress) -> Iterator[SourceFile]:
@@ -46,7 +48,7 @@ def read_archive(archive: Path, name: str, progress: Progress) -> Iterator[Sourc
         raise ArchiveError(
             f"the archive is damaged: {error}",
             where=name,
-            hint="run the command again; if it stays so, the index serves a broken archive",
+            hint="the index serves a broken archive: use another index, or another version",
         ) from error
     finally:
         task.done()
@@ -65,7 +67,9 @@ def _files(name: str, raw: IO[bytes], unzipped: gzip.GzipFile, task: Task) -> It
             task.advance(raw.tell() - seen)
             seen = raw.tell()
     if not guard.files:
-        raise ArchiveError("the archive holds no files", where=name)
+        raise ArchiveError(
+            "the archive has no files", where=name, hint="use another index, or another version"
+        )
 
 
 class _Limited(gzip.GzipFile):
@@ -96,7 +100,9 @@ class _Member(tarfile.TarInfo):
 
 
 def _too_large(archive: str, what: str) -> ArchiveError:
-    return ArchiveError(what, where=archive, hint="do not trust this archive")
+    return ArchiveError(
+        what, where=archive, hint="do not trust this archive", code="source.unsafe-archive"
+    )
 
 
 class _Guard:
@@ -138,6 +144,7 @@ class _Guard:
             f"refusing to unpack member {member.name!r}: {reason}",
             where=self.archive,
             hint="do not trust this archive; compare it with the project's own release",
+            code="source.unsafe-archive",
         )
 
 
@@ -155,7 +162,7 @@ def _reason_to_refuse(  # noqa: PLR0911 - a list of reasons
     except ValueError as error:
         return str(error)
     if not 0 <= member.size <= LARGEST_FILE:
-        return f"it has {member.size} bytes, and {LARGEST_FILE} are allowed"
+        return f"it has {member.size} bytes, more than the limit of {LARGEST_FILE}"
     if member.issym() or member.islnk():
         return f"it is a link (to {member.linkname!r})"
     if not (member.isreg() or member.isdir()):

@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git import command
+from vpatch.git.errors import GitError, GitMissingError
 from vpatch.util.filelock import READ_ONLY, wait_for_lock
 
 if TYPE_CHECKING:
@@ -53,13 +54,21 @@ def base_repository(
 def _make(entry: Path, files: Iterable[SourceFile], message: str, progress: Progress) -> str:
     try:
         return _create(entry, files, message, progress)
-    except (OSError, command.GitError) as error:
-        reason = error.gist if isinstance(error, command.GitError) else error
-        hint = error.hint_beside if isinstance(error, command.GitError) else None
-        raise VpatchError(
-            f"the base commit cannot be made: {reason}",
+    except GitMissingError:
+        raise
+    except (OSError, GitError) as error:
+        reason = error.gist if isinstance(error, GitError) else error
+        what = f"the base commit cannot be made: {reason}"
+        hint = error.hint_beside if isinstance(error, GitError) else None
+        if hint:
+            raise VpatchError(
+                what, where=str(entry), hint=hint, code="source.unsafe-path"
+            ) from error
+        raise UnavailableError(
+            what,
             where=str(entry),
-            hint=hint or "free space or correct its permissions, or set VPATCH_CACHE_DIR",
+            hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+            code="source.unwritable-cache",
         ) from error
     finally:
         shutil.rmtree(entry / _STAGING, ignore_errors=True)
@@ -68,7 +77,7 @@ def _make(entry: Path, files: Iterable[SourceFile], message: str, progress: Prog
 def _create(entry: Path, files: Iterable[SourceFile], message: str, progress: Progress) -> str:
     repository, staging = entry / _REPOSITORY, entry / _STAGING
     if repository.exists():
-        progress.note(f"{repository} is damaged and is made anew")
+        progress.note(f"{repository} is damaged, and is made again")
         shutil.rmtree(repository)
     shutil.rmtree(staging, ignore_errors=True)
     task = progress.start(f"Making the base commit of {entry.name}")

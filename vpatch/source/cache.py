@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError
 from vpatch.source import entry
 from vpatch.source.entry import CachedTree, DamagedEntry
 from vpatch.source.manifest import FileRecord
@@ -40,14 +40,16 @@ Populate = Callable[[Path], list[FileRecord]]
 _ATTEMPTS = 3
 
 
-class CacheError(VpatchError):
-    """The cache cannot be written, or does not have what --offline asks of it."""
+class CacheError(UnavailableError):
+    """The cache cannot be read or written, or --offline needs something that is not in it."""
+
+    code = "source.unwritable-cache"
 
 
 KINDS = {
-    "index": "what package indexes answered, for --offline",
-    "refs": "what git remotes answered, for --offline",
-    "github": "what GitHub answered, for --offline",
+    "index": "answers of package indexes, for --offline",
+    "refs": "answers of git remotes, for --offline",
+    "github": "answers of GitHub, for --offline",
     "plans": "what patches were found to mean for a tree, and to make of it",
     "checkpoints": "digests of checkpoints' large files",
     "pre-commit": "what upstream's hooks run in",
@@ -106,6 +108,7 @@ class Cache:
             f"{pin.label} is not in the cache",
             where=str(self.folder),
             hint="run the command once without --offline",
+            code="source.not-in-cache",
         )
 
     def find(self, tree: str, version: str) -> tuple[Pin, ...]:
@@ -251,6 +254,7 @@ def _named(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> lis
             f"not in the cache: {', '.join(unknown)}",
             where=str(cache),
             hint=f"the nearest that are: {', '.join(near)}" if near else "the cache is empty",
+            code="source.unknown-cache-entry",
         )
     return [name for name, names in known.items() if names & labels]
 

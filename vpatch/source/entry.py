@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git.files import SYMLINK, SourceFile
 from vpatch.source import base, manifest
 from vpatch.source.tree import LOCK_FILE, Pin
@@ -34,14 +34,16 @@ _MANIFEST = "manifest.json"
 _DAMAGED = "damaged"
 
 
-class DamagedEntry(VpatchError):
+class DamagedEntry(UnavailableError):
     """A cache entry is not what it was when it was made."""
+
+    code = "source.damaged-cache-entry"
 
     def __init__(self, entry: Path, path: str, found: str) -> None:
         super().__init__(
             f"the cached tree {entry.name} is damaged: {path} {found}",
             where=str(entry),
-            hint="run the command again without --offline: the tree is then fetched anew",
+            hint="run the command again without --offline, to fetch the tree again",
         )
 
 
@@ -160,7 +162,7 @@ def _read_manifest(folder: Path) -> dict[str, FileRecord]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedEntry(folder, _MANIFEST, "cannot be read") from error
     if hashlib.sha256(data).hexdigest() != sealed:
-        raise DamagedEntry(folder, _MANIFEST, "has other contents than were sealed")
+        raise DamagedEntry(folder, _MANIFEST, "does not have the contents that it was made with")
     return {record.path: record for record in manifest.load(data)}
 
 
@@ -182,7 +184,7 @@ def _read_verified(folder: Path, record: FileRecord) -> bytes:
     except OSError as error:
         raise DamagedEntry(folder, record.path, "cannot be read") from error
     if hashlib.sha256(data).hexdigest() != record.sha256:
-        raise DamagedEntry(folder, record.path, "has other contents than were sealed")
+        raise DamagedEntry(folder, record.path, "does not have the contents that it was made with")
     return data
 
 
@@ -209,9 +211,10 @@ def _carried(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
         return frozenset([*(str(patch["id"]) for patch in lock["patches"]), *earlier])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise VpatchError(
-            "the tree's vpatch.lock cannot be read, so the patches it carries are not known",
+            "vpatch.lock cannot be read, so it is not known which patches the tree carries",
             where=f"{folder.name}: vpatch.lock",
             hint="restore that file in the source, or remove it",
+            code="source.unreadable-lock",
         ) from error
 
 

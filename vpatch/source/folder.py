@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError
 from vpatch.git import remote
 from vpatch.git.files import EXECUTABLE, REGULAR, SYMLINK, SourceFile
 from vpatch.source.manifest import FileRecord, record_of
@@ -27,14 +27,15 @@ def scan(folder: Path) -> list[FileRecord]:
 
 
 def reparse(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
-    """Yield the files of an earlier scan, and fail where one has changed since."""
+    """Yield the files of an earlier scan; fail if one has changed since."""
     for record in records:
         file = _file(folder, record.path)
         if file is None or record_of(file) != record:
-            raise VpatchError(
-                f"{record.path} changed while the folder was read",
+            raise UnavailableError(
+                f"{record.path} changed while vpatch read the folder",
                 where=str(folder),
                 hint="run the command again when nothing writes there",
+                code="source.changed-while-read",
             )
         yield file
 
@@ -79,9 +80,10 @@ def _check(path: str, folder: Path) -> None:
         plain_path(path)
     except ValueError as error:
         raise UsageError(
-            f"the source has what cannot be taken: {error}",
+            f"vpatch cannot use a file in this folder: {error}",
             where=str(folder),
             hint="rename or remove it, or name another folder",
+            code="source.unusable-file",
         ) from error
 
 
@@ -90,9 +92,10 @@ def _refuse_behind_link(folder: Path, parent: Path) -> None:
     while parent not in {folder, parent.parent}:
         if parent.is_symlink():
             raise UsageError(
-                "is a link to a folder, and git is told of files in it",
+                "is a link to a folder, and git tracks files below it",
                 where=str(parent),
                 hint="remove it from the index of the repository (git rm --cached), or the link",
+                code="source.unusable-file",
             )
         parent = parent.parent
 
@@ -109,7 +112,8 @@ def _file(folder: Path, relative: str) -> SourceFile | None:
         return SourceFile(relative, mode, read_file(path, LARGEST_FILE))
     except OSError as error:
         raise UsageError(
-            f"the source cannot be read: {error.strerror}",
+            f"vpatch cannot read this file of the source: {error.strerror}",
             where=str(path),
             hint="correct the file's permissions, or remove it",
+            code="source.unusable-file",
         ) from error

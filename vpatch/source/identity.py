@@ -49,7 +49,8 @@ def check_folder(tree: str, folder: Path, shown: str) -> None:
     """
     reason = _reason(tree, _OnDisk(folder))
     if reason is not None:
-        raise UsageError(reason, where=shown, hint=_advice(tree, folder, shown))
+        advice = _advice(tree, folder, shown)
+        raise UsageError(reason, where=shown, hint=advice, code="source.wrong-tree")
 
 
 def check_tree(tree: CachedTree) -> None:
@@ -61,7 +62,8 @@ def check_tree(tree: CachedTree) -> None:
     reason = _reason(tree.pin.tree, _InCache(tree))
     if reason is not None:
         where = tree.pin.origin + (f"@{tree.pin.ref}" if tree.pin.ref else "")
-        raise UsageError(reason, where=where, hint=f"name a source of {tree.pin.tree}")
+        hint = f"name a source of {tree.pin.tree}"
+        raise UsageError(reason, where=where, hint=hint, code="source.wrong-tree")
 
 
 def _reason(tree: str, files: _Files) -> str | None:
@@ -72,14 +74,14 @@ def _reason(tree: str, files: _Files) -> str | None:
     names = sorted(set(_names(files)))
     if not own and (tree == "vllm" or not any(True for _ in files.packages())):
         called = f" (its metadata says {', '.join(names)})" if names else ""
-        return f"is no source tree of {tree}: it has no {package}/__init__.py{called}"
+        return f"is not a source tree of {tree}: it has no {package}/__init__.py{called}"
     if tree in names:
         return None
     if names:
-        return f"is no source tree of {tree}: its metadata says {', '.join(names)}"
+        return f"is not a source tree of {tree}: its metadata says {', '.join(names)}"
     return (
-        f"is no source tree of {tree}: it has neither metadata (PKG-INFO, pyproject.toml, "
-        f"setup.cfg, setup.py) of that name, nor {package}/{_VERSIONS[0]}"
+        f"is not a source tree of {tree}: no metadata (PKG-INFO, pyproject.toml, setup.cfg, "
+        f"setup.py) has that name, and there is no {package}/{_VERSIONS[0]}"
     )
 
 

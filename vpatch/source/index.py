@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError
 from vpatch.util.filelock import READ_ONLY
 from vpatch.util.files import replace_file
 from vpatch.util.urls import redact
@@ -32,8 +32,10 @@ _FRESH = 600
 _SERIES_PARTS = 2
 
 
-class IndexAccessError(VpatchError):
+class IndexAccessError(UnavailableError):
     """An index cannot be reached, or does not answer as an index does."""
+
+    code = "source.index-unreachable"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,11 @@ def releases(
 ) -> tuple[Release, ...]:
     """List the project's source archives over all indexes, oldest version first.
 
-    The answer is kept in `folder` and not asked for again while it is fresh.
+    The answer is kept in `folder`. While it is fresh, the indexes are not asked again.
+
+    Raises:
+        IndexAccessError: an index cannot be reached, or --offline forbids asking it.
+        UsageError: no index knows the project, or pip's settings forbid asking.
     """
     urls = (settings.index_url or "", *settings.extra_index_urls)
     key = hashlib.sha256(json.dumps([redact(url) for url in urls]).encode()).hexdigest()[:12]
@@ -82,14 +88,16 @@ def releases(
         return known.releases
     if offline:
         raise IndexAccessError(
-            f"offline, and which releases {project} has was never asked of these indexes",
+            f"the list of {project} releases is not in the cache, and --offline forbids asking",
             where=str(folder),
             hint="name an exact version that is in the cache, or run once without --offline",
+            code="source.not-in-cache",
         )
     if settings.no_index:
         raise UsageError(
             f"pip's no-index setting forbids asking an index for {project}",
             hint="unset it (PIP_NO_INDEX, or no-index in pip.conf), or use --offline",
+            code="source.index-forbidden",
         )
     # requests and pypi_simple cost more time to import than the rest of a warm run.
     from vpatch.source import network  # noqa: PLC0415
@@ -103,7 +111,7 @@ def releases(
 
 
 def choose(found: Sequence[Release], version: str) -> Release:
-    """Pick the release that `version` names. Raises UsageError where there is none."""
+    """Pick the release that `version` names. Raises UsageError if there is none."""
     if is_exact(version):
         matching = [one for one in found if Version(one.version) == Version(version)]
     else:
@@ -126,6 +134,7 @@ def _no_match(found: Sequence[Release], version: str) -> UsageError:
         return UsageError(
             "the index has no source archive (.tar.gz) of this project",
             hint="name a git repository or a folder as the source",
+            code="source.no-such-release",
         )
     if version == LATEST:
         nearest = [one.version for one in found[-4:]]
@@ -136,6 +145,7 @@ def _no_match(found: Sequence[Release], version: str) -> UsageError:
     return UsageError(
         f"the index has no {kind} {version} of {project}",
         hint=f"the nearest that it has: {', '.join(nearest)}",
+        code="source.no-such-release",
     )
 
 
@@ -147,6 +157,7 @@ def _unknown_project(project: str, urls: Sequence[str], folder: Path) -> UsageEr
         f"no index knows the project {project}",
         where=", ".join(redact(url) for url in urls),
         hint=f"did you mean {near[0]}? If not, {hint}" if near else hint,
+        code="source.unknown-project",
     )
 
 
@@ -168,9 +179,10 @@ def _write(path: Path, found: Sequence[Release]) -> None:
         if error.errno in READ_ONLY:
             return  # the next run asks again
         raise IndexAccessError(
-            f"the index's answer cannot be kept: {error}",
+            f"the index's answer cannot be stored in the cache: {error}",
             where=str(path),
             hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+            code="source.unwritable-cache",
         ) from error
 
 
@@ -186,7 +198,7 @@ LONGEST_VERSION = 100
 
 
 def parse_version(text: str) -> str | None:
-    """Return a version's text as the index spells it (no v in front), or None if it is none."""
+    """Return a version's text as the index spells it (no v in front), or None if it is not one."""
     if text == LATEST:
         return text
     # Of more digits than a number may have, packaging complains once two versions are compared.

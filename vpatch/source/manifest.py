@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class SourcePathError(VpatchError):
-    """A source has a file by a name that no checkout can have, or should."""
+    """A source has a file that no checkout should have: by its name, or as a link."""
+
+    code = "source.unsafe-path"
 
 
 class FileRecord(NamedTuple):
@@ -62,7 +64,7 @@ def _check_path(path: str) -> None:
         plain_path(path)
     except ValueError as error:
         raise SourcePathError(
-            f"the source has a file that cannot be taken: {error}",
+            f"the source has a file that vpatch cannot use: {error}",
             hint="rename or remove it in the source",
         ) from error
 
@@ -71,12 +73,12 @@ def refuse_leaving(link: SourceFile) -> None:
     """Refuse a symbolic link that leads out of its tree: a checkout would have it.
 
     Raises:
-        VpatchError: it does.
+        SourcePathError: it does.
     """
     target = os.fsdecode(link.data)
     place = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), target))
     if target.startswith("/") or place == ".." or place.startswith("../"):
-        raise VpatchError(
+        raise SourcePathError(
             f"is a symbolic link to {target!r}, which is not in the tree",
             where=link.path,
             hint="remove the link, or let git ignore it, or take another source",

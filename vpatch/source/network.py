@@ -23,15 +23,19 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 from requests.auth import AuthBase, HTTPBasicAuth
-from urllib3.exceptions import NewConnectionError
-from urllib3.exceptions import TimeoutError as Urllib3TimeoutError
 from urllib3.util import Retry
 
 from vpatch import __version__
-from vpatch.errors import VpatchError
-from vpatch.source.index import IndexAccessError, Release
+from vpatch.source.index import Release
 from vpatch.source.local_index import FolderAdapter
-from vpatch.util.limited import LimitedAdapter, TooLargeError
+from vpatch.source.network_errors import (
+    DigestMismatchError,
+    InsecureRedirectError,
+    cut_off,
+    no_answer,
+    no_index,
+)
+from vpatch.util.limited import LimitedAdapter
 from vpatch.util.run_log import hide, timed
 from vpatch.util.untrusted import MEGABYTE
 from vpatch.util.urls import redact, split_credentials
@@ -55,18 +59,14 @@ _NOT_AN_INDEX = (
 )
 
 
-class DownloadError(VpatchError):
-    """An archive came incomplete, or is not the one that was promised."""
-
-
 def index_urls(settings: PipSettings) -> tuple[str, ...]:
     return (settings.index_url or PYPI_SIMPLE_ENDPOINT, *settings.extra_index_urls)
 
 
 def list_releases(project: str, settings: PipSettings) -> list[Release] | None:
-    """List the project's source archives over all indexes, or None where no index knows it.
+    """List the project's source archives over all indexes, or None if no index knows it.
 
-    Where two indexes have the same file, the first one's counts, as with pip's download.
+    If two indexes have the same file, the first one's counts, as with pip's download.
     """
     found: dict[str, Release] = {}
     known = False
@@ -85,7 +85,14 @@ def list_releases(project: str, settings: PipSettings) -> list[Release] | None:
 def download(
     release: Release, dest: Path, sha256: str, *, settings: PipSettings, progress: Progress
 ) -> None:
-    """Fetch the archive to `dest`; unless its digest is `sha256`, nothing is left there."""
+    """Fetch the archive to `dest`; unless its digest is `sha256`, nothing is left there.
+
+    Raises:
+        IndexAccessError: the server cannot be reached, or refuses.
+        DownloadError: the download was cut off.
+        DigestMismatchError: it is another archive.
+        UnsafeAnswerError: it is too large, or the server leads to a less safe address.
+    """
     digest = hashlib.sha256()
     received = 0
     task = progress.start(f"Downloading {release.filename}", total=release.size)
@@ -113,13 +120,13 @@ def download(
                     received += len(chunk)
                     task.advance(len(chunk))
         except requests.exceptions.ChunkedEncodingError as error:
-            raise _cut_off(release, received) from error
+            raise cut_off(release, received) from error
         except requests.RequestException as error:
-            raise _no_answer(release.url, error, settings) from error
+            raise no_answer(release.url, error, settings) from error
         if promised is not None and received != promised:
-            raise _cut_off(release, received)
+            raise cut_off(release, received)
         if digest.hexdigest() != sha256:
-            raise DownloadError(
+            raise DigestMismatchError(
                 f"the archive's digest is sha256:{digest.hexdigest()}, "
                 f"and sha256:{sha256} was expected ({received} bytes received)",
                 where=redact(release.url),
@@ -145,11 +152,11 @@ def _ask(
     except NoSuchProjectError:
         return None
     except requests.exceptions.JSONDecodeError as error:
-        raise _no_index(address, error) from error
+        raise no_index(address, error) from error
     except requests.RequestException as error:
-        raise _no_answer(address, error, settings) from error
+        raise no_answer(address, error, settings) from error
     except _NOT_AN_INDEX as error:
-        raise _no_index(address, error) from error
+        raise no_index(address, error) from error
 
 
 def _release(project: str, package: DistributionPackage) -> Release | None:
@@ -203,14 +210,10 @@ class _Session(requests.Session):
             safe = ("https:",) if resp.url.startswith("https:") else ("https:", "http:")
             if not leads.lower().startswith(safe):
                 resp.close()
-                raise _InsecureRedirectError(
+                raise InsecureRedirectError(
                     f"the answer leads to {redact(leads)}, which is less safe", response=resp
                 )
         return target
-
-
-class _InsecureRedirectError(requests.RequestException):
-    """A server sends its client to where it must not go."""
 
 
 class _IndexCredentials(AuthBase):
@@ -247,45 +250,3 @@ class _TrustingAdapter(LimitedAdapter):
 def _host(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc
-
-
-def _cut_off(release: Release, received: int) -> DownloadError:
-    of = f" of {release.size}" if release.size else ""
-    return DownloadError(
-        f"the archive was cut off: {received} bytes{of} were received",
-        where=redact(release.url),
-        hint="run the command again; nothing was kept",
-    )
-
-
-def _no_index(url: str, error: Exception) -> IndexAccessError:
-    return IndexAccessError(
-        f"what answered is no package index: {redact(str(error))}",
-        where=redact(url),
-        hint="check pip's index-url and extra-index-url settings",
-    )
-
-
-def _no_answer(
-    url: str, error: requests.RequestException, settings: PipSettings
-) -> IndexAccessError:
-    return IndexAccessError(
-        _answer(error, settings),
-        where=redact(url),
-        hint="check pip's index-url, extra-index-url and proxy settings, "
-        "or use --offline with what is cached",
-    )
-
-
-def _answer(error: requests.RequestException, settings: PipSettings) -> str:
-    if isinstance(error, (TooLargeError, _InsecureRedirectError)):
-        return str(error)
-    if error.response is not None:
-        return f"the index answered {error.response.status_code} {error.response.reason}"
-    # requests wraps what urllib3 met last in the tale of its retries.
-    cause = error.args[0] if error.args else error
-    cause = getattr(cause, "reason", None) or cause
-    timed_out = isinstance(cause, Urllib3TimeoutError) and not isinstance(cause, NewConnectionError)
-    if timed_out or isinstance(error, requests.Timeout):
-        return f"the index did not answer within {settings.timeout:g} s (pip's timeout setting)"
-    return f"the index cannot be reached: {redact(str(cause))}"

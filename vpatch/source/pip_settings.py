@@ -103,6 +103,7 @@ def _parse(path: Path) -> configparser.RawConfigParser:
             f"pip's configuration cannot be read: {error}",
             where=str(path),
             hint="correct the file, or name another one with PIP_CONFIG_FILE",
+            code="source.pip-settings",
         ) from error
     return parser
 
@@ -124,4 +125,5 @@ def _number(
             f"pip's setting {key} is not a number: {text!r}",
             where=origins[key],
             hint=f"set it to a number, for instance {default:g}",
+            code="source.pip-settings",
         ) from None

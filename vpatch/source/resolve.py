@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class PinMismatchError(VpatchError):
     """The source is not what the recipe or the lock says it is."""
 
+    code = "source.pin-mismatch"
+
 
 def open_tree(
     spec: TreeSpec,
@@ -48,6 +50,11 @@ def open_tree(
 
     `expected_digest` is that of a `Pin`; a source with another one is an error, and so is a source
     that is not what it is called.
+
+    Raises:
+        UsageError: the source does not exist, or is something else.
+        UnavailableError: the source cannot be reached, or the cache cannot be used.
+        VpatchError: the source is damaged, unsafe, or does not have the expected digest.
     """
     match spec:
         case PypiSpec():
@@ -116,9 +123,10 @@ class _Archive:
         digest = f"sha256:{release.sha256}" if release.sha256 else self.expected
         if digest is None:
             raise VpatchError(
-                f"the index gives no sha256 digest of {release.filename}, so it cannot be trusted",
+                f"the index gives no sha256 digest of {release.filename} to verify it by",
                 where=redact(release.url),
                 hint="use an index that gives digests, or a recipe that pins the archive's digest",
+                code="source.no-digest",
             )
         if self.expected and digest != self.expected:
             raise _mismatch(release.filename, digest, self.expected, "the index")
@@ -162,14 +170,14 @@ def _open_git(
 
 
 def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> remote.ResolvedRef:
-    """Ask the remote what a name stands for now; --offline, what it stood for when last asked."""
+    """Return the commit of a name: the remote's answer, or with --offline the last answer."""
     if command.FULL_COMMIT.fullmatch(spec.ref):
         return remote.ResolvedRef(spec.ref, spec.ref)
     key = hashlib.sha256(f"{redact(spec.url)}\0{spec.ref}".encode()).hexdigest()[:16]
     answer = cache.answers("refs") / f"{key}.json"
     if not offline:
         resolved = remote.resolve_ref(spec.remote, spec.ref)
-        # A cache that cannot be written to may have the commit all the same.
+        # A read-only cache may have the commit anyway.
         with suppress(OSError):
             answer.parent.mkdir(parents=True, exist_ok=True)
             replace_file(answer, json.dumps(asdict(resolved)))
@@ -178,9 +186,10 @@ def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> remote.Resolv
         return remote.ResolvedRef(**json.loads(answer.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         raise CacheError(
-            f"offline, and which commit {spec.ref} is was never asked",
+            f"the commit of {spec.ref} is not in the cache, and --offline forbids asking",
             where=redact(spec.url),
             hint="name a commit that is in the cache, or run once without --offline",
+            code="source.not-in-cache",
         ) from error
 
 
@@ -198,7 +207,8 @@ def _open_folder(
         raise UsageError(
             "there is no such folder",
             where=spec.place,
-            hint="correct the path; a lock's is relative to the project's folder",
+            hint="correct the path; paths in a lock are relative to the project's folder",
+            code="source.no-such-folder",
         )
     identity.check_folder(spec.tree, source, spec.place)
     task = progress.start(f"Reading {spec.place}")

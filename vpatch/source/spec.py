@@ -80,13 +80,13 @@ def parse_vllm(text: str, root: Path = Path()) -> TreeSpec:
 def parse_tree(text: str, root: Path = Path()) -> TreeSpec:
     name, equals, rest = text.partition("=")
     if not equals or not _NAME.fullmatch(name.strip()) or not rest:
-        raise _wrong(text, "it names no tree and source", _TREE_EXAMPLES)
+        raise _wrong(text, "it does not name a tree and a source", _TREE_EXAMPLES)
     tree = canonicalize_name(name.strip())
     if not rest.startswith("="):
         return _place(tree, rest, _TREE_EXAMPLES, root)
     version = parse_version(rest[1:].strip())
     if not version:
-        raise _wrong(text, f"{rest[1:]!r} is no version", _TREE_EXAMPLES)
+        raise _wrong(text, f"{rest[1:]!r} is not a version", _TREE_EXAMPLES)
     return PypiSpec(tree, version)
 
 
@@ -113,7 +113,7 @@ _SHOWN = 60
 
 def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
     if not is_path(text):
-        raise _wrong(text[:_SHOWN], "it is no path", examples)
+        raise _wrong(text[:_SHOWN], "it is not a path", examples)
     if Path(text).expanduser().is_dir():
         if "/" in text or text.startswith((".", "~")):
             return FolderSpec(tree, _from_root(text, root), root)
@@ -123,7 +123,7 @@ def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
         # As given where possible: it is shown, and told apart by this, as the origin.
         url = str(Path(path).expanduser()) if path[0] == "~" else _from_root(path, root)
         return GitSpec(tree, url, ref, root)
-    reason = "there is no such folder" if "/" in text else "it is neither a version nor a place"
+    reason = "there is no such folder" if "/" in text else "it is neither a version nor a path"
     raise _wrong(text, reason, examples)
 
 
@@ -140,4 +140,5 @@ def _split_ref(text: str) -> tuple[str, str]:
 
 
 def _wrong(text: str, reason: str, examples: str) -> UsageError:
-    return UsageError(f"{redact(text)!r}: {reason}", hint=f"write for instance {examples}")
+    hint = f"write for instance {examples}"
+    return UsageError(f"{redact(text)!r}: {reason}", hint=hint, code="source.wrong-spec")

@@ -1,0 +1,69 @@
+"""How git fails."""
+
+from __future__ import annotations
+
+import re
+
+from vpatch.errors import UnavailableError, VpatchError
+from vpatch.util.urls import redact
+
+# What git, curl and ssh print when the network fails, or the server does.
+_UNREACHABLE = re.compile(
+    "could not resolve (host|proxy)|couldn't connect|failed to connect|could not connect"
+    "|connection (timed out|refused|reset|was reset|closed)|network is unreachable"
+    "|no route to host|operation (timed out|too slow)|temporary failure in name resolution"
+    "|requested url returned error: (429|5\\d\\d)|early eof|rpc failed|unexpected disconnect"
+    "|remote end hung up|empty reply from server|transfer closed|ssl_|ssl connect|gnutls"
+    "|ssl certificate problem|certificate verification failed|tls handshake",
+    re.IGNORECASE,
+)
+
+
+class GitError(VpatchError):
+    """A git command failed; `command`, `status` and `stderr` hold no credentials."""
+
+    code = "git.failed"
+
+    def __init__(self, command: str, status: int | None, stderr: str, *, hint: str) -> None:
+        self.command = redact(command)
+        self.status = status
+        self.stderr = redact(stderr).strip()
+        outcome = "could not be started" if status is None else f"ended with status {status}"
+        super().__init__(f"{self.command} {outcome}: {self.stderr}", hint=hint)
+
+    @property
+    def hint_beside(self) -> str | None:
+        """What to do where git refuses a path, and nothing is wrong with the place."""
+        if "invalid path" in self.stderr.lower():
+            return "rename that file in the source or the patch: git refuses its name"
+        return None
+
+    @property
+    def gist(self) -> str:
+        """The line of git's message that says why."""
+        lines = self.stderr.splitlines() or [self.what]
+        line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+        return line.removeprefix("fatal: ").removeprefix("error: ")
+
+
+class GitMissingError(GitError, UnavailableError):
+    """There is no git program."""
+
+    code = "git.missing"
+
+
+class RemoteUnreachableError(GitError, UnavailableError):
+    """git cannot reach a remote, or the connection broke."""
+
+    code = "git.remote-unreachable"
+
+
+def failure(command: str, status: int, stderr: str, *, remote: bool) -> GitError:
+    """Return the error for a git command that failed; `remote` is for one that reaches a remote."""
+    if not remote:
+        return GitError(command, status, stderr, hint="see git's message")
+    if _UNREACHABLE.search(stderr):
+        hint = "look at the network and the proxy, then run the command again"
+        return RemoteUnreachableError(command, status, stderr, hint=hint)
+    hint = "see git's message; git must reach the remote without asking for a password"
+    return GitError(command, status, stderr, hint=hint)
