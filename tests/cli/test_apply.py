@@ -169,7 +169,7 @@ def test_apply_offline(applied):
     [
         ([], "nothing says which vLLM is meant"),
         (["--vllm", "0.99"], "no final release 0.99 of vllm"),
-        (["--vllm", "nonsense"], "it is neither a version nor a place"),
+        (["--vllm", "nonsense"], "it is neither a version nor a path"),
         (["--vllm", VERSION, "--patch", "name-prj"], "did you mean 'name-proj'?"),
         (["--vllm", VERSION, "--recipe", "vllm-0.23"], "both name a vLLM"),
         (["--recipe", "none"], "there is no recipe 'none'"),

@@ -248,7 +248,7 @@ def test_options_stand_for_the_plan(benched):
 
 def test_options_that_make_no_plan(benched):
     run = bench(benched, *TREE, "--shape", "5/6", "--shape", "5/6", code=2)
-    said = "shapes has the same twice; for more runs give repeats\n  next: correct the options\n"
+    said = "shapes has a value twice; for more runs give repeats\n  next: correct the options\n"
     assert run.err.endswith(f"error: {said}")
 
 
@@ -393,7 +393,7 @@ def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
         ((*TREE, "--concurrency", "0"), "--concurrency: '0' must name numbers from 1 on"),
         ((*TREE, "--shape", "12"), "--shape: '12' is no shape"),
         ((*TREE, "--shape", "8/1"), "--shape: '8/1' is no shape"),
-        ((*TREE, "--shape", "1/2", "--shape", "1/2"), "shapes has the same twice"),
+        ((*TREE, "--shape", "1/2", "--shape", "1/2"), "shapes has a value twice"),
         ((*TREE, "--name", "../x"), "'../x' is no name of a benchmark"),
         ((*TREE, "--compare", "0.50,0.50"), "--vllm means nothing with --compare"),
         (("--compare", "0.50"), "--compare: '0.50' are not two of a kind"),

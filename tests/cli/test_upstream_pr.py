@@ -405,7 +405,7 @@ def test_wrong_use(upstream, args, said):
 
 def test_a_proposed_test_must_be_a_proof(upstream):
     upstream.declare("{test: test_it.py, at", "{test: test_other.py, at")
-    assert "is proposed and is no proof" in upstream.run(code=2).err
+    assert "is in the proposal, and no proof runs it" in upstream.run(code=2).err
 
 
 def test_no_token(upstream):

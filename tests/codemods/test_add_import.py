@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edited, edits_of, run
-from vpatch.codemods.pattern import PatternError
+from tests.helpers import edited, edits_of, fails, run
 
 
 def add(item):
@@ -90,5 +89,5 @@ def test_two_modules_where_one_was_declared():
 
 @pytest.mark.parametrize("item", ["x = 1", "import a, b", "from a import *", "import a\nimport b"])
 def test_one_import_of_one_name(item):
-    with pytest.raises(PatternError, match="one import of one name"):
+    with fails("codemods.wrong-edit", "one import of one name"):
         edits_of(add(item))

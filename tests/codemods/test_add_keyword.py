@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edited, edits_of, run
+from tests.helpers import edited, edits_of, fails, run
 from vpatch.codemods.pattern import PatternError
 
 K = {"find": "f(...)", "add-keyword": {"k": "1"}}
@@ -229,7 +229,7 @@ def test_another_annotation_is_a_problem(value, source, problem):
     "value", ["bool =", "= 1", "1, b", "int = 1, b", "int = 1, *b", "1): pass\ndef g(a"]
 )
 def test_what_is_no_default_of_a_parameter(value):
-    with pytest.raises(PatternError, match="not a default of the parameter k"):
+    with fails("codemods.wrong-edit", "not a default of the parameter k"):
         edits_of({"find": "def f(...): ...", "add-keyword": {"k": value}})
 
 

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edits_of, run
+from tests.helpers import edits_of, fails, run
 from vpatch.codemods.bind import beside, inside_tree
-from vpatch.errors import UsageError
 
 
 @pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a/..", "a\\b", "..\\x"])
 def test_path_that_leaves_the_tree(path):
-    with pytest.raises(UsageError, match="leaves the tree"):
+    with fails("codemods.wrong-path", "leaves the tree"):
         inside_tree(path)
 
 
@@ -33,7 +32,7 @@ LEAVING = "../../x"
 )
 def test_edit_outside_the_tree(tmp_path, edit):
     (tmp_path / "in.txt").write_text("x")
-    with pytest.raises(UsageError, match="leaves the tree"):
+    with fails("codemods.wrong-path", "leaves the tree"):
         edits_of(edit, tmp_path)
 
 
@@ -58,20 +57,20 @@ def test_file_outside_the_patch(tmp_path, edit, path):
         key: {"from": path} if isinstance(value, dict) else path if value == "PATH" else value
         for key, value in edit.items()
     }
-    with pytest.raises(UsageError, match="leaves the patch's folder"):
+    with fails("codemods.no-such-file", "leaves the patch's folder"):
         edits_of(filled, folder)
 
 
 def test_file_that_is_not_there(tmp_path):
-    with pytest.raises(UsageError, match=r"no file 'x\.py' beside"):
+    with fails("codemods.no-such-file", r"no file 'x\.py' beside"):
         beside(tmp_path, "x.py")
-    with pytest.raises(UsageError, match=r"no file '\.' beside"):
+    with fails("codemods.no-such-file", r"no file '\.' beside"):
         beside(tmp_path, ".")
 
 
 def test_snippet_without_the_name(tmp_path):
     (tmp_path / "new.py").write_text("def f(): pass\n")
-    with pytest.raises(UsageError, match=r"new\.py defines no g"):
+    with fails("codemods.wrong-edit", r"new\.py does not define g"):
         edits_of({"insert": {"from": "new.py", "name": "g"}, "after": "f()"}, tmp_path)
 
 
@@ -103,7 +102,7 @@ def test_files_narrow_an_edit():
     ["./vllm/x.py", "vllm//x.py", "vllm/x/", ".git/hooks/x", "a/.GIT/x", "vpatch.lock", "."],
 )
 def test_path_that_is_no_place_for_a_file(path):
-    with pytest.raises(UsageError, match=r"no plain path|not the tree's own"):
+    with fails("codemods.wrong-path", r"not a plain path|not a file of the source"):
         inside_tree(path)
 
 
@@ -120,13 +119,13 @@ def test_path_that_is_no_place_for_a_file(path):
 def test_a_file_of_a_patch_without_end(tmp_path, edit):
     with (tmp_path / "x.py").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(UsageError, match="is larger than"):
+    with fails("codemods.unreadable-file", "is larger than"):
         edits_of(edit, tmp_path)
 
 
 def test_a_snippet_that_is_no_text(tmp_path):
     (tmp_path / "x.py").write_bytes(b"x = '\xff'\n")
-    with pytest.raises(UsageError, match="is not UTF-8"):
+    with fails("codemods.unreadable-file", "is not UTF-8"):
         edits_of({"insert": {"from": "x.py"}, "after": "f()"}, tmp_path)
 
 
@@ -139,5 +138,5 @@ def test_a_snippet_that_declares_an_encoding(tmp_path):
 def test_a_diff_with_a_line_number_of_thousands_of_digits(tmp_path):
     hunk = f"@@ -{'9' * 5000} +1 @@\n-a\n+b\n"
     (tmp_path / "x.diff").write_text(f"--- a/x\n+++ b/x\n{hunk}")
-    with pytest.raises(UsageError, match="not a unified diff"):
+    with fails("codemods.wrong-diff", "not a unified diff"):
         edits_of({"diff": "x.diff"}, tmp_path)

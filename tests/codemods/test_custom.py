@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.helpers import decide, edited, edits_of, patch_of, run, tree_of
+from tests.helpers import decide, edited, edits_of, fails, patch_of, run, tree_of
 from vpatch.errors import UsageError
 from vpatch.planning.state import State
 
@@ -60,7 +60,7 @@ def test_codemod_sees_only_files_with_the_words(tmp_path):
 )
 def test_file_without_a_codemod(tmp_path, text, message):
     (tmp_path / "codemod.py").write_text(text)
-    with pytest.raises(UsageError, match=message) as caught:
+    with fails("codemods.broken-codemod", message) as caught:
         run(EDIT, "f(1)\n", tmp_path)
     assert caught.value.where == str(tmp_path / "codemod.py")
     assert caught.value.hint
@@ -83,7 +83,7 @@ def test_a_codemod_of_the_same_size_and_time_is_read_anew(tmp_path):
 
 def test_a_change_without_a_place_is_refused(tmp_path):
     (tmp_path / "codemod.py").write_text(CODEMOD.replace("todo=", "todo=False and "))
-    with pytest.raises(UsageError, match="without reporting the place"):
+    with fails("codemods.broken-codemod", "without reporting the place"):
         run(EDIT, "f(1)\n", tmp_path)
 
 
@@ -208,7 +208,7 @@ def test_a_plain_codemod_stays_within(tmp_path):
 
 def test_where_means_nothing_to_a_plain_codemod(tmp_path):
     written(tmp_path, TRANSFORMER, name="Codemod")
-    with pytest.raises(UsageError, match="`where` means nothing"):
+    with fails("codemods.broken-codemod", "`where` has no effect"):
         run({**EDIT, "where": {"$x": ["a"]}}, "f(a)\n", tmp_path)
 
 
@@ -340,11 +340,11 @@ def test_a_codemod_that_fails_names_its_line(tmp_path, text, message, line):
 
 def test_a_place_to_do_that_is_not_changed_is_refused(tmp_path):
     written(tmp_path, CODEMOD.replace('return updated.with_changes(value="2")', "return updated"))
-    with pytest.raises(UsageError, match="reports a place to do, but changes nothing"):
+    with fails("codemods.broken-codemod", "reports a place to change, but changes nothing"):
         run(EDIT, "f(1)\n", tmp_path)
 
 
 def test_a_place_outside_of_within_is_refused(tmp_path):
     written(tmp_path, CODEMOD.replace("not self.place.admits(self.scope, None) or", ""))
-    with pytest.raises(UsageError, match="which is not within g"):
+    with fails("codemods.broken-codemod", "which is not within g"):
         run({**EDIT, "within": "g"}, "f(1)\ndef g():\n    f(1)\n", tmp_path)

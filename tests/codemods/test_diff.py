@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.codemods.test_text import FILE, GIT, HUNK, applied, diff_edits
-from vpatch.errors import UsageError
+from tests.helpers import fails
 
 MAIL = """\
 From 66045fa57217929186daa1da9ed3b104a5b613ae Mon Sep 17 00:00:00 2001
@@ -71,7 +71,7 @@ def test_several_mails(tmp_path):
     ],
 )
 def test_what_is_around_a_diff_and_is_refused(tmp_path, diff, message):
-    with pytest.raises(UsageError, match=message):
+    with fails("codemods.wrong-diff", message):
         diff_edits(tmp_path, diff)
 
 
@@ -84,11 +84,11 @@ def test_what_is_around_a_diff_and_is_refused(tmp_path, diff, message):
     ],
 )
 def test_a_mode_is_refused_by_name(tmp_path, diff, mode, line):
-    with pytest.raises(UsageError) as caught:
+    with fails("codemods.wrong-diff") as caught:
         diff_edits(tmp_path, diff)
     assert f"the diff has {mode!r} for x" in caught.value.what
     assert f"x.diff:{line}" in str(caught.value)
-    assert "take the lines with old mode and new mode out" in caught.value.hint
+    assert "remove the lines with old mode and new mode" in caught.value.hint
 
 
 def test_lines_that_a_diff_without_context_replaces(tmp_path):

@@ -250,7 +250,7 @@ def test_snippet_from_a_file(tmp_path):
     ("edit", "message"),
     [
         ({"insert": "z()", "at-start-of": "f($x)"}, "only a def, class or other block has a start"),
-        ({"insert": "z($y)", "after": "f($x)"}, r"\$y stands in the new code"),
+        ({"insert": "z($y)", "after": "f($x)"}, r"\$y is in the new code"),
         ({"insert": "# why", "after": "f($x)"}, "no statement to insert"),
         ({"insert": "z(", "after": "f($x)"}, "not Python"),
     ],

@@ -9,10 +9,10 @@ import textwrap
 
 import pytest
 
-from tests.helpers import decide, patch_of, run, tree_of
+from tests.helpers import decide, fails, patch_of, run, tree_of
 from vpatch.codemods import nesting
 from vpatch.codemods.nesting import DEEPEST, NestedTooDeeplyError, measured
-from vpatch.codemods.pattern import PatternError, parse_pattern
+from vpatch.codemods.pattern import parse_pattern
 from vpatch.planning.state import State
 from vpatch.planning.view import UnparsableFile, parse
 
@@ -43,7 +43,7 @@ def statements(n):
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("number", [DEEPEST + 60, 900, 30_000])
 def test_what_is_too_deep_is_refused(chain, number):
-    with pytest.raises(UnparsableFile, match="nested more than") as caught:
+    with fails("planning.unparsable-file", "nested more than") as caught:
         parse("a.py", f"y = 1\nx = {CHAINS[chain](number)}\n".encode())
     assert caught.value.where in {"a.py", "a.py:2"}
 
@@ -87,7 +87,7 @@ def test_the_line_is_told():
     ],
 )
 def test_a_pattern_is_refused(source):
-    with pytest.raises(PatternError, match=r"nested more than|not Python"):
+    with fails("codemods.not-python", r"nested more than|not Python"):
         parse_pattern(source)
 
 

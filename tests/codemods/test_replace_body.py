@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edited, edits_of, run
+from tests.helpers import edited, edits_of, fails, run
 from vpatch.codemods.pattern import PatternError
 
 EDIT = {"find": "def f(...): ...", "replace-body": "return 2", "having": "return 1"}
@@ -95,7 +95,7 @@ def test_definition_of_a_snippet(tmp_path):
 
 def test_snippet_on_one_line(tmp_path):
     (tmp_path / "new.py").write_text("def f(x): return 2\n")
-    with pytest.raises(PatternError, match="lines of its own"):
+    with fails("codemods.wrong-edit", "lines of its own"):
         edits_of({**EDIT, "replace-body": {"from": "new.py", "name": "f"}}, tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_two_where_one_was_declared():
     ("edit", "message"),
     [
         ({**EDIT, "find": "f($x)"}, "needs a def to find"),
-        ({**EDIT, "replace-body": "return $y"}, r"\$y stands in the new code"),
+        ({**EDIT, "replace-body": "return $y"}, r"\$y is in the new code"),
     ],
 )
 def test_declaration_is_checked_before_any_tree(edit, message):

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edited, edits_of, run
-from vpatch.codemods.pattern import PatternError
+from tests.helpers import edited, edits_of, fails, run
 
 TRY = "try:\n    import x\nexcept ImportError:\n    x = None"
 GROW = {"find": "import x", "rewrite": TRY}
@@ -105,5 +104,5 @@ def test_what_cannot_be_reshaped_is_a_problem(edit, source, message):
     ],
 )
 def test_a_gap_has_no_counterpart(find, new):
-    with pytest.raises(PatternError, match="stands for would be lost"):
+    with fails("codemods.wrong-edit", "would be lost"):
         edits_of({"find": find, "rewrite": new})

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edited, edits_of, run
-from vpatch.codemods.pattern import PatternError
+from tests.helpers import edited, edits_of, fails, run
 
 
 def put(of, value="2", was="1"):
@@ -48,7 +47,7 @@ def test_two_where_one_was_declared():
 
 
 def test_value_is_plain_code():
-    with pytest.raises(PatternError, match=r"\$x stands in the new code"):
+    with fails("codemods.unknown-metavariable", r"\$x is in the new code"):
         edits_of(put("X", "$x"))
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import edits_of, run, tree_of
+from tests.helpers import edits_of, fails, run, tree_of
 from vpatch.codemods.diff import parse_diff
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.errors import UsageError
@@ -208,7 +208,7 @@ def test_diff_of_several_hunks_and_a_new_file(tmp_path):
 @pytest.mark.parametrize(
     ("diff", "message"),
     [
-        ("", "holds no hunk"),
+        ("", "has no hunk"),
         ("hello\n", "line 1 is 'hello'"),
         (f"{FILE}{HUNK}@@ -9 +9 @\n-c\n+d\n", "line 6 is '@@ -9"),
         (f"{FILE}{HUNK}@@ 9 @@\n-c\n+d\n", "line 6 is '@@ 9 @@'"),
@@ -227,15 +227,18 @@ def test_diff_of_several_hunks_and_a_new_file(tmp_path):
         (f"{FILE}{HUNK}--- a/y\n+++ b/y\n", "ends before a hunk"),
         ("--- a/x\r\n+++ b/x\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n", "line 1 is"),
         # Nothing to find the place by.
-        (f"{FILE}@@ -3,0 +4 @@\n+b\n", "only adds lines, and without context"),
-        (f"{FILE}@@ -0,0 +1 @@\n+b\n", "only adds lines, and without context"),
-        (f"{FILE}{HUNK}@@ -3 +3,0 @@\n-c\n", "only takes lines away, and without context"),
-        ("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n@@ -0,0 +2 @@\n+c\n", "is found by"),
+        (f"{FILE}@@ -3,0 +4 @@\n+b\n", "only adds lines, and has no context"),
+        (f"{FILE}@@ -0,0 +1 @@\n+b\n", "only adds lines, and has no context"),
+        (f"{FILE}{HUNK}@@ -3 +3,0 @@\n-c\n", "only removes lines, and has no context"),
+        (
+            "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n@@ -0,0 +2 @@\n+c\n",
+            "no context to find its place by",
+        ),
         (b"\xff", "not a unified diff"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n a\n", "not a unified diff"),
-        ("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "deletes, renames"),
+        ("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "deletes or renames"),
         (RENAME, "line 2 is 'rename from x'"),
-        ("--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", "deletes, renames"),
+        ("--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", "deletes or renames"),
         ("--- a/../../x\n+++ b/../../x\n@@ -1 +1 @@\n-a\n+b\n", "leaves the tree"),
         ("--- /dev/null\n+++ /etc/x\n@@ -0,0 +1 @@\n+b\n", "leaves the tree"),
     ],
@@ -253,7 +256,7 @@ def test_parse_diff_says_where(tmp_path):
 
 
 def test_text_that_is_everywhere():
-    with pytest.raises(UsageError, match="no text to find"):
+    with fails("codemods.wrong-edit", "no text to find"):
         text(b"", b"x")
 
 

@@ -48,14 +48,14 @@ def test_expect_defaults_to_one():
         ({**REWRITE, "expect": 0}, "greater than or equal to 1"),
         ({**REWRITE, "expect": {"count": 1, "at-least": 1}}, "count or at-least, not both"),
         ({**REWRITE, "expect": {"per": "folder"}}, "'tree' or 'file'"),
-        ({**REWRITE, "expect": {"for-each": "$x"}}, "no metavariable of where"),
+        ({**REWRITE, "expect": {"for-each": "$x"}}, "not a metavariable of where"),
         (
             {**REWRITE, "where": {"$x": "a"}, "expect": {"for-each": "$y"}},
-            r"no metavariable of where \(\$x\)",
+            r"not a metavariable of where \(\$x\)",
         ),
         (
             {"set-value": "1", "of": "X", "was": "2", "expect": {"for-each": "$x"}},
-            "no metavariable of where",
+            "not a metavariable of where",
         ),
         ({**REWRITE, "where": {"x": "a"}}, "match pattern"),
         ({**REWRITE, "where": {"$x": ()}}, "at least 1 item"),

@@ -75,7 +75,7 @@ def test_patch(changes):
         ({"upstream": ({**PULL, "ref": "#1"},)}, "match pattern"),
         ({"upstream": ({**PULL, "is": "thread"},)}, "'issue' or 'pull request'"),
         ({"upstream": ({"ref": "a/b#1", "is": "pull request"},)}, "its relation and its state"),
-        ({"upstream": ({**PULL, "state": "open", "release": "1"},)}, "only what is merged"),
+        ({"upstream": ({**PULL, "state": "open", "release": "1"},)}, "only a merged pull request"),
         ({"upstream": ({**PULL, "state": "done"},)}, "'open', 'merged' or 'closed'"),
         ({"proof": ({**PROOF, "engine": "tpu"},)}, "'cpu' or 'cuda'"),
         ({"proof": ({**PROOF, "fails-before": {}},)}, "at least 1 item"),

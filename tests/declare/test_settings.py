@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers import fails
 from vpatch.declare.settings import ProjectSettings, read_settings, settings_file
 from vpatch.declare.yamlfile import DeclarationError
 
@@ -29,6 +30,7 @@ def test_vpatch_toml_wins(tmp_path):
 
 
 LISTS = "vpatch.toml has lists of folders: patches, recipes, targets"
+TOML = "correct the file; strings are in quotes, as in patches = ['carried']"
 
 
 @pytest.mark.parametrize(
@@ -41,12 +43,12 @@ LISTS = "vpatch.toml has lists of folders: patches, recipes, targets"
         ("zzz = 1", "unknown key 'zzz'", "valid keys: patches, recipes, targets"),
         ('patches = "a"', "patches: must be a list, not the string 'a'", LISTS),
         ("patches = [1]", r"patches\.0: must be a string, not the number 1", LISTS),
-        ("patches = [", "not TOML: ", None),
-        ("patches = []\npatches = []", "not TOML: ", None),
-        (f"patches = {'[' * 3000}{']' * 3000}", "not TOML: nested too deeply", None),
-        (f"patches = {'9' * 5000}", "not TOML: ", None),
-        ('patches = ["a\\u0000b"]', "is no path", LISTS),
-        (f'patches = ["{"a" * 5000}"]', "is no path", LISTS),
+        ("patches = [", "not TOML: ", TOML),
+        ("patches = []\npatches = []", "not TOML: ", TOML),
+        (f"patches = {'[' * 3000}{']' * 3000}", "not TOML: nested too deeply", TOML),
+        (f"patches = {'9' * 5000}", "not TOML: ", TOML),
+        ('patches = ["a\\u0000b"]', "is not a path", LISTS),
+        (f'patches = ["{"a" * 5000}"]', "is not a path", LISTS),
     ],
 )
 def test_settings_that_are_wrong(tmp_path, file, table, text, message, hint):
@@ -62,7 +64,7 @@ def test_a_table_that_is_none(tmp_path):
     (tmp_path / "pyproject.toml").write_text("tool = 3\n")
     assert read_settings(tmp_path) == ProjectSettings()
     (tmp_path / "pyproject.toml").write_text("[tool]\nvpatch = 3\n")
-    with pytest.raises(DeclarationError, match="must be a mapping of keys, not the number 3"):
+    with fails("declare.wrong-value", "must be a mapping of keys, not the number 3"):
         read_settings(tmp_path)
 
 
@@ -81,12 +83,12 @@ def test_an_empty_table_is_a_project(tmp_path):
 
 def test_settings_that_are_no_utf8(tmp_path):
     (tmp_path / "vpatch.toml").write_bytes(b"# \xff\n")
-    with pytest.raises(DeclarationError, match="not TOML"):
+    with fails("declare.wrong-syntax", "not TOML"):
         read_settings(tmp_path)
 
 
 def test_settings_without_end(tmp_path):
     with (tmp_path / "vpatch.toml").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(DeclarationError, match="is larger than"):
+    with fails("declare.unreadable", "is larger than"):
         read_settings(tmp_path)

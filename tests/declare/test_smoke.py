@@ -60,8 +60,8 @@ def test_a_row(keys):
         ({"environment": {"A": 1}}, "valid string"),
         ({"checks": {"acceptance": ">= 1"}}, "acceptance-rate"),
         ({"checks": {"speed-up": "1.5"}}, "match pattern"),
-        ({"model": "n"}, r"model 'n' is none of models \(m\)"),
-        ({"prompts": "q"}, r"prompts 'q' is none of prompts \(p\)"),
+        ({"model": "n"}, r"model 'n' is not in models \(m\)"),
+        ({"prompts": "q"}, r"prompts 'q' is not in prompts \(p\)"),
         ({"eager": True}, "Extra inputs"),
     ],
 )
@@ -121,7 +121,7 @@ def test_each_k_once():
 
 
 def test_prompts_must_be_named_somewhere():
-    with pytest.raises(ValidationError, match="prompts None is none of prompts"):
+    with pytest.raises(ValidationError, match="prompts None is not in prompts"):
         smoke_of(defaults={})
     assert smoke_of({"k": (1,), "prompts": "p"}, defaults={}).cells[0].prompts == "p"
 
@@ -166,7 +166,7 @@ def test_as_people_write_it(tmp_path):
         ("    k: [0, 1]", "    k: [0, x]", 8, "cells.0.k.1"),
         ("    k:", "    ks:", 8, "unknown key 'ks'"),
         ("[5, 17]", "[5]", 4, "prompts.words.1"),
-        ("model: tiny", "model: tyni", 1, "model 'tyni' is none of models (tiny)"),
+        ("model: tiny", "model: tyni", 1, "model 'tyni' is not in models (tiny)"),
         ("    k:", "    rouns: 3\n    k:", 8, "did you mean 'rounds'"),
     ],
 )

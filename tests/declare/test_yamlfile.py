@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.helpers import fails
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml, valid_keys
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
@@ -134,6 +135,23 @@ def test_one_error(tmp_path, old, new, message):
     assert error.startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (GOOD + "more: 1\n", "declare.unknown-key"),
+        (GOOD + "why: again\n", "declare.duplicate-key"),
+        (GOOD.replace("why: |", "titl: |"), "declare.missing-key"),
+        ("- a\n", "declare.wrong-value"),
+        ("a: [1\n", "declare.wrong-syntax"),
+        (b"a: \xff\n", "declare.wrong-syntax"),
+    ],
+)
+def test_each_kind_of_error_has_a_code(tmp_path, text, code):
+    with pytest.raises((DeclarationError, ManyErrors)) as caught:
+        read(tmp_path, text)
+    assert code in {one.code for one in getattr(caught.value, "errors", [caught.value])}
+
+
 def test_duplicate_key(tmp_path):
     (error,) = refused(tmp_path, GOOD + "why: again\n")
     assert error.startswith('15: found duplicate key "why"')
@@ -162,7 +180,7 @@ def test_not_a_declaration(tmp_path, text, message):
 
 
 def test_file_that_is_not_there(tmp_path):
-    with pytest.raises(DeclarationError, match="cannot be read") as caught:
+    with fails("declare.unreadable") as caught:
         read_yaml(tmp_path / "x.yaml", PatchDeclaration)
     assert caught.value.where == str(tmp_path / "x.yaml")
 
@@ -208,7 +226,7 @@ def test_valid_keys_are_those_of_the_place(location, keys):
 def test_aliases_are_refused(tmp_path):
     """Nine lines of ten aliases each are a thousand million values."""
     (error,) = refused(tmp_path, "id: &a x\nname: *a\n")
-    assert error.startswith("2: not YAML: an alias (*name) has no place here")
+    assert error.startswith("2: not YAML: an alias (*name) is not allowed here")
 
 
 @pytest.mark.parametrize(
@@ -217,10 +235,10 @@ def test_aliases_are_refused(tmp_path):
         ("a: 1\nb: " + "9" * 5000, 2, "too long for its kind"),
         ("a: 1\nb: 0x" + "f" * 5000, 2, "too long for its kind"),
         ("a: 1\nb: " + "9" * 400, 2, "too long for its kind"),
-        ("a: 1\nb: 2001-99-99", 2, "'2001-99-99' is no value of its kind"),
-        ("a: 1\nb: !!int x", 2, "'x' is no value of its kind"),
-        ("a: 1\nb: !!bool x", 2, "'x' is no value of its kind"),
-        ("a: 1\n!!int x: 1", 2, "'x' is no value of its kind"),
+        ("a: 1\nb: 2001-99-99", 2, "'2001-99-99' is not a value of its kind"),
+        ("a: 1\nb: !!int x", 2, "'x' is not a value of its kind"),
+        ("a: 1\nb: !!bool x", 2, "'x' is not a value of its kind"),
+        ("a: 1\n!!int x: 1", 2, "'x' is not a value of its kind"),
         ('a: 1\nb: !!python/object/apply:os.system ["x"]', 2, "a tag (tag:yaml.org,2002:python"),
         ("!!python/object/apply:os.system [x]", 1, "a tag (tag:yaml.org,2002:python"),
         ("a: 1\nb: !mine {x: y}", 2, "a tag (!mine)"),
@@ -241,19 +259,22 @@ def test_what_no_declaration_has_is_refused_with_its_line(tmp_path, text, line, 
 @pytest.mark.parametrize("text", ["# a comment\n" * 1_000_000, "\n" * 10_000_000, "[" * 1_000_000])
 def test_a_large_file_is_not_parsed(tmp_path, text):
     (error,) = refused(tmp_path, text)
-    assert error.endswith("cannot be read: is larger than 100000 bytes")
+    assert "cannot be read: is larger than 100000 bytes\n  next: make it a readable" in error
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "patch.yaml")
-    with pytest.raises(DeclarationError, match="is not a regular file"):
+    with fails("declare.unreadable", "is not a regular file"):
         read_yaml(tmp_path / "patch.yaml", PatchDeclaration)
 
 
 def test_not_all_of_a_thousand_errors_are_told(tmp_path):
+    with pytest.raises(ManyErrors) as caught:
+        read(tmp_path, GOOD + "".join(f"k{number}: 1\n" for number in range(30)))
+    assert caught.value.errors[-1].code == "declare.more-errors"
     errors = refused(tmp_path, GOOD + "".join(f"k{number}: 1\n" for number in range(1000)))
     assert len(errors) == 21
-    assert errors[-1] == " and 980 more"
+    assert errors[-1] == " and 980 more\n  next: correct those above first"
 
 
 def test_keys_that_are_merged_have_no_line(tmp_path):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import NAME_PROJ, SLOW_MODE, write_patch
-from vpatch.declare.yamlfile import DeclarationError
 from vpatch.errors import ManyErrors, UsageError
 from vpatch.library.catalog import find_library
 
@@ -88,7 +88,7 @@ def test_folders_of_other_tools_are_left_alone(project):
     (project / "recipes" / "cake.yml").write_text("flour: 1\n")
     assert "leftpad" not in find_library(project).patches
     write_patch(project / "patches", "one", NAME_PROJ)
-    with pytest.raises(UsageError, match=r"has no patch\.yaml") as caught:
+    with fails("library.wrong-file", r"has no patch\.yaml") as caught:
         find_library(project)
     assert caught.value.where == str(project / "patches" / "leftpad")
 
@@ -102,17 +102,17 @@ def test_hidden_folders_are_no_patches(project):
 
 def test_a_named_folder_must_hold_patches(project):
     (project / "mine" / "empty").mkdir(parents=True)
-    with pytest.raises(UsageError, match=r"has no patch\.yaml"):
+    with fails("library.wrong-file", r"has no patch\.yaml"):
         find_library(project, [project / "mine"])
-    with pytest.raises(UsageError, match="there is no folder"):
+    with fails("library.no-such-folder"):
         find_library(project, [project / "none"])
-    with pytest.raises(UsageError, match="there is no folder"):
+    with fails("library.no-such-folder"):
         find_library(project, [], [project / "none"])
 
 
 def test_a_recipe_in_a_named_folder_ends_in_yaml(project):
     recipe(project / "mine", "one.yml")
-    with pytest.raises(UsageError, match=r"ends in \.yaml"):
+    with fails("library.wrong-file", r"ends in \.yaml"):
         find_library(project, [], [project / "mine"])
 
 
@@ -122,10 +122,10 @@ def test_a_recipe_by_name_or_path(project):
     library = find_library(project)
     assert library.recipe("one") == path
     assert library.recipe(str(other)) == other
-    with pytest.raises(UsageError, match="there is no recipe 'onn'") as caught:
+    with fails("library.unknown-name", "there is no recipe 'onn'") as caught:
         library.recipe("onn")
     assert caught.value.hint == "did you mean 'one'?"
-    with pytest.raises(UsageError, match="there is no recipe"):
+    with fails("library.unknown-name", "there is no recipe"):
         library.recipe(str(project / "none.yaml"))
 
 
@@ -158,7 +158,7 @@ def test_everything_that_is_wrong_is_reported(project):
 def test_a_patch_that_requires_what_is_not_there(project):
     folder = write_patch(project / "patches", "name-proj", NAME_PROJ, more="requires: [slow-mod]\n")
     write_patch(project / "patches", "slow-mode", SLOW_MODE)
-    with pytest.raises(DeclarationError, match="requires 'slow-mod', and there is no") as error:
+    with fails("library.unknown-name", "requires 'slow-mod', and there is no") as error:
         find_library(project).patch("name-proj")
     lines = (folder / "patch.yaml").read_text().splitlines()
     line = lines.index("requires: [slow-mod]") + 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import patch_of, write_patch
+from tests.helpers import fails, patch_of, write_patch
 from vpatch.errors import ExitCode, ManyErrors, UsageError
 from vpatch.library.patch import load_patch
 from vpatch.trust.decision import EVERYTHING
@@ -33,7 +33,8 @@ def test_load_patch(tmp_path):
 
 def test_id_is_the_folder(tmp_path):
     folder = write_patch(tmp_path, edits=[REWRITE]).rename(tmp_path / "other")
-    assert refused(folder).startswith("2: the id 'fix' is not the folder's name 'other'")
+    with fails("library.wrong-id", "2: the id 'fix' is not the folder's name 'other'"):
+        load_patch(folder, EVERYTHING)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import NAME_PROJ, write_patch
-from vpatch.declare.yamlfile import DeclarationError
 from vpatch.library.project import Project, find_project
 
 pytestmark = pytest.mark.usefixtures("isolated")
@@ -61,7 +61,7 @@ def test_the_nearest_wins(below, root):
 
 def test_a_broken_file_on_the_way_is_an_error(below):
     write(below.parent / "pyproject.toml", "[tool.vpatch\n")
-    with pytest.raises(DeclarationError, match="not TOML"):
+    with fails("declare.wrong-syntax", "not TOML"):
         find_project(below)
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import decide, patch_of, patched, tree_of
-from vpatch.errors import UsageError
+from tests.helpers import decide, fails, patch_of, patched, tree_of
 from vpatch.planning.plan import order, plan
 from vpatch.planning.state import State
 
@@ -190,7 +189,7 @@ def test_requires(tmp_path, source, one, state, reason):
 def test_requires_in_a_circle(tmp_path):
     one = patch_of(tmp_path, "one", requires=["two"], edits=[REWRITE])
     two = patch_of(tmp_path, "two", requires=["one"], edits=[REWRITE])
-    with pytest.raises(UsageError, match=": one -> two -> one") as error:
+    with fails("planning.circular-requires", ": one -> two -> one") as error:
         order([one, two])
     file, _, line = error.value.where.rpartition(":")
     assert file == str(two.folder / "patch.yaml")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import libcst as cst
 import pytest
 
-from tests.helpers import tree_of
-from vpatch.planning.view import UnparsableFile, View, lines_of, parse
+from tests.helpers import fails, tree_of
+from vpatch.planning.view import View, lines_of, parse
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_parse_keeps_every_byte(text):
     ],
 )
 def test_parse_refuses(text, where, message):
-    with pytest.raises(UnparsableFile, match=message) as caught:
+    with fails("planning.unparsable-file", message) as caught:
         parse("a.py", text)
     assert caught.value.where == where
 
@@ -83,7 +83,7 @@ def test_text_laid_over_that_libcst_cannot_write(before):
     after = view.over({}, {"a.py": b"\x0cx = 3\n"})
     for each in (after, after.reparse()):
         module = each.module("a.py")
-        with pytest.raises(UnparsableFile, match="a form feed"):
+        with fails("planning.unparsable-file", "a form feed"):
             each.over({"a.py": module}, {})
 
 
@@ -91,7 +91,7 @@ def test_text_laid_over_that_libcst_cannot_write(before):
 def test_a_file_that_libcst_cannot_write_may_be_read_but_not_edited(text):
     view = View(tree_of({"a.py": text}))
     module = view.module("a.py")
-    with pytest.raises(UnparsableFile, match="cannot write it back byte for byte") as caught:
+    with fails("planning.unparsable-file", "cannot write it back byte for byte") as caught:
         view.over({"a.py": module}, {})
     assert caught.value.where == "a.py"
     assert view.over({}, {"a.py": b"x = 2\n"}).read("a.py") == b"x = 2\n"
@@ -115,7 +115,7 @@ def test_new_code_that_the_encoding_has_not():
     source = b"# coding: latin-1\nx = '\xe9'\n"
     view = View(tree_of({"a.py": source}))
     module = view.module("a.py").with_changes(body=cst.parse_module("y = '\u2192'\n").body)
-    with pytest.raises(UnparsableFile, match=r"'\u2192', which the file's encoding"):
+    with fails("planning.unparsable-file", r"'\u2192', not in the file's encoding"):
         view.over({"a.py": module}, {}).read("a.py")
 
 

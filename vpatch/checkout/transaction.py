@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 _LOCK = "lock"
 _NEW = "new-"
 _OLD = "old"
-_SPACE = "free space or correct the permissions, or give another folder with --checkout; nothing was changed"
+_SPACE = (
+    "free space or correct the permissions, or give another folder with --checkout; "
+    "nothing was changed"
+)
 
 
 class TargetError(VpatchError):

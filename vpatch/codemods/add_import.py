@@ -59,7 +59,11 @@ def parse_import(source: str) -> ImportItem:
     statements = parse_code(source)
     items = _imports(statements)
     if len(statements) != 1 or len(items) != 1:
-        raise PatternError(f"add-import takes one import of one name, not {source.strip()!r}")
+        raise PatternError(
+            f"add-import takes one import of one name, not {source.strip()!r}",
+            hint="write one edit for each name",
+            code="codemods.wrong-edit",
+        )
     return items[0]
 
 

@@ -44,10 +44,18 @@ class AddKeyword:
 
     def __post_init__(self) -> None:
         if not isinstance(self.find.node, cst.FunctionDef) and _call_of(self.find.node) is None:
-            raise PatternError(f"add-keyword needs a call or a def to find, not {self.find}")
+            raise PatternError(
+                f"add-keyword needs a call or a def to find, not {self.find}",
+                hint="find the call, as in NAME(...)",
+                code="codemods.wrong-edit",
+            )
         for name, value in self.keywords.items():
             if not name.isidentifier() or iskeyword(name):
-                raise PatternError(f"{name!r} cannot be a keyword of a call")
+                raise PatternError(
+                    f"{name!r} cannot be a keyword of a call",
+                    hint="write a name of Python",
+                    code="codemods.wrong-edit",
+                )
             if isinstance(self.find.node, cst.FunctionDef):
                 _parse_parameter(name, value)
             else:
@@ -152,7 +160,7 @@ class _AddKeywordTransformer(SiteTransformer):
 
 
 def _parse_parameter(name: str, value: str) -> cst.Param:
-    """Parse the default of a parameter, which may stand behind its annotation.
+    """Parse the default of a parameter, which may follow its annotation.
 
     Raises:
         PatternError: it is neither.
@@ -170,6 +178,7 @@ def _parse_parameter(name: str, value: str) -> cst.Param:
     raise PatternError(
         f"not a default of the parameter {name}: {value!r}",
         hint="write a value, or an annotation and a value, as in `bool = False`",
+        code="codemods.wrong-edit",
     )
 
 

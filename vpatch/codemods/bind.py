@@ -140,12 +140,17 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
 def _check_where(codemod: PythonEdit, place: Scope) -> None:
     for name in place.where:
         if codemod.sought is not None and name not in codemod.sought.variables:
-            raise PatternError(f"where: the pattern {codemod.sought} has no ${name}")
+            raise PatternError(
+                f"where: the pattern {codemod.sought} has no ${name}",
+                hint="name a metavariable of the pattern",
+                code="codemods.unknown-metavariable",
+            )
         if isinstance(codemod, Rewrite) and name not in codemod.replace.variables:
             raise PatternError(
-                f"where: the new code {codemod.replace} has no ${name}, so nothing would tell "
-                f"that it is done",
+                f"where: the new code {codemod.replace} has no ${name}, so vpatch could not tell "
+                f"that the edit is done",
                 hint="write one edit for each value",
+                code="codemods.unknown-metavariable",
             )
 
 
@@ -156,7 +161,7 @@ def _code(
     if isinstance(code, str):
         return parse_code(code), ()
     path = beside(folder, code.from_)
-    # A file is Python that stands alone: a $ in its strings and comments is no metavariable.
+    # A file is complete Python: a $ in its strings and comments is not a metavariable.
     statements = parse_plain(_text(path))
     if code.name is None:
         return statements, (path,)
@@ -168,14 +173,24 @@ def _code(
             if body:
                 return _indented(statement.body, path), (path,)
             return [statement], (path,)
-    raise PatternError(f"{path.name} defines no {code.name}", where=str(path))
+    raise PatternError(
+        f"{path.name} does not define {code.name}",
+        where=str(path),
+        hint="correct `name`, or define it at the top level of the file",
+        code="codemods.wrong-edit",
+    )
 
 
 def _text(path: Path) -> str:
     try:
         return bytes_beside(path).decode()
     except UnicodeDecodeError as error:
-        raise PatternError(f"is not UTF-8: {error.reason}", where=str(path)) from error
+        raise PatternError(
+            f"is not UTF-8: {error.reason}",
+            where=str(path),
+            hint="save it as UTF-8",
+            code="codemods.unreadable-file",
+        ) from error
 
 
 def _offers(files: Sequence[Path]) -> dict[str, str]:
@@ -202,24 +217,32 @@ def _only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
 def _indented(body: cst.BaseSuite, path: Path) -> Sequence[cst.BaseStatement]:
     if isinstance(body, cst.IndentedBlock):
         return body.body
-    raise PatternError("give the body lines of its own", where=str(path))
+    raise PatternError(
+        "the body is on the line of the header",
+        where=str(path),
+        hint="give the body lines of its own",
+        code="codemods.wrong-edit",
+    )
 
 
 def beside(folder: Path, name: str) -> Path:
     """A file in the patch's folder.
 
     Raises:
-        UsageError: it is elsewhere, or not there.
+        UsageError: it is elsewhere, or missing.
     """
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
-            f"{name!r} leaves the patch's folder", hint="keep the file beside patch.yaml"
+            f"{name!r} leaves the patch's folder",
+            hint="keep the file beside patch.yaml",
+            code="codemods.no-such-file",
         )
     if not path.is_file():
         raise UsageError(
             f"there is no file {name!r} beside patch.yaml",
             hint="correct the name, or add the file",
+            code="codemods.no-such-file",
         )
     return path
 
@@ -232,17 +255,19 @@ def inside_tree(path: str) -> str:
     """
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or ".." in parts:
-        raise UsageError(
-            f"{path!r} leaves the tree", hint="give a path relative to the tree's root, with /"
-        )
+        raise _wrong(f"{path!r} leaves the tree", "give a path relative to the tree's root, with /")
     if "" in parts or "." in parts:
-        raise UsageError(f"{path!r} is no plain path", hint="leave out . and empty parts")
+        raise _wrong(f"{path!r} is not a plain path", "leave out . and empty parts")
     if path == LOCK_FILE or any(part.lower() == ".git" for part in parts):
-        raise UsageError(f"{path!r} is not the tree's own", hint="name a file of the source")
+        raise _wrong(f"{path!r} is not a file of the source", "name a file of the source")
     try:
         return plain_path(path)
     except ValueError as error:
-        raise UsageError(str(error), hint="give the file another name") from error
+        raise _wrong(str(error), "give the file another name") from error
+
+
+def _wrong(what: str, hint: str) -> UsageError:
+    return UsageError(what, hint=hint, code="codemods.wrong-path")
 
 
 def _short(text: str, limit: int = 60) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class CodemodError(UsageError):
     """A codemod.py that fails, or that breaks a promise of codemods."""
 
+    code = "codemods.broken-codemod"
+
 
 @dataclass(frozen=True)
 class Custom:
@@ -73,7 +75,9 @@ class Custom:
         kind = self.kind
         if not issubclass(kind, SiteTransformer) and self.place.where:
             raise CodemodError(
-                "`where` means nothing to a plain libcst codemod", where=str(self.path)
+                "`where` has no effect on a plain libcst codemod",
+                where=str(self.path),
+                hint="leave it out, or derive the codemod from SiteTransformer",
             )
         try:
             if issubclass(kind, SiteTransformer):
@@ -87,16 +91,15 @@ class Custom:
             raise CodemodError(
                 f"the codemod fails: {type(error).__name__}: {error}",
                 where=self._line_of(error),
-                hint="mend the codemod; it must be able to read every file that has all the words "
-                "of `contains`",
+                hint="correct the codemod; it gets every file that has all the words of `contains`",
             ) from error
         return outcome
 
     def _check(self, outcome: EditOutcome, module: cst.Module) -> None:
-        """Check that what a `SiteTransformer` reports is what it does.
+        """Check that a `SiteTransformer` reports what it does.
 
         Raises:
-            CodemodError: it is not.
+            CodemodError: it reports something else.
         """
         for site in outcome.sites:
             if not self.place.admits(site.scope.split(".") if site.scope else (), None):
@@ -104,7 +107,7 @@ class Custom:
                     f"the codemod reports a place in {site.scope or 'the module'}, which is not "
                     f"within {self.place.within}",
                     where=str(self.path),
-                    hint="leave nodes alone for which self.is_within is False",
+                    hint="skip nodes where self.is_within is False",
                 )
         todo = any(site.todo for site in outcome.sites)
         changed = outcome.module.code != module.code
@@ -117,7 +120,7 @@ class Custom:
             )
         if todo and not changed and not any(site.problem for site in outcome.sites):
             raise CodemodError(
-                "the codemod reports a place to do, but changes nothing",
+                "the codemod reports a place to change, but changes nothing",
                 where=str(self.path),
                 hint="return the changed node from edit(), or call self.add(node, todo=False)",
             )
@@ -149,7 +152,7 @@ def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
         raise CodemodError(
             f"cannot be imported: {type(error).__name__}: {error}",
             where=str(path),
-            hint="mend the codemod; it is executed by the Python that runs vpatch",
+            hint="correct the codemod; the Python that runs vpatch executes it",
         ) from error
     found = _codemod_of(module, path)
     for problem, hint in _problems(found):
@@ -186,7 +189,7 @@ def _codemod_of(module: ModuleType, path: Path) -> type:
 
 
 def _problems(kind: type) -> Iterator[tuple[str, str]]:
-    """What of a codemod would never be called."""
+    """What a codemod defines in vain."""
     hooks = [
         name
         for name in dir(kind)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _START = {"", "head", "hunk", "blank"}
 _SHA = "[0-9a-f]{7,64}"
-# What the lines of a diff outside its hunks are, and what each may stand behind.
+# The lines of a diff outside its hunks, and what each may follow.
 _HEADERS = (
     ("git", re.compile(r"diff --git \S"), _START),
     ("gnu", re.compile(r"diff (-\S+ )+\S+ \S+$"), _START),
@@ -35,7 +35,7 @@ _HEADERS = (
     # A commit as `git format-patch`, `git show` and `git log -p` write it: prose, and a diff.
     ("head", re.compile(rf"(From|commit) {_SHA}\b"), {"", "hunk", "blank"}),
     ("head", re.compile(r"(From|Subject|Date|Message-I[dD]): \S"), {""}),
-    # Whatever looks like a part of a diff is none of the prose.
+    # What looks like a part of a diff is not prose.
     (
         "head",
         re.compile(
@@ -48,6 +48,7 @@ _HEADERS = (
     ("blank", re.compile(r"\d[\w.() -]*$"), {"signature"}),
     ("blank", re.compile(r"$"), {"blank"}),
 )
+_TEXT_ONLY = "declare changes of text files and new files only"
 _PROSE = {"head", "signature", "blank"}
 _MODE = re.compile(r"(old mode \d+|new mode \d+|new file mode 100755)$")
 
@@ -71,31 +72,29 @@ def parse_diff(path: Path) -> list[tuple[TextReplacement | AddFile, int]]:
             lines.pop()
         patch = PatchSet(_checked_lines(lines, where))
     except (UnidiffParseError, ValueError) as error:
-        raise UsageError(f"not a unified diff: {error}", where=where) from error
+        hint = "make it with git diff"
+        raise _wrong(f"not a unified diff: {error}", where, hint) from error
     edits: Counter[TextReplacement | AddFile] = Counter()
     for file in patch:
         if file.is_removed_file or file.is_rename or file.is_binary_file:
-            raise UsageError(
-                f"it deletes, renames or holds a binary: {file.path}",
-                where=where,
-                hint="declare changes of text files and new files only",
-            )
+            what = f"the diff deletes or renames a file, or has a binary one: {file.path}"
+            raise _wrong(what, where, _TEXT_ONLY)
         for hunk in file:
             old, new = _sides(hunk)
             if file.source_file == "/dev/null" and not old and len(file) == 1:
                 edits[AddFile(file.path, new)] += 1
             elif not old or not new:
-                lines_are = "adds lines" if not old else "takes lines away"
-                raise UsageError(
+                lines_are = "adds lines" if not old else "removes lines"
+                raise _wrong(
                     f"the hunk of {file.path} at line {hunk.target_start} only {lines_are}, and "
-                    f"without context it has nothing that it is found by",
-                    where=where,
-                    hint="make the diff with context, as with git diff -U3",
+                    f"has no context to find its place by",
+                    where,
+                    "make the diff with context, as with git diff -U3",
                 )
             else:
                 edits[TextReplacement((file.path,), old, new, whole_lines=True)] += 1
     if not edits:
-        raise UsageError("the diff holds no hunk", where=where)
+        raise _wrong("the diff has no hunk", where, "make it with git diff")
     return list(edits.items())
 
 
@@ -108,7 +107,16 @@ def bytes_beside(path: Path) -> bytes:
     try:
         return read_file(path, LARGEST_BESIDE)
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise UsageError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            hint="correct its permissions, or leave it out",
+            code="codemods.unreadable-file",
+        ) from error
+
+
+def _wrong(what: str, where: str, hint: str) -> UsageError:
+    return UsageError(what, where=where, hint=hint, code="codemods.wrong-diff")
 
 
 def _checked_lines(lines: Sequence[str], where: str) -> list[str]:
@@ -140,15 +148,12 @@ def _checked_lines(lines: Sequence[str], where: str) -> list[str]:
         if kind not in _PROSE:
             kept.append(ended)
         if not kind or old > 0 or new > 0 or not _is_one_file(kind, names):
-            raise UsageError(
-                f"not a unified diff of text files: line {number} is {line!r}",
-                where=where,
-                hint="declare changes of text files and new files only",
-            )
+            what = f"not a unified diff of text files: line {number} is {line!r}"
+            raise _wrong(what, where, _TEXT_ONLY)
         if kind == "hunk" and (sizes := _HUNK.match(line)):
             old, new = (int(size or 1) for size in sizes.groups())
     if kind not in {"", "hunk", "signature", "blank"}:
-        raise UsageError("not a unified diff: it ends before a hunk", where=where)
+        raise _wrong("not a unified diff: it ends before a hunk", where, "make it with git diff")
     return kept
 
 
@@ -160,11 +165,11 @@ def _refuse_mode(line: str, header: str, where: str) -> None:
     """
     if _MODE.match(line):
         path = header.rpartition(" b/")[2] or header
-        raise UsageError(
+        raise _wrong(
             f"the diff has {line!r} for {path}, and vpatch changes the contents of files only",
-            where=where,
-            hint="if the mode does not matter, take the lines with old mode and new mode out, or "
-            "write new file mode 100644; run a script with its interpreter, as in `bash FILE`",
+            where,
+            "if the mode does not matter, remove the lines with old mode and new mode, or write "
+            "new file mode 100644; run a script with its interpreter, as in `bash FILE`",
         )
 
 

@@ -98,8 +98,9 @@ class _Fill(cst.CSTTransformer):
     def _bound(self, name: str) -> cst.CSTNode:
         if name not in self.bindings:
             raise PatternError(
-                f"${name} stands in the new code, but the pattern binds no such metavariable",
+                f"${name} is in the new code, but the pattern has no such metavariable",
                 hint=f"use one of: {', '.join(f'${known}' for known in self.bindings) or 'none'}",
+                code="codemods.unknown-metavariable",
             )
         return self.bindings[name]
 

@@ -42,9 +42,17 @@ class Insert:
     def __post_init__(self) -> None:
         inner = self.position in {"start", "end"}
         if inner and not isinstance(self.anchor.node, cst.BaseCompoundStatement):
-            raise PatternError(f"only a def, class or other block has a {self.position}")
+            raise PatternError(
+                f"only a def, class or other block has a {self.position}",
+                hint="insert before or after the statement instead",
+                code="codemods.wrong-edit",
+            )
         if not self.code:
-            raise PatternError("there is no statement to insert")
+            raise PatternError(
+                "there is no statement to insert",
+                hint="write the code to insert",
+                code="codemods.wrong-edit",
+            )
         check_bound(self.code, self.anchor)
 
     @property

@@ -44,9 +44,13 @@ _Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 class TooManyGapsError(UsageError):
     """A pattern whose gaps take too long to fill."""
 
+    code = "codemods.too-many-gaps"
+
 
 class PatternError(UsageError):
-    """A pattern or a piece of code in a declaration that is not Python."""
+    """A pattern or a piece of code in a declaration is wrong."""
+
+    code = "codemods.wrong-pattern"
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Pattern:
         """Compare with a node.
 
         Raises:
-            TooManyGapsError: that would take for ever.
+            TooManyGapsError: that would take too long.
         """
         match = Match()
         try:
@@ -91,26 +95,36 @@ def parse_pattern(source: str) -> Pattern:
     """
     node = parse_plain(spell_gaps(_named(source)), shown=source)
     if len(node) != 1:
-        raise PatternError(f"a pattern is one expression or one statement: {source!r}")
+        raise _several(source)
     root: cst.CSTNode = node[0]
     if isinstance(root, cst.SimpleStatementLine):
         if len(root.body) != 1:
-            raise PatternError(f"a pattern is one expression or one statement: {source!r}")
+            raise _several(source)
         root = root.body[0]
         if isinstance(root, cst.Expr):
             root = root.value
     if variable_of(root) is not None or isinstance(root, cst.Ellipsis):
-        raise PatternError(f"this pattern would match everything: {source!r}")
+        raise PatternError(
+            f"this pattern would match everything: {source!r}",
+            hint="write the code around it as well",
+        )
     _check_ellipses(root, source)
     names, strings = _needles(root)
     return Pattern(source, root, variables_of(source), frozenset(names | strings), frozenset(names))
 
 
+def _several(source: str) -> PatternError:
+    return PatternError(
+        f"a pattern is one expression or one statement: {source!r}",
+        hint="write one edit for each statement",
+    )
+
+
 def _check_ellipses(root: cst.CSTNode, source: str) -> None:
-    """Check that each `...` of a pattern stands where it is a gap.
+    """Check that each `...` of a pattern is where it is a gap.
 
     Raises:
-        PatternError: one does not; nobody could tell whether it is meant as Python's own.
+        PatternError: one is not; it could be meant as Python's own.
     """
 
     class RefuseGaps(cst.CSTVisitor):
@@ -122,7 +136,7 @@ def _check_ellipses(root: cst.CSTNode, source: str) -> None:
                 self.gaps.add(id(node.value))
             elif isinstance(node, cst.Ellipsis) and not node.lpar and id(node) not in self.gaps:
                 raise PatternError(
-                    f"... stands for nothing there: {' '.join(source.split())!r}",
+                    f"... is not a wildcard there: {' '.join(source.split())!r}",
                     hint="... is a wildcard among the arguments of a call, the bases of a class, "
                     "the parameters of a def and the statements of a block; write (...) for "
                     "Python's own Ellipsis",
@@ -136,13 +150,17 @@ def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]
     """The metavariables that `source` names.
 
     Raises:
-        PatternError: the pattern `known` binds some of them not.
+        PatternError: the pattern `known` does not bind all of them.
     """
     names = frozenset(name for name in _VARIABLE.findall(source) if name != "_")
     unknown = names - known.variables if known else None
     if unknown:
         listed = ", ".join(f"${name}" for name in sorted(unknown))
-        raise PatternError(f"{listed}: in the new code, but not in the pattern {known}")
+        raise PatternError(
+            f"{listed}: in the new code, but not in the pattern {known}",
+            hint="use metavariables of the pattern only",
+            code="codemods.unknown-metavariable",
+        )
     return names
 
 
@@ -163,11 +181,14 @@ def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseSt
         measured(text.encode())
         module = cst.parse_module(text)
     except NestedTooDeeplyError as error:
-        raise PatternError(f"the code {error}", hint="write a shorter pattern") from error
+        raise PatternError(
+            f"the code {error}", hint="write a shorter pattern", code="codemods.not-python"
+        ) from error
     except cst.ParserSyntaxError as error:
         raise PatternError(
             f"not Python: {error.message} in {(shown or source).strip()!r}",
             hint="write Python, with $name for what may vary and ... for what does not matter",
+            code="codemods.not-python",
         ) from error
     # libcst keeps the lines above the first statement at the module.
     above = module.header
@@ -191,7 +212,9 @@ def parse_expression(source: str) -> cst.BaseExpression:
     match parse_code(source):
         case [cst.SimpleStatementLine(body=[cst.Expr(value=value)])]:
             return value
-    raise PatternError(f"not one expression: {source!r}")
+    raise PatternError(
+        f"not one expression: {source!r}", hint="write a value", code="codemods.wrong-edit"
+    )
 
 
 def find_in(pattern: Pattern, root: cst.CSTNode) -> bool:

@@ -37,7 +37,11 @@ class ReplaceBody:
 
     def __post_init__(self) -> None:
         if not isinstance(self.find.node, cst.FunctionDef):
-            raise PatternError(f"replace-body needs a def to find, not {self.find}")
+            raise PatternError(
+                f"replace-body needs a def to find, not {self.find}",
+                hint="find the function, as in def NAME(...): ...",
+                code="codemods.wrong-edit",
+            )
         check_bound(self.code, self.find)
 
     @property

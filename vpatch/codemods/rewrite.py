@@ -39,19 +39,23 @@ class Rewrite:
         ) != isinstance(self.replace.node, cst.BaseExpression):
             raise PatternError(
                 f"an expression cannot become a simple statement, nor a simple statement an "
-                f"expression: {self.find} -> {self.replace}"
+                f"expression: {self.find} -> {self.replace}",
+                hint="write both as expressions, or both as statements",
+                code="codemods.wrong-edit",
             )
         if self.replace.match(self.find.node) is not None:
             raise PatternError(
-                f"the new code {self.replace} matches the old too, which would count as done",
-                hint="say more in it, or write this edit as a codemod.py",
+                f"the new code {self.replace} also matches the old code, so nothing would change",
+                hint="make the new code more specific, or write this edit as a codemod.py",
+                code="codemods.wrong-edit",
             )
         if not gaps_correspond(self.find.node, self.replace.node):
             raise PatternError(
-                f"what ... stands for would be lost, or ... itself be written: "
+                f"the code that ... matches would be lost, or ... itself would be written: "
                 f"{self.find} -> {self.replace}",
                 hint="keep the call, def or block of each ... in the new code, and their order; "
                 "write (...) for Python's own Ellipsis",
+                code="codemods.wrong-edit",
             )
 
     @property

@@ -39,7 +39,11 @@ class TextReplacement:
 
     def __post_init__(self) -> None:
         if not self.find:
-            raise UsageError("there is no text to find")
+            raise UsageError(
+                "there is no text to find",
+                hint="write the text as it is in the file",
+                code="codemods.wrong-edit",
+            )
 
     @property
     def is_recognised(self) -> bool:

@@ -36,11 +36,11 @@ class Shape(Declared):
     @model_validator(mode="after")
     def _of_its_kind(self) -> Shape:
         if self.dataset == "random" and (self.input is None or self.path is not None):
-            raise ValueError("random prompts have input, their tokens, and no path")
+            raise ValueError("random prompts need input, a number of tokens, and take no path")
         if self.dataset != "random" and (self.path is None or self.input is not None):
             raise ValueError(f"{self.dataset} has path, a file on this machine, and no input")
         if self.dataset == "random" and not self.chat_template:
-            raise ValueError("random prompts are put into no chat template")
+            raise ValueError("random prompts do not use a chat template")
         return self
 
 
@@ -87,7 +87,7 @@ class Bench(Declared):
         for cells in self.cells:
             if cells.model not in self.models:
                 known = ", ".join(self.models)
-                raise ValueError(f"model {cells.model!r} is none of models ({known})")
+                raise ValueError(f"model {cells.model!r} is not in models ({known})")
             for k in cells.k:
                 if (cells.model, k) in seen:
                     raise ValueError(f"{cells.model} has k={k} twice; for more runs give repeats")
@@ -97,15 +97,15 @@ class Bench(Declared):
             ("shapes", [shape.name for shape in self.shapes]),
         ):
             if len(set(values)) < len(values):
-                raise ValueError(f"{what} has the same twice; for more runs give repeats")
+                raise ValueError(f"{what} has a value twice; for more runs give repeats")
         return self
 
     @model_validator(mode="after")
     def _answers_are_as_long_as_vllm_has_them(self) -> Bench:
         if not self.sampling.ignore_eos and any(s.dataset == "random" for s in self.shapes):
             raise ValueError(
-                "vllm bench serve has answers to random prompts as long as was asked for: leave "
-                "out sampling.ignore-eos: false, or take prompts from a file"
+                "answers to random prompts always have the full length: leave out "
+                "sampling.ignore-eos: false, or take prompts from a file"
             )
         return self
 
@@ -125,8 +125,8 @@ class Bench(Declared):
         for name in (*self.environment, *self.flags):
             if _SECRET.search(name.upper().replace("-", "_")):
                 raise ValueError(
-                    f"{name} has no place in a plan, which is written into each record: export it "
-                    "where vpatch is called"
+                    f"{name} must not be in a plan, since each record has the plan: export it in "
+                    "the shell that runs vpatch"
                 )
         return self
 

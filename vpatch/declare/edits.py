@@ -64,7 +64,7 @@ class _Edit(Declared):
         each, where = self.expect.for_each, getattr(self, "where", {})
         if each is not None and each not in where:
             known = ", ".join(where) or "none"
-            raise ValueError(f"for-each {each!r} is no metavariable of where ({known})")
+            raise ValueError(f"for-each {each!r} is not a metavariable of where ({known})")
         return self
 
 

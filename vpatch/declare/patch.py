@@ -67,7 +67,7 @@ class Upstream(Declared):
         if self.is_ == "pull request" and (self.relation is None or self.state is None):
             raise ValueError("a pull request needs its relation and its state")
         if self.release is not None and self.state != "merged":
-            raise ValueError("only what is merged has a release")
+            raise ValueError("only a merged pull request has a release")
         return self
 
 
@@ -265,7 +265,7 @@ class PatchDeclaration(Declared):
         proven = {proof.test for proof in self.proof}
         for one in self.proposal.tests if self.proposal else ():
             if one.test not in proven:
-                raise ValueError(f"{one.test!r} is proposed and is no proof: nobody ever ran it")
+                raise ValueError(f"{one.test!r} is in the proposal, and no proof runs it")
         return self
 
 

@@ -23,7 +23,7 @@ _LARGEST = 4 * MEGABYTE
 
 def _path(value: str) -> str:
     if not is_path(value):
-        raise ValueError(f"{value[:_SHOWN]!r} is no path")
+        raise ValueError(f"{value[:_SHOWN]!r} is not a path")
     return value
 
 
@@ -46,7 +46,7 @@ def settings_file(folder: Path) -> Path | None:
     """The file that has the settings of a project in `folder`; None where there is none.
 
     Raises:
-        DeclarationError: a pyproject.toml that speaks of vpatch is not TOML.
+        DeclarationError: a pyproject.toml that names vpatch is not TOML.
     """
     return next((path for path in _files(folder) if _table(path) is not None), None)
 
@@ -76,15 +76,27 @@ def _table(path: Path) -> Any:
             return None  # somebody else's file, which may be wrong in any way
         content: Any = tomllib.loads(data.decode())
     except OSError as error:
-        raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise DeclarationError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            hint=f"make it a readable file of at most {_LARGEST // MEGABYTE} MB",
+            code="declare.unreadable",
+        ) from error
     except RecursionError as error:
-        raise DeclarationError("not TOML: nested too deeply", where=str(path)) from error
+        raise _not_toml("nested too deeply", path) from error
     except ValueError as error:  # also of a number with thousands of digits
-        raise DeclarationError(f"not TOML: {error}", where=str(path)) from error
+        raise _not_toml(str(error), path) from error
     if path.name != "pyproject.toml":
         return content
     tools = content.get("tool")
     return tools.get("vpatch") if isinstance(tools, dict) else None
+
+
+def _not_toml(reason: str, path: Path) -> DeclarationError:
+    hint = "correct the file; strings are in quotes, as in patches = ['carried']"
+    return DeclarationError(
+        f"not TOML: {reason}", where=str(path), hint=hint, code="declare.wrong-syntax"
+    )
 
 
 def _validate(content: Any, path: Path) -> ProjectSettings:
@@ -100,4 +112,6 @@ def _validate(content: Any, path: Path) -> ProjectSettings:
             raise DeclarationError(what, where=str(path), hint=hint) from error
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
-        raise DeclarationError(f"unknown key {key!r}", where=str(path), hint=hint) from error
+        raise DeclarationError(
+            f"unknown key {key!r}", where=str(path), hint=hint, code="declare.unknown-key"
+        ) from error

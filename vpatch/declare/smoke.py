@@ -139,15 +139,15 @@ class Smoke(Declared):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Smoke:
-        # Not by a least length: of cells that are wrong, none is left, and that is no news.
+        # Not by a least length: if all cells are wrong, the list is empty too.
         if not self.cells:
             raise ValueError("there are no cells")
         for cells in self.cells:
             if cells.model not in self.models:
                 known = ", ".join(self.models)
-                raise ValueError(f"model {cells.model!r} is none of models ({known})")
+                raise ValueError(f"model {cells.model!r} is not in models ({known})")
             prompts = cells.prompts or self.defaults.prompts
             if prompts not in self.prompts:
                 known = ", ".join(self.prompts)
-                raise ValueError(f"prompts {prompts!r} is none of prompts ({known})")
+                raise ValueError(f"prompts {prompts!r} is not in prompts ({known})")
         return self

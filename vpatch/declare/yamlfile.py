@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.composer import Composer, ComposerError
-from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError, RoundTripConstructor
+from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent
 
+from vpatch.declare.plain_yaml import PlainComposer, PlainConstructor
 from vpatch.declare.words import KINDS, explained, wrong_kind
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.util.untrusted import read_file
@@ -26,13 +24,7 @@ if TYPE_CHECKING:
 
 # The largest of the library has 12 kB, and the parser takes seconds for a megabyte.
 _LARGEST = 100_000
-_DEEPEST = 40
 _SHOWN = 20
-_BITS = 256
-_TAGS = frozenset(
-    f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "null", "seq", "str")
-)
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Declared(BaseModel):
@@ -48,7 +40,9 @@ class Declared(BaseModel):
 
 
 class DeclarationError(UsageError):
-    """A declaration that is not what its schema asks for."""
+    """A declaration does not follow its schema."""
+
+    code = "declare.wrong-value"
 
 
 Model = TypeVar("Model", bound=Declared)
@@ -60,7 +54,7 @@ SCHEMAS = ("patch", "recipe", "target")
 
 
 class Positions:
-    """Where each key of a YAML document stands, and the bytes that it was read from."""
+    """The line of each key of a YAML document, and the bytes that it was read from."""
 
     def __init__(self, path: Path, document: CommentedMap, content: bytes = b"") -> None:
         self.path = path
@@ -87,7 +81,7 @@ def _steps(node: Any, location: Sequence[int | str]) -> list[int | str]:
     step, rest = location[0], location[1:]
     without = _steps(node, rest)
     if isinstance(node, CommentedMap):
-        # A merged key stands elsewhere and has no line of its own.
+        # A merged key comes from elsewhere and has no line of its own.
         there = step in node and step in (node.lc.data or {})
     else:
         there = isinstance(node, CommentedSeq) and isinstance(step, int) and step < len(node)
@@ -105,36 +99,44 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         ManyErrors: several things are wrong with it.
     """
     yaml = YAML(typ="rt", pure=True)
-    yaml.Composer = _PlainComposer
-    yaml.Constructor = _PlainConstructor
+    yaml.Composer = PlainComposer
+    yaml.Constructor = PlainConstructor
     try:
         content = read_file(path, _LARGEST)
         text = content.decode()
     except OSError as error:
-        raise DeclarationError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise DeclarationError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            hint=f"make it a readable file of at most {_LARGEST // 1000} kB",
+            code="declare.unreadable",
+        ) from error
     except UnicodeDecodeError as error:
-        raise DeclarationError(f"is not UTF-8: {error.reason}", where=str(path)) from error
+        raise _not_yaml(f"is not UTF-8: {error.reason}", str(path), "save it as UTF-8") from error
     try:
         document = yaml.load(text)
     except DuplicateKeyError as error:
         line = error.problem_mark.line + 1
         problem = str(error.problem).split(" with value")[0]
         raise DeclarationError(
-            problem, where=f"{path}:{line}", hint="keep one of the two keys"
+            problem,
+            where=f"{path}:{line}",
+            hint="keep one of the two keys",
+            code="declare.duplicate-key",
         ) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise DeclarationError(f"not YAML: {error.problem}", where=where, hint=_YAML) from error
+        raise _not_yaml(f"not YAML: {error.problem}", where) from error
     except YAMLError as error:
-        raise DeclarationError(f"not YAML: {error}", where=str(path), hint=_YAML) from error
+        raise _not_yaml(f"not YAML: {error}", str(path)) from error
     except Exception as error:
-        # Whatever else the parser says of such a file: the file is wrong, and not vpatch.
-        raise DeclarationError(
-            f"not YAML: {type(error).__name__}: {error}", where=str(path), hint=_YAML
-        ) from error
+        # Whatever else the parser raises: the file is wrong, not vpatch.
+        raise _not_yaml(f"not YAML: {type(error).__name__}: {error}", str(path)) from error
     if not isinstance(document, CommentedMap):
-        raise DeclarationError("must hold a mapping of keys", where=f"{path}:1")
+        raise DeclarationError(
+            "must hold a mapping of keys", where=f"{path}:1", hint=_see(model) or "write KEY: VALUE"
+        )
     positions = Positions(path, document, content)
     try:
         return model.model_validate(_plain(document)), positions
@@ -142,61 +144,16 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         found = error.errors()
         errors = _explained(found[:_SHOWN], positions, model)
         if len(found) > _SHOWN:
-            errors.append(DeclarationError(f"and {len(found) - _SHOWN} more", where=str(path)))
+            more = f"and {len(found) - _SHOWN} more"
+            hint = "correct those above first"
+            errors.append(
+                DeclarationError(more, where=str(path), hint=hint, code="declare.more-errors")
+            )
         raise combine(errors) from error
 
 
-class _PlainComposer(Composer):
-    """Refuses aliases, tags and deep nesting.
-
-    Nobody needs them here. A few lines of aliases fill any memory, and the scanner takes hours for
-    thousands of open brackets.
-    """
-
-    _depth = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.parser.check_event(AliasEvent):
-            event = self.parser.peek_event()
-            raise ComposerError(
-                None, None, "an alias (*name) has no place here; write it out", event.start_mark
-            )
-        event = self.parser.peek_event()
-        if self._depth == _DEEPEST:
-            problem = f"nested more than {_DEEPEST} levels deep"
-            raise ComposerError(None, None, problem, event.start_mark)
-        tag = getattr(event, "tag", None)
-        if tag is not None and str(tag) not in {*_TAGS, "!"}:
-            problem = f"a tag ({tag}) has no place here; remove it"
-            raise ComposerError(None, None, problem, event.start_mark)
-        self._depth += 1
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self._depth -= 1
-
-
-class _PlainConstructor(RoundTripConstructor):
-    """Gives every value that cannot be read its line, and takes text that can be written alone."""
-
-    def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - ruamel's
-        try:
-            value = super().construct_object(node, deep=deep)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise ConstructorError(None, None, _unreadable(node, error), node.start_mark) from error
-        if isinstance(value, str) and _UNWRITABLE.search(value):
-            problem = "a text has half of a surrogate pair, or a NUL"
-            raise ConstructorError(None, None, problem, node.start_mark)
-        if isinstance(value, int) and value.bit_length() > _BITS:
-            raise ConstructorError(None, None, _unreadable(node), node.start_mark)
-        return value
-
-
-def _unreadable(node: Any, error: Exception | None = None) -> str:
-    text = node.value if isinstance(node.value, str) else ""
-    if len(text) > _BITS // 4:
-        return f"a value of {len(text)} characters is too long for its kind"
-    return f"{text!r} is no value of its kind ({error})"
+def _not_yaml(what: str, where: str, hint: str = _YAML) -> DeclarationError:
+    return DeclarationError(what, where=where, hint=hint, code="declare.wrong-syntax")
 
 
 def _plain(node: Any) -> Any:
@@ -215,7 +172,7 @@ def _plain(node: Any) -> Any:
 def _explained(
     found: Sequence[ErrorDetails], positions: Positions, model: type[Declared]
 ) -> list[VpatchError]:
-    """One error for each place: where several kinds may be there, none of them is."""
+    """One error for each key, also if several kinds of value would be right there."""
     places: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for number, details in enumerate(found):
         keys = tuple(positions.keys(details["loc"]))
@@ -238,10 +195,11 @@ def _explain(
             known = valid_keys(model, location[:-1])
             near = difflib.get_close_matches(str(location[-1]), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
-            return DeclarationError(f"unknown key {location[-1]!r}", where=where, hint=hint)
+            what = f"unknown key {location[-1]!r}"
+            return DeclarationError(what, where=where, hint=hint, code="declare.unknown-key")
         case "missing":
             what = f"{beside}the key {location[-1]!r} is missing"
-            return DeclarationError(what, where=where, hint="add it")
+            return DeclarationError(what, where=where, hint="add it", code="declare.missing-key")
         case "string_type" | "model_type" | "model_attributes_type" if isinstance(
             value, (int, float)
         ) and not isinstance(value, bool):
@@ -265,7 +223,7 @@ def _is_of_key(details: ErrorDetails) -> bool:
 
 
 def _see(model: type[Declared]) -> str | None:
-    """Where one reads what a key takes."""
+    """A hint that says where to look up what a key takes."""
     name = model.__name__.removesuffix("Declaration").lower()
     return f"vpatch schema {name} says what each key takes" if name in SCHEMAS else None
 

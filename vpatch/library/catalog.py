@@ -55,7 +55,7 @@ class Library:
         """Load one patch.
 
         Raises:
-            UsageError: there is none of that id, its declaration is wrong, or it requires or
+            UsageError: there is no such patch, its declaration is wrong, or it requires or
                 conflicts with a patch that is not there.
         """
         if patch_id not in self.patches:
@@ -66,6 +66,7 @@ class Library:
                 f"it {verb} {other!r}, and there is no such patch",
                 where=where_named(patch, key, other),
                 hint=_unknown("patch", other, self.patches).hint,
+                code="library.unknown-name",
             )
             for key, verb, others in (
                 ("requires", "requires", patch.declaration.requires),
@@ -150,7 +151,7 @@ def find_library(
     `trust` decides which code of what is found may run.
 
     Raises:
-        UsageError: a folder that was named is not there, or holds something that is no patch.
+        UsageError: a folder that was named is not there, or holds something that is not a patch.
     """
     settings = read_settings(folder)
     notes: list[str] = []
@@ -195,7 +196,7 @@ def _bytes(path: Path) -> bytes | None:
     try:
         return read_file(path, LARGEST_BESIDE)
     except OSError:
-        return None  # whatever it is, it is no copy
+        return None  # whatever it is, it is not a copy
 
 
 def installed(kind: str) -> Path:
@@ -217,7 +218,11 @@ def _roots(folder: Path, kind: str, named: Sequence[Path]) -> Iterator[tuple[Pat
         if path.is_dir():
             yield path, is_named
         elif is_named:
-            raise UsageError(f"there is no folder {path}", hint=f"correct the folder of {kind}")
+            raise UsageError(
+                f"there is no folder {path}",
+                hint=f"correct the folder of {kind}",
+                code="library.no-such-folder",
+            )
 
 
 def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
@@ -228,9 +233,10 @@ def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
         for folder in folders:
             if folder not in declared:
                 raise UsageError(
-                    f"has no {DECLARATION}, so it is no patch",
+                    f"has no {DECLARATION}, so it is not a patch",
                     where=str(folder),
                     hint=f"declare it in {DECLARATION}, or move it elsewhere",
+                    code="library.wrong-file",
                 )
     for folder in declared:
         yield folder.name, folder
@@ -241,11 +247,16 @@ def _files_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
         if path.suffix == ".yaml":
             yield path.stem, path
         elif path.suffix == ".yml" and is_named:
-            raise UsageError("a declaration ends in .yaml", where=str(path), hint="rename it")
+            raise UsageError(
+                "the name of a declaration ends in .yaml",
+                where=str(path),
+                hint="rename it",
+                code="library.wrong-file",
+            )
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-    return UsageError(f"there is no {kind} {name!r}", hint=hint)
+    return UsageError(f"there is no {kind} {name!r}", hint=hint, code="library.unknown-name")

@@ -71,6 +71,7 @@ def load_patch(folder: Path, trust: Trust) -> Patch:
             f"the id {declaration.id!r} is not the folder's name {folder.name!r}",
             where=positions.where(["id"]),
             hint="rename one of the two",
+            code="library.wrong-id",
         )
     errors: list[VpatchError] = []
     variants = tuple(_bind_variants(declaration, folder, trust, positions, errors))
@@ -119,7 +120,7 @@ def _checked(
     except UsageError as error:
         where = positions.where(location)
         what = f"{error.where}: {error.what}" if error.where else error.what
-        errors.append(DeclarationError(what, where=where, hint=error.hint))
+        errors.append(DeclarationError(what, where=where, hint=error.hint, code=error.code))
         return None
 
 
@@ -137,7 +138,11 @@ def _predicates(
 def _folder_beside(folder: Path, place: str) -> Path:
     found = folder / place
     if not found.is_dir() or not found.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"there is no folder {place!r} beside the patch")
+        raise UsageError(
+            f"there is no folder {place!r} beside the patch",
+            hint="correct the name, or add the folder",
+            code="library.no-such-folder",
+        )
     return found
 
 

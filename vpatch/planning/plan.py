@@ -50,6 +50,7 @@ def order(patches: Sequence[Patch]) -> list[Patch]:
                 f"patches require each other: {' -> '.join((*above, patch.id))}",
                 where=where_named(by_id[above[-1]], "requires", patch.id),
                 hint="remove one of these from `requires`",
+                code="planning.circular-requires",
             )
         for required in patch.declaration.requires:
             if required in by_id and required not in placed:

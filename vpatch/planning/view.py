@@ -27,7 +27,9 @@ _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{2,}")
 
 
 class UnparsableFile(VpatchError):
-    """A file that libcst cannot parse, or not write back byte for byte."""
+    """libcst cannot parse a file, or cannot write it back byte for byte."""
+
+    code = "planning.unparsable-file"
 
 
 @dataclass
@@ -275,7 +277,7 @@ def _bytes(path: str, module: cst.Module) -> bytes:
     except UnicodeEncodeError as error:
         text = error.object[error.start : error.end]
         raise UnparsableFile(
-            f"the new code has {text!r}, which the file's encoding ({module.encoding}) has not",
+            f"the new code has {text!r}, not in the file's encoding ({module.encoding})",
             where=path,
         ) from error
 
