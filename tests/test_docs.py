@@ -161,7 +161,7 @@ def test_every_edit_is_listed(verb):
 
 
 def test_the_tutorial_ends_in_a_working_patch(tmp_path):
-    assert followed(page("tutorial/own-patch.md"), tmp_path) == (4, 9)
+    assert followed(page("tutorial/own-patch.md"), tmp_path) == (4, 10)
 
 
 def keys_of(schema):
