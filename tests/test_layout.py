@@ -54,3 +54,14 @@ def test_no_class_name_is_defined_twice():
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append(path.name)
     assert {name: files for name, files in defined.items() if len(files) > 1} == {}
+
+
+def test_contributing_links_every_page_of_decisions():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    linked = set(re.findall(r"\]\((docs/[\w/.-]+\.md)", text))
+    assert {link for link in linked if not (ROOT / link).is_file()} == set()
+    heading = re.compile(r"^##? Decisions", re.MULTILINE)
+    pages = (ROOT / "docs" / "explanation").glob("*.md")
+    decisions = [page for page in pages if heading.search(page.read_text())]
+    assert len(decisions) == 7
+    assert {page.relative_to(ROOT).as_posix() for page in decisions} - linked == set()
