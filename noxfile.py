@@ -1,5 +1,7 @@
 """What one does here: `nox -s test`, `nox -s lint`, `nox -s docs`, or all with `nox -s all`.
 
+`nox -s coverage` runs the quick tests and shows the lines that they do not reach.
+
 The sessions use the Python that runs nox and install nothing: `pip install -e '.[dev]'` did that.
 `.ci/run` runs more: it sets up a real vLLM, a Docker Engine and a browser for the tests first.
 """
@@ -28,6 +30,16 @@ def run(session: nox.Session, program: str, *args: str, env: dict[str, str] | No
 def test(session: nox.Session) -> None:
     """Run the tests, or those that are named: nox -s test -- tests/test_plan.py."""
     run(session, "pytest", *(session.posargs or ["-n", "2"]))
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the quick tests, or those that are named, and show the lines that none reaches."""
+    run(session, "coverage", "erase")
+    tests = session.posargs or ["-n", "2"]
+    run(session, "coverage", "run", "-m", "pytest", *tests)
+    run(session, "coverage", "combine", "--quiet")
+    run(session, "coverage", "report")
 
 
 @nox.session

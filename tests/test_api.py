@@ -22,6 +22,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_script_of_the_documentation():
     (code,) = re.findall(
         r"^```python\n(.*?)^```", page("how-to/python.md"), re.MULTILINE | re.DOTALL
@@ -33,6 +34,7 @@ def test_the_script_of_the_documentation():
     assert printed.getvalue() == shown("python")
 
 
+@pytest.mark.slow
 def test_the_examples_of_docstrings():
     found = doctest.testmod(api)
     assert found.attempted >= 6
@@ -44,6 +46,7 @@ def test_every_public_name_is_there_and_documented():
         assert getattr(api, name).__doc__, name
 
 
+@pytest.mark.slow
 def test_nothing_is_printed(capfd):
     context = api.open_context()
     api.apply(context, "0.23", patches=[PATCH])
@@ -52,6 +55,7 @@ def test_nothing_is_printed(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_project_elsewhere(folder, tmp_path_factory, monkeypatch):
     api.apply(api.open_context(), "0.23", patches=[PATCH])
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
@@ -63,6 +67,7 @@ def test_a_project_elsewhere(folder, tmp_path_factory, monkeypatch):
     assert api.check(api.open_context(), lock=lock).differences == ()
 
 
+@pytest.mark.slow
 def test_a_changed_checkout_is_told_with_what_to_do():
     context = api.open_context()
     (applied,) = api.apply(context, "0.23", patches=[PATCH], checkout="here")

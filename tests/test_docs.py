@@ -160,6 +160,7 @@ def test_every_edit_is_listed(verb):
     assert any(f"`{verb}`" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_the_tutorial_ends_in_a_working_patch(tmp_path):
     assert followed(page("tutorial/own-patch.md"), tmp_path) == (4, 10)
 
@@ -310,6 +311,7 @@ def test_an_error_is_what_is_shown(tmp_path):
     assert documents.run(f"{shown[1]} 2>&1", tmp_path, codes=(2,)) == shown[2]
 
 
+@pytest.mark.slow
 def test_a_check_is_what_is_shown(tmp_path):
     documents.run("vpatch apply --vllm 0.23", tmp_path)
     assert followed(page("how-to/ci.md"), tmp_path) == (0, 1)
@@ -325,6 +327,7 @@ def test_every_key_of_evidence_is_named():
     assert unnamed(keys, "reference/evidence.md") == set()
 
 
+@pytest.mark.slow
 def test_a_project_finds_what_its_page_says(tmp_path):
     text = page("reference/project.md")
     toml = re.search(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]

@@ -20,6 +20,8 @@ from vpatch.planning.state import State
 from vpatch.planning.view import View
 from vpatch.trust.decision import EVERYTHING
 
+pytestmark = pytest.mark.slow
+
 LIBRARY = Path(__file__).parents[1] / "patches"
 BOM = b"\xef\xbb\xbf"
 

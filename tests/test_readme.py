@@ -21,6 +21,7 @@ def test_it_can_be_read_at_a_sitting():
     assert len(README.splitlines()) <= 150
 
 
+@pytest.mark.slow
 def test_the_first_command_prints_what_is_shown(tmp_path):
     command = re.search(r"&& \.venv/bin/(vpatch apply .*)$", README, re.MULTILINE)[1]
     assert run(command, tmp_path) == shown("apply")
@@ -31,6 +32,7 @@ def test_the_status_is_what_is_shown(tmp_path):
     assert run(command, tmp_path) == shown("status")
 
 
+@pytest.mark.slow
 def test_the_start_page_shows_what_is_printed(tmp_path):
     assert followed(page("index.md"), tmp_path) == (0, 1)
 
@@ -47,6 +49,7 @@ def releases(tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "applies"), [(MADE_FOR, True), (NEXT, False), (LAST, False)])
 def test_the_diff_dies_where_it_is_said_to(releases, version, applies, tmp_path):
     diff = re.search(r"^```diff\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[1]
@@ -59,6 +62,7 @@ def test_the_diff_dies_where_it_is_said_to(releases, version, applies, tmp_path)
     assert (added[0] in (tmp_path / TARGET).read_text().splitlines()) == applies
 
 
+@pytest.mark.slow
 def test_the_patch_beside_it_survives(tmp_path):
     patch = re.search(r"^```yaml\n(id: .*?)^```", README, re.MULTILINE | re.DOTALL)[1]
     folder = tmp_path / "patches" / "draft-config-path"
@@ -71,6 +75,7 @@ def test_the_patch_beside_it_survives(tmp_path):
     assert diff in run("vpatch diff", tmp_path).splitlines()
 
 
+@pytest.mark.slow
 def test_a_patch_that_upstream_has_is_what_is_shown(tmp_path):
     command = re.search(r"`(vpatch upstream-pr \S+ --on .*?)`", page("how-to/upstream.md"))[1]
     # The archive is fetched, where it is not in the cache.
@@ -78,12 +83,14 @@ def test_a_patch_that_upstream_has_is_what_is_shown(tmp_path):
     assert run(command, tmp_path, codes=(1,)) == shown("upstream-pr")
 
 
+@pytest.mark.slow
 def test_a_diagnosis_is_what_is_shown(tmp_path):
     log = ROOT / "tests" / "resources" / "vllm-0.23.0-cpu-mtp.log"
     shutil.copy(log, tmp_path / "engine.log")
     assert run("vpatch diagnose engine.log", tmp_path, codes=(1,)) == shown("diagnose")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_looked_at_as_is_shown(tmp_path):
     large_v4(tmp_path / "DeepSeek-V4-W4A16")
     command = "vpatch checkpoint inspect DeepSeek-V4-W4A16"

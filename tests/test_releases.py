@@ -14,6 +14,8 @@ import pytest
 
 from vpatch.source.cache import default_cache_folder
 
+pytestmark = pytest.mark.slow
+
 # Fixed here: the same on any machine. The tree's id was made by tar and git alone.
 PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"

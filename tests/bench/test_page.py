@@ -10,6 +10,8 @@ from tests.bench.reading import RECORDS, Element, Reader, read, said, table
 from tests.bench.records import MACHINE, record
 from vpatch.bench.page import page_of
 
+pytestmark = pytest.mark.slow
+
 ODD = "a<b> & \"q\" 'x' {{ 1 }} $y$"
 
 

@@ -59,6 +59,7 @@ def test_a_whole_one(small, read):
     assert read(small) == small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
 def test_whatever_is_wrong_with_it(small, read, wrong, monkeypatch):
     monkeypatch.setattr("vpatch.bench.page.plots_of", lambda _: [])

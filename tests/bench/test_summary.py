@@ -125,6 +125,7 @@ def test_what_lies_just_beyond_1_does_not_look_as_if_it_were_1():
     assert str(Ratio(1.13, 1.004, 1.27, "within the noise")) == "1.13x [1.00, 1.27]"
 
 
+@pytest.mark.slow
 def test_the_same_twice_is_hardly_ever_called_different():
     """All of a table together are wrong in one of twenty: 24 comparisons of nothing, 100 times."""
     chance = random.Random(7)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.bench.records import record
 from tests.bench.scenes import (
     POSITIONS,
@@ -44,6 +46,7 @@ def test_the_same_again_is_the_same_whatever_the_users_settings_are():
         assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.slow
 def test_ids_are_told_apart_and_referred_to():
     found = pictures(record(sides=(1.0, 1.5), concurrency=(4, 4 * 4)))
     ids = [one for picture in found for one in re.findall(r'\sid="([^"]*)"', picture)]

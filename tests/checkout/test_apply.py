@@ -277,6 +277,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("up_to_date", [True, False])
 def test_changes_of_the_user_stay(applying, made, both, change, up_to_date):

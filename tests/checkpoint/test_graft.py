@@ -471,6 +471,7 @@ print(peak())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["source", "trunk"])
 def test_memory_does_not_grow_with_a_tensor(form, tmp_path):
     large = "model.mtp_layers.0.input_proj.weight"

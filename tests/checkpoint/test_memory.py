@@ -33,6 +33,7 @@ def checkpoint(tmp_path):
         path.unlink()
 
 
+@pytest.mark.slow
 def test_it_is_looked_at_in_little_memory(checkpoint):
     command = [sys.executable, "-c", MEASURED, str(checkpoint)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

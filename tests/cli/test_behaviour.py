@@ -19,6 +19,8 @@ from tests.engine.wheels import engine_wheels
 from tests.projects import VERSION
 from tests.waiting import LIMIT, until
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_proof_that_holds(proven):
     run = proven.run("test", "name-proj", "--engine", sys.executable)

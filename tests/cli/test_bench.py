@@ -20,6 +20,8 @@ from vpatch.bench.load import send
 from vpatch.errors import VpatchError
 from vpatch.harness.predict import Counters
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 bench:
   models: {given: {checkpoint: MODEL}}

@@ -118,6 +118,7 @@ def read_only(folder):
     subprocess.run(["chmod", "-R", "a-w", folder], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("has_base", "has_lock"), [(True, False), (False, True)])
 def test_a_read_only_cache_can_be_read(project, has_base, has_lock):
     if has_base:

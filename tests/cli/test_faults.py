@@ -157,6 +157,7 @@ def test_a_conflict_in_the_third_patch_of_three(project):
     assert not project.target.exists()
 
 
+@pytest.mark.slow
 def test_all_conflicts_are_reported(project):
     project.patch("a-tail", NO_SUCH)
     project.patch("z-tail", NO_SUCH)
@@ -313,6 +314,7 @@ def test_an_index_that_answers_404(project):
     assert project.index.url in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["/simple/", ".tar.gz"])
 def test_an_index_that_does_not_answer(project, part):
     project.index.answers[part] = threading.Event()
@@ -356,6 +358,7 @@ CUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_cache_entry_cut_off_half_way(applied, cut):
     (entry,) = (applied.cache / "trees").iterdir()
@@ -374,6 +377,7 @@ def test_a_cache_entry_cut_off_half_way(applied, cut):
     assert "error" not in online.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offline", [[], ["--offline"]])
 def test_a_base_repository_cut_off_half_way(applied, offline):
     (pack,) = (applied.cache / "trees").glob("*/repo.git/objects/pack/*.pack")
@@ -390,6 +394,7 @@ def test_a_base_repository_cut_off_half_way(applied, offline):
 # --- kills ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cold", "replace"])
 def test_a_kill_at_every_step_of_an_apply(project, kind):
     """Driven from another process, which forks: a kill before each change of the disk."""
@@ -413,6 +418,7 @@ def test_a_kill_at_every_step_of_an_apply(project, kind):
     assert (report["new"] > 0) == (kind == "replace")
 
 
+@pytest.mark.slow
 def test_a_kill_of_git_too_at_any_moment(applied):
     """The whole process group, at moments spread over the run; git does not outlive it."""
     old = snapshot(applied.target)
@@ -446,6 +452,7 @@ def contents(found):
 # --- several at once --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_applies_at_once_with_a_cold_cache(project):
     processes = [project.start("apply", "--vllm", VERSION) for _ in range(4)]
     runs = [(*process.communicate(timeout=LIMIT), process.returncode) for process in processes]
@@ -458,6 +465,7 @@ def test_applies_at_once_with_a_cold_cache(project):
     assert project.run("check").code == 0
 
 
+@pytest.mark.slow
 def test_applies_at_once_into_several_targets(project):
     processes = [project.start("apply", "--vllm", VERSION, "--checkout", f"t{n}") for n in range(3)]
     ends = [(*process.communicate(timeout=LIMIT), process.returncode) for process in processes]
@@ -467,6 +475,7 @@ def test_applies_at_once_into_several_targets(project):
     assert len(locks) == 1
 
 
+@pytest.mark.slow
 def test_applies_at_once_of_different_patches(project):
     """Whoever is last decides, and the checkout is all of the one or all of the other."""
     project.run("status", "--vllm", VERSION)
@@ -531,6 +540,7 @@ def test_a_new_target_in_a_read_only_folder(project, sealed):
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [[], ["--force"]])
 @pytest.mark.parametrize("holds", ["file", "folder", "repository"])
 def test_a_target_that_vpatch_did_not_make(project, args, holds):
@@ -549,6 +559,7 @@ def test_a_target_that_vpatch_did_not_make(project, args, holds):
     assert {p: w for p, w in after.items() if not p.startswith(".mine.vpatch")} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", [".", "../link", "../elsewhere/sub/.."])
 def test_a_target_under_another_name(project, to):
     """The folder that a dot or a link stands for is the target."""
@@ -605,6 +616,7 @@ def used(folder):
     return (blocks.f_blocks - blocks.f_bfree) * blocks.f_frsize
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 40_000, 80_000, 160_000])
 def test_a_full_disk_at_the_target(applied, small_disk, size):
     folder, shrink = small_disk
@@ -621,6 +633,7 @@ def test_a_full_disk_at_the_target(applied, small_disk, size):
     assert names_in(folder) == ["out"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [4_000, 100_000, 260_000])
 def test_a_full_disk_at_the_cache(applied, small_disk, size):
     folder, shrink = small_disk
@@ -653,6 +666,7 @@ def interrupt(process):
     assert err.count("interrupted") == 1
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_it_downloads(project):
     hang = threading.Event()
     project.index.answers[".tar.gz"] = hang
@@ -667,6 +681,7 @@ def test_an_interrupt_while_it_downloads(project):
     project.apply()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exists", [True, False])
 def test_an_interrupt_while_it_writes(project, exists, tmp_path):
     """A git that waits gives us the moment."""
@@ -725,6 +740,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_of_the_user_are_never_overwritten(applied, change):
     CHANGES[change](applied.target)
@@ -743,6 +759,7 @@ def test_changes_of_the_user_are_never_overwritten(applied, change):
 # --- secrets ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [None, 404, 500, 401, "cut", "gone"])
 def test_credentials_of_an_index_appear_nowhere(project, answer):
     secret = "hunter2token"  # noqa: S105 - made up
@@ -767,6 +784,7 @@ def test_credentials_of_an_index_appear_nowhere(project, answer):
                 assert secret.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_what_others_wrote_in_a_checkout_is_no_utf_8(applied):
     """A commit's message and a branch's name may have any bytes."""
     odd = b"caf\xe9"

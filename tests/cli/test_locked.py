@@ -5,6 +5,10 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 # Keeps a lock with an image, and dies right before the new file is in its place.
 DYING = """
 import os, signal, sys

@@ -41,6 +41,7 @@ def test_every_command_takes_the_options(command):
     assert options.count("-v") == options.count("--verbose") == options.count("--log-file") == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_logged_unasked(project):
     assert "INFO" not in project.apply(in_process=False).err
     run = project.run("show", "nope", code=2, in_process=False)
@@ -233,6 +234,7 @@ def on_a_terminal(project, *args):
     return shown.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_has_lines_instead_of_bars_beside_a_log(project):
     line = f"Downloading vllm-{VERSION}.tar.gz"
     apply = ("apply", "--vllm", VERSION)

@@ -121,6 +121,7 @@ def test_a_group_without_a_command_shows_its_help(empty):
     assert "Usage: vpatch evidence" in empty.run("evidence", code=2).err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [

@@ -69,6 +69,7 @@ def test_nothing_of_an_error_is_obeyed(project):
     assert "\\x1b[31mred\\x1b]0;title" in seen
 
 
+@pytest.mark.slow
 def test_a_diff_is_for_programs_as_it_is(project):
     folder = project.patch("evil", "- {add-file: vllm/new.txt, from: new.txt}")
     (folder / "new.txt").write_text("\x1b[31m\x9b1m\n")

@@ -16,6 +16,8 @@ from tests.smoke.fake_vllm import FAKE
 from vpatch import api
 from vpatch.app.smoke import SmokeOptions
 
+pytestmark = pytest.mark.slow
+
 LAYER = "vllm/layer.py"
 
 

@@ -315,6 +315,7 @@ def test_a_container_sees_the_checkpoint_that_the_user_names(smoked, monkeypatch
     assert folders_to_show(Context(), "vllm-0.50", [given("./model")], named=True) == [folder]
 
 
+@pytest.mark.slow
 def test_code_above_a_patch_takes_no_part_in_its_test(proven):
     """A conftest.py there is not what the user trusts."""
     ran = proven.folder / "ran"
@@ -324,6 +325,7 @@ def test_code_above_a_patch_takes_no_part_in_its_test(proven):
     assert not ran.exists()
 
 
+@pytest.mark.slow
 def test_a_behaviour_test_gets_no_credentials(proven):
     file = proven.patches / "name-proj" / "test_it.py"
     file.write_text(

@@ -7,6 +7,7 @@ import dis
 import textwrap
 
 import libcst as cst
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -135,6 +136,7 @@ def test_a_gap_may_stand_for_any_run_of_parameters(data, items):
     assert found.match(node) is None, (other, code)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(data=st.data(), items=parameters())
 def test_a_new_parameter_leaves_the_others_as_they_are(data, items):

@@ -79,6 +79,7 @@ def test_each_statement_is_known_by_its_own_lines(source):
         assert meaning(text.decode()) == meaning(code_of(module, statement))
 
 
+@pytest.mark.slow
 def test_the_statements_of_the_standard_library():
     number = 0
     for path in sorted(Path(os.__file__).parent.glob("[a-d]*.py")):

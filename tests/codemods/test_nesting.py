@@ -54,6 +54,7 @@ def test_too_many_branches_are_refused(number):
         parse("a.py", statements(number).encode())
 
 
+@pytest.mark.slow
 def test_what_is_less_deep_is_edited():
     """All that libcst and the edits do, with the recursion limit of the command line."""
     sources = [f"x = keep({make(DEEPEST - 20)})\n" for make in CHAINS.values()]

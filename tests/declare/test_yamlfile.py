@@ -290,6 +290,7 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(
     max_examples=300,
     deadline=None,

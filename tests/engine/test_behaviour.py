@@ -15,6 +15,8 @@ from vpatch.library.patch import load_patch
 from vpatch.trust.decision import EVERYTHING
 from vpatch.util import matching
 
+pytestmark = pytest.mark.slow
+
 LLAMA = """
 class Linear:
     def __init__(self, *sizes, prefix=""):

@@ -15,6 +15,8 @@ from vpatch.engine.payload.requirements import requirements
 from vpatch.errors import UsageError
 from vpatch.progress import Silent
 
+pytestmark = pytest.mark.slow
+
 
 class Told(Silent):
     def __init__(self):

@@ -10,6 +10,8 @@ import pytest
 
 from tests.engine.conftest import vpatch
 
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
 # 0.20.0 needs a torch that the index has for CUDA alone; 0.31.0 one that there may be for the CPU.
 RELEASES = ("0.20.0", "0.31.0")
 # Of vLLM itself, by release and k: see docs/reference/releases.md.

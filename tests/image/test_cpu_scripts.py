@@ -98,6 +98,7 @@ def environment(tmp_path):
     return call
 
 
+@pytest.mark.slow
 def test_pip_misses_nothing(environment, tmp_path):
     before = environment("-m", "pip", "check")
     assert before.returncode == 1
@@ -116,12 +117,14 @@ def test_pip_misses_nothing(environment, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_what_is_missing_by_mistake_stays_required(environment):
     environment("-m", "pip", "uninstall", "--yes", "torch")
     assert environment(PAYLOAD / "requires.py").returncode == 0
     assert "requires torch, which is not installed" in environment("-m", "pip", "check").stdout
 
 
+@pytest.mark.slow
 def test_what_models_of_images_need(environment, tmp_path):
     """The release that is for this torch; what cannot be imported is no longer there."""
     out = environment(PAYLOAD / "sight.py", tmp_path).stdout

@@ -144,6 +144,7 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
     assert not context.exists()
 
 
+@pytest.mark.slow
 def test_a_build_of_the_real_tree_is_of_its_release(tmp_path):
     """With what vLLM's .dockerignore leaves behind, and after its version was written once."""
     with Context().tree(parse_vllm("0.23.0")) as tree:

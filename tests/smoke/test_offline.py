@@ -94,11 +94,13 @@ def test_a_cell_that_takes_too_long(offline):
     assert str(found.fault) == "takes too long: not done after 2 s"
 
 
+@pytest.mark.slow
 def test_what_outlives_the_engine_is_counted_and_ended(offline):
     found = offline("left behind", k=1)
     assert (found.fault, found.left_behind) == (None, 2)
 
 
+@pytest.mark.slow
 def test_the_peak_of_memory_is_that_of_all_processes(offline):
     found = offline("hang", k=1, timeouts={"start": 600, "token": 2.5, "cell": 600})
     assert 5e6 < found.memory < 5e8

@@ -17,6 +17,8 @@ from vpatch.harness.sandbox import OverlaySite
 from vpatch.smoke.server import run_server
 from vpatch.util import limited
 
+pytestmark = pytest.mark.slow
+
 # Seconds. A busy machine must never reach them.
 GENEROUS = {"start": 600.0, "token": 600.0, "cell": 600.0, "stop": 600.0}
 # What a fault must reach, so that it is told of.

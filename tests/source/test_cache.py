@@ -174,6 +174,7 @@ MOMENTS = [
 ]
 
 
+@pytest.mark.slow
 def test_kill_at_any_moment(index, opening, cache, notes):
     files = FILES | {f"vllm/f{number}.py": b"z = 3\n" * 200 for number in range(400)}
     index.add(data=sdist(files=files))

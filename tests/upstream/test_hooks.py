@@ -15,6 +15,8 @@ from vpatch.upstream import hooks
 from vpatch.upstream.hooks import run_hooks
 from vpatch.upstream.rules import RulesError
 
+pytestmark = pytest.mark.slow
+
 CONFIG = ".pre-commit-config.yaml"
 # Kept from run to run: pre-commit makes environments there.
 HOME = Path(platformdirs.user_cache_dir("vpatch-tests")) / "pre-commit"

@@ -97,6 +97,7 @@ def test_conditions_of_labels():
     assert labels_for(tree, MERGIFY, "y", ["b.py"]) == ["none-of-a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("conditions", "said"),
     [

@@ -18,6 +18,7 @@ NAMES = ["model.layers.0.mlp", "model.layers.1.attn", "lm_head", "", "\u00e4\n"]
 ENDLESS = ["(a+)+$", "(a|aa)+$", "(.*)*b", "(a*)*(a*)*b", "((a?){30}){30}b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ENDLESS[:2])
 def test_a_pattern_without_an_end_is_ended(monkeypatch, pattern):
     monkeypatch.setattr(module, "_CHILD", module._CHILD.replace("(10, 11)", "(1, 2)"))
@@ -66,6 +67,7 @@ def test_a_pattern_that_is_none_is_a_finding_of_its_own(tmp_path):
     assert "ignore-names" not in {one.kind for one in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ENDLESS[:2])
 def test_a_search_without_an_end_is_ended(monkeypatch, pattern):
     monkeypatch.setattr(module, "_CHILD", module._CHILD.replace("(10, 11)", "(1, 2)"))

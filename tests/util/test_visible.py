@@ -25,6 +25,7 @@ def test_what_is_hidden_is_shown(text, shown):
     assert visible(text) == shown
 
 
+@pytest.mark.slow
 def test_no_control_and_no_direction_is_left():
     every = "".join(map(chr, range(0x110000)))
     left = set(visible(every)) - {"\n", "\t"}
