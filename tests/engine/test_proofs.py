@@ -1,7 +1,6 @@
 """The library's behaviour tests, inside a real vLLM.
 
-They need the cpu engine of vLLM 0.23.0 in the cache: 6 GB, made by `vpatch engine --vllm 0.23`.
-With VPATCH_TEST_ENGINE=1 it is made where it is missing; otherwise these are then skipped.
+They make the cpu engine of vLLM 0.23.0 in the cache where it is missing: 6 GB.
 """
 
 from __future__ import annotations
