@@ -1,13 +1,16 @@
-"""README, documentation and `--help` are in plain English: what a program can check of that."""
+"""Documentation, `--help`, docstrings and comments: what a program can check of plain English."""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
 
 import click
 import pytest
 
-from tests.documents import pages
+from tests.documents import ROOT, pages
 from vpatch.cli import cli
 
 # Each with what to write instead.
@@ -15,7 +18,7 @@ REFUSED = {
     r"of which|whom": "name the thing again, in a sentence of its own",
     r"stands?(?! alone)": "is, is there, means",
     r"(?:is|are) said": "name who says it: vpatch says, the report names",
-    r"(?:is|are) none of|is none": "is not, has no",
+    r"(?:is|are) none of|(?<!there )is none": "is not, has no",
     r"said to be": "is reported as, is listed as",
     r"(?<!there )is no (?!longer)": "is not a",
     r"mended|mends?": "fixes, corrects",
@@ -103,6 +106,54 @@ def test_every_option_has_a_help():
         for option in command.params:
             if isinstance(option, click.Option):
                 assert option.help, f"{name} {option.opts[0]}"
+
+
+def docstrings(tree):
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, kinds))
+    return [text for text in found if text]
+
+
+def comments(source):
+    """The comments, each with those in the lines right below it."""
+    last, found = None, []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        text = token.string.lstrip("# ")
+        if token.type != tokenize.COMMENT or text.startswith(("noqa", "type:", "fmt:")):
+            continue
+        if token.start[0] - 1 == last:
+            found[-1] += f" {text}"
+        else:
+            found.append(text)
+        last = token.start[0]
+    return found
+
+
+def code_is_in_plain_english(source):
+    # None is Python's, and no word.
+    texts = [*docstrings(ast.parse(source)), *comments(source)]
+    texts = [text.replace("None", "`None`") for text in texts]
+    return [
+        *(hit for text in texts for hit in odd(text)),
+        *(hit for t in texts for hit in too_long(t)),
+    ]
+
+
+MODULES = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "vpatch").rglob("*.py")}
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_docstrings_and_comments_are_in_plain_english(name):
+    assert code_is_in_plain_english(MODULES[name].read_text(encoding="utf-8")) == []
+
+
+def test_what_of_code_is_read():
+    source = '"""One.\n\nTwo."""\nx = 1  # of\n# which\ndef f():\n    """None of which."""\n'
+    assert docstrings(ast.parse(source)) == ["One.\n\nTwo.", "None of which."]
+    assert comments(source) == ["of which"]
+    assert len(code_is_in_plain_english(source)) == 2
+    assert code_is_in_plain_english("# " + "word " * 31) != []
+    assert code_is_in_plain_english("x = 1  # noqa: of which\n") == []
 
 
 def test_what_is_refused_and_what_is_not():

@@ -322,7 +322,7 @@ def smoke(
         UsageError: a version, a recipe or a patch is not there, or arguments contradict each other.
         UnavailableError: the extra `engine` is not installed, or this machine lacks what the plan
             needs.
-        VpatchError: the run could not be made. A check that fails is no error.
+        VpatchError: the run could not be made. A failing check is not an error.
     """
     _require("engine", "vpatch.api.smoke")
     # An engine's harness takes its time to import.

@@ -23,7 +23,7 @@ class Progress(Protocol):
         """Begin a task; `total` is its size in bytes where that is known."""
 
     def note(self, message: str) -> None:
-        """Say something that the user should know and that is no error."""
+        """Say something that the user should know and that is not an error."""
 
 
 class Silent:

@@ -24,7 +24,7 @@ _DIGITS = 5
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line says of a plan; what is None or empty is not said."""
+    """What the command line sets in a plan; None or empty leaves the plan as it is."""
 
     model: str | None
     k: tuple[int, ...]
@@ -34,10 +34,10 @@ class Overrides:
     repeats: int | None
 
     def plan(self, context: Context, recipe: str | None, served: Sequence[int] = ()) -> Bench:
-        """Return the plan of a recipe with what is said; `served` are the k of running servers.
+        """Return the plan of a recipe with overrides; `served` are the k of running servers.
 
         Raises:
-            UsageError: there is no plan, and what is said does not make one.
+            UsageError: there is no plan, and the overrides do not make one.
         """
         declared = _declared(context, recipe)
         if declared is None and (not self.shapes or not self.model):

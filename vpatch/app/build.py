@@ -190,7 +190,7 @@ def default_tag(lock: LockFile) -> str:
 
 
 class Steps:
-    """Tasks of which one begins where the last one ends."""
+    """Tasks that follow one another: one begins when the last one ends."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

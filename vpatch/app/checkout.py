@@ -82,13 +82,13 @@ def refuse_untrusted(context: Context, plan: Plan) -> None:
     """Refuse a plan that cannot be compared with anything: code of a patch may not run.
 
     Raises:
-        UntrustedError: there is such a patch; all of them are said.
+        UntrustedError: there is such a patch; the error lists all of them.
     """
     context.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
 
 
 def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
-    """Refuse plans of which something must be settled first; see `Plan.stopping`.
+    """Refuse plans that need a decision first; see `Plan.stopping`.
 
     Raises:
         VpatchError: there is such a thing, and it names all of them; or patches were `asked_for`,
@@ -164,5 +164,5 @@ def hide_from_git(checkouts: Path) -> None:
 
 
 def _real(checkout: Path) -> Path:
-    """The folder itself where a link or a dot stands for it: it is replaced as a whole."""
+    """The folder behind a link or a dot: it is replaced as a whole."""
     return checkout.resolve() if checkout.is_symlink() or checkout.name in {"", ".."} else checkout

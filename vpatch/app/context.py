@@ -92,7 +92,7 @@ class Context:
         """Refuse to run what patches and a recipe say, unless the user trusts all of it.
 
         Raises:
-            UntrustedError: some of it is not trusted; all of that is said.
+            UntrustedError: some of it is not trusted; the error lists all of that.
         """
         errors: list[VpatchError] = []
         for patch in {patch.folder: patch for patch in patches}.values():
@@ -253,7 +253,7 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
     """Open `cpu`, `cuda` or a Python, with the release that `vllm` means.
 
     Raises:
-        UsageError: it is none of these, or another release.
+        UsageError: it is something else, or another release.
     """
     # Only two commands need one.
     from vpatch.engine import environment  # noqa: PLC0415

@@ -141,7 +141,7 @@ def symptom_verdicts(
     except VpatchError as error:
         if vllm:
             raise
-        # The log named this version and not the user, who is told what was found all the same.
+        # The log named this version, not the user. The user still sees what was found.
         return list(found.values()), f"what vLLM {asked} needs cannot be told: {error}"
     usual = selection.resolve(selection.Request(asked), context.library)[0]
     for decision in made.decisions:

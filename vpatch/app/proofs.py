@@ -68,7 +68,7 @@ def refuse_other(proof: Proof, kind: str, version: str, own: Engine | None) -> N
 def proof_plans(
     context: Context, patch: Patch, proof: Proof, version: str, stack: ExitStack
 ) -> ProofPlans:
-    """Plan what a proof stands on, for a release of vLLM."""
+    """Plan the patched tree of a proof, for a release of vLLM."""
     wanted = with_required([*proof.on_top_of, patch.id], context.library)
     tree = stack.enter_context(context.tree(parse_vllm(version)))
     ground = with_required(proof.on_top_of, context.library)

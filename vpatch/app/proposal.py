@@ -1,4 +1,4 @@
-"""What a proposal stands on: upstream's tree, evidence, the person, and what GitHub says."""
+"""What a proposal is based on: upstream's tree, evidence, the person, and GitHub's answers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def proposal_context(
     *,
     hooks_refused: tuple[str, str | None] | None,
 ) -> ProposalContext:
-    """Collect what a proposal stands on; `on` is taken for upstream's branch.
+    """Collect what a proposal is based on; `on` is taken for upstream's branch.
 
     Raises:
         UsageError: the patch does not concern the target's tree.

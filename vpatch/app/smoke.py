@@ -123,7 +123,7 @@ def smoke(
 
     Raises:
         UsageError: the options contradict each other, or the recipe has no plan.
-        VpatchError: the run could not be made. A check that fails is no error.
+        VpatchError: the run could not be made. A failing check is not an error.
     """
     if options.name is not None:
         refuse_name(root, options.name, "evidence")

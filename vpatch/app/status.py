@@ -33,7 +33,7 @@ def status(
     *,
     located: bool,
 ) -> list[StatusRow]:
-    """Decide a request for each version; None stands for the version that a recipe pins.
+    """Decide a request for each version; None means the version that a recipe pins.
 
     With `located`, the findings have line numbers, and nothing is cached.
 

@@ -32,7 +32,7 @@ class Failed:
 
 
 def sides_said(record: Mapping[str, Any]) -> list[tuple[str, list[list[str]]]]:
-    """Return what is known of the sides: of each, lines of text, or none where nothing is said."""
+    """Return what is known of the sides: of each, lines of text, or none where nothing is known."""
     said = [dict(_of_side(side)) for side in record["sides"]]
     names = list(dict.fromkeys(name for side in said for name in side))
     return [(name, [side.get(name, []) for side in said]) for name in names]
@@ -114,7 +114,7 @@ def _model(name: str, model: Mapping[str, Any]) -> str:
 
 
 def shapes_said(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the names of the shapes stand for."""
+    """Return what the names of the shapes mean."""
     found = {}
     for declared in record["plan"]["shapes"]:
         shape = Shape.model_validate(declared)
@@ -154,7 +154,7 @@ def notes(record: Mapping[str, Any]) -> list[str]:
 
 
 def failed(record: Mapping[str, Any]) -> list[Failed]:
-    """Return what was not measured; what failed for one reason stands together."""
+    """Return what was not measured; what failed for one reason is listed together."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for point in record["points"]:
         if point["fault"] is not None:

@@ -36,7 +36,7 @@ _COUNTED_SECONDS = 10.0
 class Sender:
     """What sends loads: a site that has vLLM, whatever the servers run, and the requests' settings.
 
-    `seconds` is how long a load may take; `flags` are the server's, some of which it must know.
+    `seconds` is how long a load may take; `flags` are the server's; it must know some of them.
     """
 
     site: Sandbox

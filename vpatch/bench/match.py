@@ -1,4 +1,4 @@
-"""Whether records may be set side by side, and what stands against it."""
+"""Whether records may be compared, and what differs if not."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def in_common(records: Sequence[Mapping[str, Any]]) -> set[tuple[Any, ...]]:
 def joined(records: Sequence[Mapping[str, Any]], differing: Sequence[str]) -> dict[str, Any]:
     """Return one record with the sides of several, called A, B and so on; only what all have.
 
-    `differing` is what they differ in all the same, and is said wherever the record is shown.
+    `differing` is what they still differ in. It is shown wherever the record is shown.
     """
     common = in_common(records)
     sides: list[dict[str, Any]] = []
@@ -167,7 +167,7 @@ def _prompts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shapes(record: Mapping[str, Any]) -> dict[str, str]:
-    """The shapes of a plan by their names, in words; where a file lies is no matter."""
+    """The shapes of a plan by their names, in words; where a file lies does not matter."""
     found = {}
     for declared in record["plan"]["shapes"]:
         shape = Shape.model_validate(declared)

@@ -58,7 +58,7 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
     """Return what vLLM's own result says; only the quantiles are computed from its details.
 
     Raises:
-        UnreadableResultError: a figure is not there, or is no number.
+        UnreadableResultError: a figure is missing, or is not a number.
     """
     try:
         samples = _samples(raw)

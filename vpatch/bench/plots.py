@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     Draw = Callable[[Axes, Sequence[PlotLine]], None]
 
 _LARGE, _MEDIUM, _SMALL = (480, 280), (368, 260), (270, 214)
-# As many large ones stand beside each other.
+# So many large ones are in a row.
 _BESIDE = 2
-# What lies at one k or position stands side by side, by so much of the way to the next.
+# Samples at one k or position are side by side, by this share of the way to the next one.
 _DODGE = 0.07
 _MOST_TICKS = 12
 # A difference of a hundredth is not to look like one of half.
@@ -38,7 +38,7 @@ _HOLLOW = PlotLine("hollow: within the noise, or not judged", (), ink("muted"), 
 class Plot:
     """Pictures that are read together. Where there are none, `missing` says why.
 
-    `key` has a sample of each line, and what it stands for.
+    `key` has a sample of each line, and its meaning.
     """
 
     title: str

@@ -76,7 +76,7 @@ def read_record(place: Path) -> dict[str, Any]:
     """Read a record, by its folder or file.
 
     Raises:
-        RecordError: there is none, or it is no record that is known.
+        RecordError: there is none, or its format is unknown.
     """
     file = place / RECORD if place.is_dir() else place
     try:

@@ -32,7 +32,7 @@ _MARKS = re.compile(r"[\\`\[|]")
 
 
 def report_of(record: Mapping[str, Any]) -> str:
-    """Return a record as Markdown, whose tables are readable as they stand."""
+    """Return a record as Markdown; its tables are readable as plain text."""
     return "\n".join(_lines(record)) + "\n"
 
 
@@ -205,7 +205,7 @@ def _cell(text: str) -> str:
 
 
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table whose columns stand in line, for those who read it as it is."""
+    """A table with aligned columns, for those who read it as plain text."""
     rows = [[_cell(cell) for cell in row] for row in (head, *body)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):

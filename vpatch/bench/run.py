@@ -38,7 +38,7 @@ TABLE = "results.csv"
 _READER = "pandas"
 _READER_SECONDS = 300.0
 OnLoadRun = Callable[[str, LoadRun], None]
-# What of a plan is said to servers when they are started.
+# The part of a plan that servers get when they start.
 _OF_SERVERS = ("method", "tensor-parallel", "share-server", "flags", "environment", "needs")
 
 
@@ -170,7 +170,7 @@ def write_shown(folder: Path, record: Mapping[str, Any]) -> None:
     """Write what is made of a record, beside it.
 
     Raises:
-        VpatchError: it cannot be written; the record is there all the same.
+        VpatchError: it cannot be written; the record itself is there.
     """
     try:
         (folder / REPORT).write_text(report_of(record), encoding="utf-8")

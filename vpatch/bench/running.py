@@ -47,7 +47,7 @@ def look_at(url: str, patience: float, key: str | None) -> RunningServer:
     """Ask a server what it serves; each of its answers may take `patience` seconds.
 
     Raises:
-        UsageError: it is no address, or has what would be written down, as a password.
+        UsageError: it is not an address, or has a password, which the record would show.
         ServerError: it does not answer as vLLM's does, or does not count, or is not trusted.
     """
     _refuse(url)

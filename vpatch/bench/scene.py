@@ -59,7 +59,7 @@ class PlotLine:
         axes.plot([x, x], [low, high], color=self.colour, linewidth=1.2, gid=classed("bar"))
 
     def sample(self, key: str, *, full: bool = True) -> str:
-        """Draw what stands in the key to a picture."""
+        """Draw the key of a picture."""
         with drawing():
             figure, axes = blank(*_SAMPLE, margin=False)
             self.curve(axes, [0, 1], [0, 0])

@@ -1,4 +1,4 @@
-"""A record's repeats taken together, and which differences between them are none of chance."""
+"""A record's repeats taken together, and which of their differences are significant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matplotlib's figures as SVG that stands in a page: its colours, its font, and ids of its own."""
+"""Matplotlib's figures as SVG inside a page: the page's colours and font, and ids of their own."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def blank(width: int, height: int, *, margin: bool = True) -> tuple[Figure, Axes
 def svg_of(figure: Figure, key: str, name: str = "") -> str:
     """Return a figure as an element of a page. One without a name is hidden from who listens.
 
-    `key` is no other figure's on the page: the ids depend on it.
+    `key` is unique on the page, because the ids depend on it.
     """
     written = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -1,4 +1,4 @@
-"""The tables of a record's page: exact numbers, and what is said of them."""
+"""The tables of a record's page: exact numbers, and remarks on them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NONE = TableCell("-", "number unsaid")
 
 @dataclass(frozen=True)
 class Table:
-    """`heads` are its lines of headings, the last of which has one for each column."""
+    """`heads` are its lines of headings; the last line has one heading for each column."""
 
     title: str
     words: str

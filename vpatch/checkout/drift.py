@@ -45,7 +45,7 @@ def drift(lock: LockFile, plan: Plan) -> Iterator[str]:
 
 
 def _other_choice(lock: LockFile, decisions: Mapping[str, Decision]) -> Iterator[str]:
-    """Patches that came or went, or stand elsewhere in the order."""
+    """Patches that came or went, or have another place in the order."""
     skipped = {patch.id: patch.state for patch in lock.skipped}
     locked = [patch.id for patch in lock.patches]
     for patch_id, decision in decisions.items():

@@ -1,4 +1,4 @@
-"""What stands in the way of a checkpoint, or of its MTP layers: every opinion, and no reading."""
+"""What prevents a checkpoint or its MTP layers from loading: every opinion, and no reading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class CheckpointFinding:
-    """`kind` is a fixed word for programs. What is no `fault` is worth knowing, and no more."""
+    """`kind` is a fixed word for programs. The rest is only worth knowing."""
 
     kind: str
     what: str
@@ -106,7 +106,7 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Chec
                 fault=False,
             )
     elif platform is not None:
-        without_fp8(platform, blocks=False)  # one that there is not is wrong use all the same
+        without_fp8(platform, blocks=False)  # an unknown platform is wrong use anyway
 
 
 def _lists(inspection: Inspection) -> Iterator[CheckpointFinding]:

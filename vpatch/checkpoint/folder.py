@@ -46,7 +46,7 @@ class Checkpoint:
 
     @property
     def language(self) -> dict[str, Any]:
-        """The config of the language model, which may stand in another one."""
+        """The config of the language model, which may be inside another one."""
         for key in _NESTED:
             if isinstance(self.config.get(key), dict):
                 return {**self.config, **self.config[key]}
@@ -76,7 +76,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint's JSON files, and the headers of its shards.
 
     Raises:
-        UsageError: the folder is not there, or what is in it is no safetensors checkpoint.
+        UsageError: the folder is not there, or has no safetensors checkpoint.
         CheckpointError: a file is damaged, or the index names what cannot be a shard.
     """
     if not folder.is_dir():

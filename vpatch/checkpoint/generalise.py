@@ -25,7 +25,7 @@ def pattern_for(wanted: Collection[str], known: Collection[str]) -> str:
     for name in known:
         if (shape := _shape(name)) in by_shape:
             others[shape].add(_numbers(name))
-    # What is the same but for its last part stands there once, with the last parts.
+    # Names that differ only in their last part are there once, with their last parts.
     ends: dict[str, list[str]] = defaultdict(list)
     for shape, numbers in sorted(by_shape.items()):
         parent, _, last = shape.rpartition(".")

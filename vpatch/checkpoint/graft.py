@@ -60,7 +60,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
     checkpoint without them, and a second run does what is left to do.
 
     Raises:
-        UsageError: the two do not belong together, or one is no checkpoint.
+        UsageError: the two do not belong together, or one is not a checkpoint.
         UnavailableError: a tensor must be converted, and the extra `checkpoint` is not installed.
         CheckpointError: a file is damaged, a tensor cannot be converted, or the target has another
             tensor under the same name; or what was written does not read back as it should.

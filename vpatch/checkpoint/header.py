@@ -63,7 +63,7 @@ def read_shard(path: Path) -> Shard:
     """Read the header of a safetensors file, and compare it with the file's size.
 
     Raises:
-        CheckpointError: the file is truncated, is no safetensors file, or its header lies.
+        CheckpointError: the file is truncated, is not a safetensors file, or its header lies.
     """
     try:
         with _opened(path) as file:
@@ -95,7 +95,7 @@ def write_header(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
 
 
 def _opened(path: Path) -> Any:
-    # A pipe would be waited for, for ever.
+    # Reading a pipe might never end.
     if not stat.S_ISREG(path.stat().st_mode):
         raise _damaged(path, "is no regular file")
     return path.open("rb")

@@ -38,7 +38,7 @@ def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
 
 
 def _replaced(entries: Any, better: dict[str, tuple[str, ...]]) -> Any:
-    """Return a list, or gptq's table, with entries replaced where they stand, and none twice."""
+    """Return a list, or gptq's table, with entries replaced in place, and no entry twice."""
     if isinstance(entries, dict):
         return {new: value for key, value in entries.items() for new in better.get(key, (key,))}
     found: list[Any] = []

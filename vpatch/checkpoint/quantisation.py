@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.folder import Checkpoint
 
 _KEYS = ("quantization_config", "compression_config")
-# A longer pattern is no name of modules, and may take for ever to match.
+# A longer pattern does not name modules, and a match of it might never end.
 _LONGEST = 20_000
 
 

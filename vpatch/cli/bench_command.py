@@ -173,7 +173,7 @@ command.add_command(compare_command)
 
 
 def _refuse_options_before(context: click.Context) -> None:
-    """Refuse what would be ignored: options of a run stand before the name of another command."""
+    """Refuse what would be ignored: options of a run before the name of another command."""
     given = [
         option.opts[0]
         for option in context.command.params

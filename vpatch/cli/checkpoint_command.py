@@ -1,4 +1,4 @@
-"""vpatch checkpoint: what a checkpoint is, what stands in its way, and putting that right."""
+"""vpatch checkpoint: inspect a checkpoint, and repair it."""
 
 from __future__ import annotations
 

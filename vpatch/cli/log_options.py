@@ -133,7 +133,7 @@ class _Redacting(logging.Formatter):
 
 
 class _TerminalHandler(logging.Handler):
-    """Standard error, whatever stands for it when a record comes."""
+    """Standard error, as it is when a record comes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

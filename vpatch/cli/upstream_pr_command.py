@@ -119,7 +119,7 @@ def command(
 
 
 def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
-    """Refuse --submit where it has no meaning, or nobody is there who could stand behind it."""
+    """Refuse --submit where it has no meaning, or where no person can confirm it."""
     if offline or on or as_json:
         raise UsageError(
             "--submit is to upstream as it is now, and asks a person",

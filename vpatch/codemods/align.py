@@ -86,5 +86,5 @@ def _keeps_order(
         else:
             last = i
             if isinstance(element, cst.Arg) and not element.star and not is_gap(pattern[i]):
-                behind_gap = False  # no keyword stands before such an argument
+                behind_gap = False  # no keyword comes before such an argument
     return True

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Repeat(Enum):
-    """How usual it is that the same code stands twice in one block."""
+    """How usual it is that the same code is in one block twice."""
 
     USUAL = "calls and other expressions"
     UNUSUAL = "an assignment, an import, a branch, a loop"
@@ -34,7 +34,7 @@ class EditSite:
     `todo` is False where the code already is what the edit would make of it. `problem` says why a
     place that is meant cannot be edited. `recognised` is False where the new code is there, but
     nothing shows that it replaced the code that the edit searches. `repeat` says that the code to
-    insert stands elsewhere in the block already.
+    insert is already elsewhere in the block.
     """
 
     node: cst.CSTNode
@@ -91,7 +91,7 @@ class Scope:
         return frozenset(name.encode() for name in names if name.isidentifier())
 
     def reaches(self, scope: Sequence[str], statement: cst.CSTNode) -> bool:
-        """Whether anything inside a statement, which stands in `scope`, can be within."""
+        """Whether anything inside a statement of `scope` can be within."""
         if self.within is None or _GLOB.search(self.within):
             return True
         here = ".".join(scope)
@@ -143,12 +143,12 @@ class SiteTransformer(cst.CSTTransformer):
     `leave_Call` are never called: libcst's look-up by name costs more than the work itself on files
     of vLLM's size.
 
-    Among its `kinds`, cst.Name stands for names in expressions and as targets. The names of
+    Among its `kinds`, cst.Name means names in expressions and as targets. The names of
     attributes, keywords, parameters, definitions and imports are hidden unless `sees_identifiers`.
 
-    Of the statements of a module or a class, those are passed over that are not within the place,
-    or have not all the names of any alternative in `needles`, if there are some: a place must have
-    them by itself. Strings are no names, as there are many ways to spell one.
+    It passes over statements of a module or a class that are not within the place. It also passes
+    over those that lack names of every alternative in `needles`: a place must have them by itself.
+    Strings are no names, as there are many ways to spell one.
     """
 
     kinds: tuple[type[cst.CSTNode], ...] = ()

@@ -1,4 +1,4 @@
-"""Where the `...` of new code come from in a pattern, so that what they stand for is kept."""
+"""Where the `...` of new code come from in a pattern, so that the code they match is kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WITH_VALUE = (cst.AnnAssign, cst.Assign, cst.AugAssign, cst.Expr, cst.Return)
 
 
 def gaps_correspond(pattern: object, template: object) -> bool:
-    """Whether every `...` of both stands where `rewrite` keeps what it stands for."""
+    """Whether every `...` of both is where `rewrite` keeps the code that it matches."""
     if identical(pattern, template):
         return True
     if not (isinstance(pattern, cst.CSTNode) and isinstance(template, cst.CSTNode)) or type(

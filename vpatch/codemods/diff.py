@@ -66,7 +66,7 @@ def parse_diff(path: Path) -> list[tuple[TextReplacement | AddFile, int]]:
     """
     where = str(path)
     try:
-        # Not splitlines(): a carriage return or a form feed may stand inside a line.
+        # Not splitlines(): a carriage return or a form feed may be inside a line.
         lines = [f"{line}\n" for line in bytes_beside(path).decode().split("\n")]
         if lines[-1] == "\n":
             lines.pop()

@@ -1,4 +1,4 @@
-"""New code with the code that metavariables stand for, in brackets where it needs them."""
+"""New code with the code of its metavariables, in brackets where it needs them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOOSE_PARENTS = (
     cst.Return,
     cst.While,
 )
-# These stand without parentheses in a few places only.
+# These go without parentheses in a few places only.
 _NEARLY_ALWAYS_BRACKETED = (cst.Tuple, cst.Yield, cst.NamedExpr, cst.GeneratorExp)
 _TUPLE_PARENTS = (cst.Assign, cst.Return, cst.Expr)
 
@@ -50,7 +50,7 @@ def fill(
 ) -> _Node:
     """A copy of `template` with every metavariable replaced by its code.
 
-    `parent` is what it will stand in; by default that is the argument of a call, or a block.
+    `parent` is what it goes into; by default that is the argument of a call, or a block.
     """
     return cast("_Node", template.deep_clone().visit(_Fill(bindings, parent or cst.Arg)))
 
@@ -110,7 +110,7 @@ class _Fill(cst.CSTTransformer):
 
 
 def fitted(node: _Node, parent: type[cst.CSTNode]) -> _Node:
-    """The same code with parentheses, where what it is to stand in would tear it apart."""
+    """The same code, with parentheses where its new surroundings would tear it apart."""
     if not isinstance(node, cst.BaseExpression) or node.lpar:
         return node
     if isinstance(node, _NEARLY_ALWAYS_BRACKETED):

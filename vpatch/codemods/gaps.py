@@ -66,7 +66,7 @@ def _is_called(before: tokenize.TokenInfo) -> bool:
 
 @dataclass(frozen=True)
 class _Item:
-    """What stands between two commas."""
+    """The text between two commas."""
 
     first: tokenize.TokenInfo
     is_gap: bool

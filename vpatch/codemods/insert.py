@@ -28,8 +28,8 @@ _Definition = (cst.FunctionDef, cst.ClassDef)
 class Insert:
     """Put `code` beside the statement that `anchor` matches, or at the start or end of its block.
 
-    Code counts as done where it already stands at just that place; the same code elsewhere does
-    not. If only a part of it stands there, that is a problem: nothing tells how to complete it. An
+    Code counts as done where it already is at just that place; the same code elsewhere does
+    not. If only a part of it is there, that is a problem: nothing tells how to complete it. An
     anchor that shares its line with other statements is a problem: it has no place beside. So is a
     place that the program never reaches, as behind a `return`.
     """
@@ -173,7 +173,7 @@ class _Beside(_Inserter):
         return match if match and self.place.admits(self.scope, match, node) else None
 
     def _refuse(self, line: Sequence[cst.BaseSmallStatement]) -> None:
-        """Report the anchors in a line, or in the suite behind a header, that is none's own."""
+        """Report the anchors in a line, or in the suite behind a header, outside of blocks."""
         for statement in line:
             match = self._anchored(statement)
             if match is not None:

@@ -13,7 +13,7 @@ _Item = TypeVar("_Item", cst.Arg, cst.Param)
 
 
 def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> cst.BaseParenthesizableWhitespace:
-    """What stands behind the bracket that opens a call's arguments or a def's parameters."""
+    """What follows the bracket that opens a call's arguments or a def's parameters."""
     if isinstance(node, cst.Call):
         return node.whitespace_before_args
     if isinstance(parent, cst.FunctionDef):
@@ -74,7 +74,7 @@ def append(
 ) -> list[_Item]:
     """Append to the arguments of a call or the parameters of a def, laid out as the others are.
 
-    `opening` is what stands behind the opening parenthesis. Comments stay where they are.
+    `opening` is what follows the opening parenthesis. Comments stay where they are.
     """
     if not items:
         return [new]
@@ -123,7 +123,7 @@ def insert_at(
 
 
 def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
-    """Remove an argument or parameter; what stands behind the last one stays there."""
+    """Remove an argument or parameter; what follows the last one stays."""
     left = list(items)
     del left[index]
     if left and index == len(left):

@@ -136,7 +136,7 @@ def is_gap(node: object) -> bool:
 
 
 def statements_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
-    """The statements of a block, also of one that stands on the line of its header."""
+    """The statements of a block, also of one on the line of its header."""
     if isinstance(body, cst.SimpleStatementSuite):
         return [cst.SimpleStatementLine([statement]) for statement in body.body]
     return cast("Sequence[cst.CSTNode]", body.body)
@@ -207,10 +207,10 @@ def _bind(name: str, node: cst.CSTNode, match: Match) -> bool:
 
 
 def _between(parts: Sequence[str], text: str) -> list[str] | None:
-    """Return what stands between fixed parts of a text, of which each is as far right as it can be.
+    """Return what is between fixed parts of a text, each as far right as it can be.
 
     `re.fullmatch("PART(.+)PART(.+)PART", text)` says the same, but a patch with many metavariables
-    in a text could keep it busy for ever.
+    in a text could keep it busy without end.
     """
     if len(parts) == 1:
         return [] if text == parts[0] else None
@@ -230,7 +230,7 @@ def _between(parts: Sequence[str], text: str) -> list[str] | None:
 
 
 def _same_text(pattern: str | bytes | None, text: str | bytes | None, match: Match) -> bool:
-    """Compare the contents of strings, in which a metavariable stands for an expression's code."""
+    """Compare the contents of strings, in which a metavariable matches an expression's code."""
     if (
         match.literal
         or not isinstance(pattern, str)
@@ -311,7 +311,7 @@ def _all(parameters: cst.Parameters) -> list[object]:
 
 
 def _same_parameters(pattern: cst.Parameters, node: cst.Parameters, match: Match) -> bool:
-    """Compare parameters of which the pattern, with `...`, names a few.
+    """Compare parameters with a pattern that names a few of them and has `...`.
 
     A gap among the positional ones may reach as far as the keyword-only ones. Those come in any
     order, and there may be more of them, as there may be arguments of a call.

@@ -45,7 +45,7 @@ _FIELDS: dict[type[cst.CSTNode], str] = {
 
 
 def bound_names(node: cst.CSTNode) -> Iterator[str]:
-    """The names that a node itself binds or deletes, in the scope that it stands in."""
+    """The names that a node itself binds or deletes, in the scope around it."""
     match node:
         case cst.Assign():
             for target in node.targets:

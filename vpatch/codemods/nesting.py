@@ -52,7 +52,7 @@ def measured(source: bytes) -> ast.Module | None:
         except (SyntaxError, ValueError) as error:
             if isinstance(error, SyntaxError) and error.msg.startswith("too many"):
                 raise NestedTooDeeplyError(error.lineno) from error
-            # It is no Python, or that of a newer release, which libcst knows.
+            # It is not Python, or it is that of a newer release, which libcst knows.
             if len(source) > _SMALL and not _survives(source):
                 raise NestedTooDeeplyError from error
             return None
@@ -103,7 +103,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _pieces(node: ast.Constant | ast.JoinedStr, lines: list[bytes], workdir: int) -> int:
-    """How many strings stand side by side there, if there may be more than `workdir`."""
+    """How many strings are side by side there, if there may be more than `workdir`."""
     rows = lines[node.lineno - 1 : node.end_lineno]
     rows[-1] = rows[-1][: node.end_col_offset]
     rows[0] = rows[0][node.col_offset :]

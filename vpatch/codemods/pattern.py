@@ -1,13 +1,14 @@
 """Code patterns with metavariables: what an edit looks for, and what it puts there.
 
-A pattern is Python with two additions: `$name` stands for any expression or identifier (the same
-`$name` twice must be the same code; `$_` is never remembered), and `...` among the arguments of a
-call, the bases of a class, the parameters of a `def` or the statements of a block stands for
-whatever is there; `(...)` is Python's own Ellipsis. White space, comments, line breaks, redundant
-parentheses and trailing commas do not matter, nor does the order of keyword arguments; what
-`match.OPTIONAL` names matters only where the pattern has some. A name alone is that name in an
-expression or as a target, and not one of an attribute, a keyword, a parameter, a definition or an
-import.
+A pattern is Python with two additions. `$name` matches any expression or identifier. The same
+`$name` twice must match the same code, and `$_` is never remembered. `...` matches whatever is
+there among the arguments of a call, the bases of a class, the parameters of a `def` or the
+statements of a block. `(...)` is Python's own Ellipsis.
+
+White space, comments, line breaks, redundant parentheses and trailing commas do not matter, nor
+does the order of keyword arguments. What `match.OPTIONAL` names matters only where the pattern has
+some. A name alone is that name in an expression or as a target. It is not one of an attribute, a
+keyword, a parameter, a definition or an import.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class PatternError(UsageError):
 class Pattern:
     """A parsed pattern. `needles` are byte strings that every file with a match contains.
 
-    Of these, `names` also stand in the match itself, in one spelling only.
+    Of these, `names` are also in the match itself, in one spelling only.
     """
 
     source: str
@@ -236,7 +237,7 @@ def find_in(pattern: Pattern, root: cst.CSTNode) -> bool:
 
 
 def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
-    """Identifiers, and plain string contents, that must stand literally in a matching file."""
+    """Identifiers, and plain string contents, that must be literally in a matching file."""
     found: set[bytes] = set()
     strings: set[bytes] = set()
 

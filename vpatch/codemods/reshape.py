@@ -31,7 +31,7 @@ def changes_shape(find: Pattern, replace: Pattern) -> bool:
 class Reshape(SiteTransformer):
     """Turns what `find` matches into `replace`, where one of the two is a compound statement.
 
-    An expression stands for a statement that consists of it.
+    An expression means a statement that consists of it.
     """
 
     def __init__(self, find: Pattern, replace: Pattern, place: Scope) -> None:

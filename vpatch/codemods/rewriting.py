@@ -35,7 +35,7 @@ def rewrite(
     What pattern and template have in common keeps its formatting and its comments.
 
     Raises:
-        CannotRewrite: what `...` stands for, or what the pattern leaves out, would be lost.
+        CannotRewrite: code that `...` matches, or that the pattern leaves out, would be lost.
     """
     if identical(pattern, template):
         return node
@@ -105,7 +105,7 @@ def _rewrite_sequence(
             new = fill(_without_marks(right), match.bindings)
             behind, before = _neighbours(origins, j, sources)
             if isinstance(new, cst.Arg) and new.keyword is not None and None in sources:
-                behind = before = None  # behind all that a gap stands for
+                behind = before = None  # behind all that a gap matches
             elif not j:
                 before = line.first
             line.insert(new, behind, before)
@@ -114,7 +114,7 @@ def _rewrite_sequence(
 
 
 def _apart(elements: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The same with brackets around a generator that was the only argument, and is no more."""
+    """The same with brackets around a generator that was the only argument, and is not any more."""
     if len(elements) == 1:
         return elements
     return [
@@ -141,7 +141,7 @@ def _fill_field(value: Any, match: Match) -> Any:
 
 
 def _without_marks(template: _Node) -> _Node:
-    """The new code as it is written: `(...)` says that `...` is no gap."""
+    """The new code as it is written: `(...)` says that `...` is not a gap."""
 
     class Unmark(cst.CSTTransformer):
         def leave_Ellipsis(
@@ -163,7 +163,7 @@ def put(
     """The whole of `template` in place of `node`, which `pattern` matched.
 
     Raises:
-        CannotRewrite: what `...` stands for, or what the pattern leaves out, would be lost.
+        CannotRewrite: code that `...` matches, or that the pattern leaves out, would be lost.
     """
     bindings = match.bindings
     kept = kept_part(pattern, template)

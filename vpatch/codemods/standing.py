@@ -1,4 +1,4 @@
-"""Whether code that an edit inserts stands in a block already, in part or at another place."""
+"""Whether code that an edit inserts is in a block already, in part or at another place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def are_same(left: Sequence[cst.CSTNode], right: Sequence[cst.CSTNode]) -> bool:
 def part_there(
     wanted: Sequence[cst.CSTNode], block: Sequence[cst.CSTNode], at: int, *, above: bool
 ) -> int:
-    """How many of the wanted statements stand at a place of a block, where not all of them do.
+    """How many of the wanted statements are at a place of a block that does not have all of them.
 
     With `above`, the last ones right above the place, else the first ones right below it.
     """
@@ -46,7 +46,7 @@ def part_there(
 def repeat_of(
     wanted: Sequence[cst.CSTNode], block: Sequence[cst.CSTNode], starts: Container[int]
 ) -> Repeat | None:
-    """Whether the wanted statements stand in a block, but for the places in `starts`."""
+    """Whether the wanted statements are in a block, but for the places in `starts`."""
     for start in range(len(block) - len(wanted) + 1):
         if start not in starts and are_same(wanted, block[start : start + len(wanted)]):
             return Repeat.USUAL if all(map(_is_expression, wanted)) else Repeat.UNUSUAL

@@ -36,7 +36,7 @@ def shows(find: Pattern, replace: Pattern) -> bool:
     """Whether new code shows that `find` would have been about it.
 
     It does if it has everything that `find` says, a match of `find`, or a statement of its block.
-    Any other new code may have been there for ever: `g(1)` need not be an `f(1)` that became one.
+    Any other new code may always have been there: `g(1)` need not be an `f(1)` that became one.
     """
     return (
         find_in(find, replace.node)
@@ -83,7 +83,7 @@ def _definition(root: cst.CSTNode, names: Sequence[str]) -> cst.CSTNode | None:
 
 
 def words_of(*nodes: cst.CSTNode) -> set[str]:
-    """The names, metavariables and texts that stand in some code."""
+    """The names, metavariables and texts in some code."""
     return {str(what) for node in nodes for kind, what in _said(node) if kind in _WORDS}
 
 

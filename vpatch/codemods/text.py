@@ -27,7 +27,7 @@ class TextSite:
 class TextReplacement:
     """Replace each occurrence of `find` in the files that match one of the globs.
 
-    Occurrences of `replace` are done; what stands inside them is not looked at, so that
+    Occurrences of `replace` are done; what is inside them is not looked at, so that
     `replace` may contain `find`. In a file whose lines all end in CRLF, so do these texts. No
     occurrence begins or ends inside a word. With `whole_lines`, as in a diff, it is made of lines.
     """
@@ -92,7 +92,7 @@ class TextReplacement:
         return at
 
     def _is_part(self, data: bytes, start: int, end: int) -> bool:
-        """Whether what stands there is a piece of a longer word, or of a longer line."""
+        """Whether the text there is a piece of a longer word, or of a longer line."""
         before, after = data[start - 1 : start] if start else b"", data[end : end + 1]
         if self.whole_lines:
             return before not in {b"", b"\n"} or (after != b"" and data[end - 1 : end] != b"\n")

@@ -81,7 +81,7 @@ class Container:
             )
 
     def await_creation(self) -> None:
-        """Wait until it is there: an engine that was told to create it does so all the same."""
+        """Wait until it is there: an engine that was told to create it still does so."""
         deadline = time.monotonic() + _CREATION_SECONDS
         while time.monotonic() < deadline:
             with asking(self.id):

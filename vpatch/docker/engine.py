@@ -153,7 +153,7 @@ class Docker:
         return f"{repository_of(name)}@{answer['Descriptor']['digest']}"
 
     def build(self, build: Build, log: BinaryIO, tell: Callable[[str], None]) -> str:
-        """Build an image, and return its id; `log` gets all that is said, `tell` each step.
+        """Build an image, and return its id; `log` gets all output, `tell` each step.
 
         Raises:
             DockerError: a step failed, or the engine did. No container is left.
@@ -230,7 +230,7 @@ class Docker:
         arguments = dict(build.arguments)
         for key, value in build.arguments.items():
             if value.startswith(_ID):
-                # Of this build alone: another one may stand on the same image.
+                # Of this build alone: another one may use the same image.
                 arguments[key] = f"{_LOCAL}:{uuid.uuid4().hex}"
                 self.tag(value, arguments[key])
         try:
@@ -247,7 +247,7 @@ class Docker:
                 self.api.remove_image(name, noprune=True)
 
     def failed(self, what: str, log: BinaryIO) -> DockerError:
-        """Return an error for a build of which a log was kept."""
+        """Return an error for a build that left a log."""
         log.flush()
         text = Path(log.name).read_bytes().decode(errors="replace")
         ending = [

@@ -32,7 +32,7 @@ def remove(api: APIClient, made: Sequence[str], before: set[str]) -> None:
         deadline = time.monotonic() + _END_SECONDS
         while _is_building(api, made) and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
-        # The last one first: the engine refuses to remove an image on which another one stands.
+        # The last one first: Docker does not remove an image while another one is built on it.
         while leaves := _leaves(api, made, before):
             for leaf in leaves:
                 api.remove_image(leaf, noprune=True)

@@ -102,7 +102,7 @@ def existing_engine(typed: str) -> Engine:
     """Look at somebody's own environment, by its Python: a path, or a name on PATH.
 
     Raises:
-        UsageError: it is no Python, or one without vLLM, or with one that does not start.
+        UsageError: it is not a Python, or has no vLLM, or has one that does not start.
     """
     found_python = shutil.which(typed)
     if found_python is None:

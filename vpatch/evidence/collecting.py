@@ -42,7 +42,7 @@ def collected(
     With `numbered`, a name that is taken gets a number: -2, -3, and so on.
 
     Raises:
-        UsageError: the name is taken, or is no name.
+        UsageError: the name is taken, or is not a name.
     """
     refuse_no_name(name, what)
     with ExitStack() as stack:
@@ -98,7 +98,7 @@ def refuse_name(root: Path, name: str, what: str) -> None:
     """Refuse a name before anything is done for it.
 
     Raises:
-        UsageError: there is something of that name, or it is none.
+        UsageError: there is something of that name, or it is not a name.
     """
     refuse_no_name(name, what)
     refuse_taken(root, name, what)
@@ -108,7 +108,7 @@ def refuse_no_name(name: str, what: str) -> None:
     """Refuse what cannot be a name.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a name.
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise UsageError(

@@ -119,7 +119,7 @@ def _in_words(check: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Cure:
-    """A symptom, the patch that is said to cure it, and the cells whose logs show it.
+    """A symptom, the patch that claims to cure it, and the cells whose logs show it.
 
     `failing` are those of the cells before that fail with the patches as well.
     """

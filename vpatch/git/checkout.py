@@ -201,6 +201,6 @@ def tracked_files(repo: Path) -> set[str]:
 
 
 def overlook(repo: Path, paths: Iterable[str]) -> None:
-    """Make git not look at files that it knows: to change or remove one is no change then."""
+    """Make git not look at files that it knows: a change of one does not count then."""
     names = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
     run(repo, "update-index", "--skip-worktree", "-z", "--stdin", stdin=names)

@@ -191,7 +191,7 @@ def _gitpython() -> Git:
 def identity(folder: Path) -> tuple[str, str] | None:
     """Return the name and email by which the user commits in `folder`.
 
-    None where one is not set, or cannot stand in a commit.
+    None where one is not set, or cannot be in a commit.
     """
     found = []
     for key in ("user.name", "user.email"):

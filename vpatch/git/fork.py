@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NOTES = "refs/vpatch/pushed"
-# A connection that stands still for a minute is given up.
+# A connection without traffic for a minute is given up.
 _PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
 _QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
 _HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")

@@ -25,7 +25,7 @@ PUBLIC = "https://api.github.com"
 _SECONDS = 30
 _OWN_FAULT = 500
 _PAGE = 100
-# Of tags, open pull requests or files: vLLM has a tenth of it. A server may go on for ever.
+# Of tags, open pull requests or files: vLLM has a tenth of it. A server may never stop.
 _MOST = 20_000
 # A page of open pull requests with their files, within the time that GraphQL allows itself.
 _PULLS_A_PAGE = 50

@@ -37,12 +37,12 @@ class UnreachableError(GitHubError):
 
 
 class UnreadableAnswer(Exception):
-    """An answer is none of GitHub's: a proxy's page, say."""
+    """An answer does not come from GitHub: a proxy's page, say."""
 
 
 @contextmanager
 def asking(where: str, token: str | None = None) -> Iterator[None]:
-    """Turn what PyGithub raises into an error of ours, in which the token does not stand.
+    """Turn what PyGithub raises into an error of ours, without the token.
 
     Raises:
         UnreachableError: no answer came.
@@ -141,7 +141,7 @@ def _said(data: Any) -> str:
 
 
 def _until(status: int, headers: Mapping[str, str], said: str) -> str | None:
-    """When one may ask again; None where it is no rate limit."""
+    """When one may ask again; None where it is not a rate limit."""
     after = headers.get("retry-after")
     if after is not None and _is_number(after):
         return f"in {after} s"

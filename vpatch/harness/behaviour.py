@@ -63,7 +63,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class ProofPlans:
-    """What a proof stands on.
+    """What a proof is based on.
 
     `before` and `after` are the plans for vLLM without the patch and with it; `plugins` are those
     with it of the trees that a proof brings along, with their folders. `packages` is a folder with
@@ -166,7 +166,7 @@ def _outcomes(report: ET.ElementTree[ET.Element], module: str) -> Iterator[TestR
 
 
 def _message(found: ET.Element) -> str:
-    """What was raised, and not the source around it, in which the words may stand as well."""
+    """What was raised, and not the source around it, which may have the words as well."""
     raised = _RAISED.findall(found.text or "")
     return "\n".join(raised) or found.get("message", "")
 

@@ -226,7 +226,7 @@ class Client:
 
 
 class _AsOpenSSL(LimitedAdapter):
-    """Trusts whom vLLM's own sender trusts: OpenSSL's defaults, with SSL_CERT_FILE and _DIR."""
+    """Verifies TLS as vLLM's sender does: by OpenSSL's defaults, SSL_CERT_FILE and _DIR."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs, ssl_context=ssl.create_default_context())

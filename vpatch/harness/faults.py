@@ -35,7 +35,7 @@ _CAUSES = (
 )
 # As a traceback ends: with the name of the class, at the beginning of the line.
 _ERROR = re.compile(r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt): \S.*")
-# What is merely said, as that less is taken "so as not to run out of memory", is no cause.
+# A mere remark, such as "so as not to run out of memory", does not name a cause.
 _SAID = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d ")
 # torch writes it before each line of a traceback, where there is a process group.
 _RANK = re.compile(r"^\s*\[rank\d+\]:")

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _MODULE = "vllm.entrypoints.openai.api_server"
 _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.3
-# Below those that Linux (from 32768 on, unless it is told otherwise) and macOS (49152) give to
-# whoever asks for any, those of Kubernetes' services (30000), and what vLLM has by default (29500):
-# a server binds seconds after it was told where.
+# Below the ports that Linux (from 32768 on by default) and macOS (49152) give to whoever asks for
+# any. Also below those of Kubernetes' services (30000) and vLLM's default (29500). A server binds
+# seconds after it was told where.
 _PORTS = range(20000, 29000)
 
 

@@ -24,7 +24,7 @@ _GENERATED = "/_version.py"
 _CALLERS = ("VLLM_", "PYTHONPATH", "PYTHONSTARTUP")
 
 
-# Of the caller's own, what may change it all the same, and is therefore written down.
+# Variables of the caller that may still change it, and are therefore recorded.
 _RECORDED = ("CUDA_", "NCCL_", "NVIDIA_", "OMP_", "MKL_", "TORCH", "PYTORCH_", "HF_HUB_", "TRITON_")
 _RECORDED_NAMES = {"LD_PRELOAD", "LD_LIBRARY_PATH", "HF_HOME"}
 

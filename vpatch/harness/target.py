@@ -49,7 +49,7 @@ class ExecutionTarget(Protocol):
 class EngineTarget:
     """An engine of this machine, over which the trees' plans are laid, vLLM's first.
 
-    `files` are each tree's own Python files, where it is no release, and none where it is one.
+    `files` are each tree's own Python files, where it is not a release, and none where it is one.
     """
 
     engine: Engine

@@ -81,7 +81,7 @@ def release_of(lock: LockFile) -> str:
     """Return the version of vLLM, as its package says it.
 
     Raises:
-        UsageError: the source is no release, and so no image has it.
+        UsageError: the source is not a release, so no image has it.
     """
     if lock.source.tree != "vllm" or lock.source.version is None:
         raise UsageError(
@@ -139,7 +139,7 @@ def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
             f"{_OCI}.base.name": image.base,
             f"{_LABEL}.mode": image.mode,
         }
-        # The digest of a manifest, as a registry has it; an id of one machine is none.
+        # The digest of a manifest, as a registry has it; an id of one machine does not count.
         key = f"{_LABEL}.base.id" if image.local else f"{_OCI}.base.digest"
         labels[key] = image.pinned.rpartition("@")[2]
     return labels

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Probe:
-    """A name of a module, as `Class.method`, and how to compare what it stands for.
+    """A name of a module, as `Class.method`, and how to compare its value.
 
     A `function` by its code, a `constant` by its value, an `import` by being there.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 DECLARATION = "patch.yaml"
-# What is said and shown of a patch, and changes nothing of what it does.
+# What describes a patch, and does not change its effect.
 _TALK = {"proof", "proposal", "upstream", "not_for_upstream"}
 
 

@@ -10,7 +10,7 @@ _REPORTED = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d ")
 
 @dataclass(frozen=True)
 class Explanation:
-    """`message` stands in one line of a log."""
+    """`message` is in one line of a log."""
 
     message: str
     meaning: str

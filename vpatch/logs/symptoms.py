@@ -43,8 +43,8 @@ def find_symptoms(log_lines: Iterable[str], patches: Iterable[Patch]) -> list[Si
 def find_in_pieces(pieces: Iterable[tuple[int, str]], patches: Iterable[Patch]) -> list[Sighting]:
     """Do the same with lines that have their numbers, and may come in pieces of one number.
 
-    White space does not count, nor do vLLM's prefixes, so that a message is found that goes on in
-    the next line of its process, wherever that is and wherever it was broken.
+    White space does not count, nor do vLLM's prefixes. So a message is found that goes on in the
+    next line of its process, wherever that is and wherever it was broken.
     """
     wanted = [
         (patch, symptom, squeezed)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def pristine_lines(pristine: bytes, patched: bytes) -> Sequence[int]:
     """For each line of a patched file, the one of the pristine file that it was; from 1.
 
-    For a line that was added, it is the line in front of which it was added.
+    For a line that was added, it is the line that follows it.
     """
     old, new = pristine.split(b"\n"), patched.split(b"\n")
     top = _common(old, new)

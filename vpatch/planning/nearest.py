@@ -163,7 +163,7 @@ def _scopes(path: str, view: View) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class _Name:
-    """A name that is searched: how rare it is, and in which files it or one like it stands."""
+    """A name that is searched: how rare it is, and which files have it or one like it."""
 
     text: str
     weight: float
@@ -263,7 +263,7 @@ def _subject(node: cst.CSTNode) -> str | None:
 
 
 def _head(node: cst.CSTNode) -> str:
-    """The code of a node; of a definition only what stands above its body."""
+    """The code of a node; of a definition only what is above its body."""
     if not isinstance(node, _Definition):
         return code_of(node)
     body = cst.SimpleStatementSuite([cst.Expr(cst.Ellipsis())])

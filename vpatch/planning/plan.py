@@ -342,7 +342,7 @@ class _Decider:
 
 
 def _repeated(attempt: _Attempt) -> str | None:
-    """Say so where an insert's code stands already, but not at the insert's own place.
+    """Say so where an insert's code is already there, but not at the insert's own place.
 
     Calls are often repeated, so for them this only counts where other work is done already.
     """

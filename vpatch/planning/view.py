@@ -105,7 +105,7 @@ class View:
     def pristine_line(self, path: str, line: int, text: bytes) -> int:
         """The line of the pristine file for a line of what edits made of it.
 
-        For code that was added, it is the line in front of which it was added.
+        For code that was added, it is the line that follows it.
         """
         pristine = self.pristine(path)
         if pristine is None or pristine == text:
@@ -209,7 +209,7 @@ class View:
 
     @property
     def vocabulary(self) -> frozenset[str]:
-        """Every name of some length that stands in the package's pristine files."""
+        """Every name of some length in the package's pristine files."""
         if self._shared.vocabulary is None:
             words = {word for text in self._package.values() for word in _WORD.findall(text)}
             self._shared.vocabulary = frozenset(word.decode() for word in words)

@@ -74,7 +74,7 @@ class Cell:
 
 
 def cells_of(smoke: Smoke, *, rounds: int | None = None) -> list[Cell]:
-    """Return the cells of a plan, in order; `rounds` stands for what the plan says."""
+    """Return the cells of a plan, in order; `rounds` replaces what the plan says."""
     found = [cell for row, cells in enumerate(smoke.cells) for cell in _row(smoke, row, cells)]
     names = Counter(cell.name for cell in found)
     found = [

@@ -38,7 +38,7 @@ _RATES = {"tokens-per-second", "speed-up"}
 class Check:
     """`figure` is what was seen, in short; `reason` says why it fails, or was not run.
 
-    What was `claimed` in the plan must pass: not to have judged it is no success.
+    What was `claimed` in the plan must pass: if it was not judged, that does not count as success.
     """
 
     name: str

@@ -38,7 +38,7 @@ class CellRun:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What is said of a cell after all its rounds."""
+    """The verdict on a cell after all its rounds."""
 
     phase: Phase
     cell: Cell

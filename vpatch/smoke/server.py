@@ -156,7 +156,7 @@ class _ServerSession:
         begun = time.monotonic()
         self._pass("streaming", [0], lambda: [client.stream(first, self.settings)])
         self._look_at_pieces()
-        # The same in one piece may take some longer, and not for ever.
+        # The same in one piece may take longer, but must end.
         self.patience += 10 * (time.monotonic() - begun)
         self._pass("/v1/completions", [0, 0], lambda: [self._whole(first), self._whole(first)])
         several = max(_SEVERAL, len(self.cell.prompts))

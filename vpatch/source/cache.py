@@ -1,10 +1,10 @@
 """The cache of trees: safe for several processes at once, and after a kill at any moment.
 
-trees/NAME/    an entry, complete: it gets there by one rename
-staging/NAME/  an entry in the making, by the holder of its exclusive lock
-locks/NAME     shared by readers, exclusive to make or remove the entry
-KINDS          folders of what can be had again; see there
-checkpoints/   digests of large files of checkpoints
+- trees/NAME/: an entry, complete: it gets there by one rename
+- staging/NAME/: an entry in the making, by the holder of its exclusive lock
+- locks/NAME: shared by readers, exclusive to make or remove the entry
+- KINDS: folders of what can be had again; see there
+- checkpoints/: digests of large files of checkpoints
 """
 
 from __future__ import annotations

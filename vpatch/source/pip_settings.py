@@ -42,7 +42,7 @@ def read_pip_settings(
 ) -> PipSettings:
     """Merge pip's configuration files and the PIP_* variables of `env`, the latter winning.
 
-    As in pip, [download] wins over [global] whichever file either stands in, and an empty variable
+    As in pip, [download] wins over [global], whichever files have them, and an empty variable
     counts as not set.
     """
     sections: dict[str, dict[str, str]] = {"global": {}, "download": {}}

@@ -61,7 +61,7 @@ def open_tree(
             archive = _Archive(spec, cache, settings, progress, expected_digest)
             tree = archive.open(offline=offline)
         case GitSpec():
-            # A repository in a folder is no more of a network than a folder is.
+            # A repository in a folder needs no network, as a folder does not.
             away = offline and not Path(spec.remote).is_dir()
             tree = _open_git(spec, cache, progress, expected_digest, offline=away)
         case FolderSpec():

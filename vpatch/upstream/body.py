@@ -53,9 +53,9 @@ def render(
     *,
     assisted: bool,
 ) -> str:
-    """Fill a template's text; without one, the parts stand below a heading of their own.
+    """Fill a template's text; without one, each part gets a heading of its own.
 
-    `facts` are for the next run: they stand in a comment. Parts without text are left out.
+    `facts` are for the next run: they are in a comment. Parts without text are left out.
     """
     left = {name: _harmless(part) for name, part in parts.items() if part}
     sections: Mapping[str, Sequence[Part]] = template.sections if template else _SECTIONS

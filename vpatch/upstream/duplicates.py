@@ -103,7 +103,7 @@ def _queries(
 
 
 def _touched(github: GitHub, pull: OpenPull, changes: Mapping[str, Change]) -> str | None:
-    """Name what a pull request touches of ours: a definition, or a line that we take or stand by.
+    """Name what a pull request touches of ours: a definition, or a line that we take or touch.
 
     Of a file without names, or of one that GitHub does not show, it is the file as a whole.
     """

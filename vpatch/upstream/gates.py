@@ -68,7 +68,7 @@ def needed(
 
 
 def alone(required: Sequence[Decision]) -> Gate:
-    """Whether it stands on its own: one branch a patch, none on top of another."""
+    """Whether it is independent: one branch a patch, none on top of another."""
     missing = [d.patch.id for d in required if d.state is not State.UPSTREAMED]
     if not missing:
         return Gate("stands alone", "pass", "it needs no other patch")
@@ -220,7 +220,7 @@ def size(found: Size, target: Target, text: str, proposal: Proposal | None, body
 
 
 def signed_off(person: tuple[str, str] | None, target: Target) -> Gate:
-    """Whether git knows who stands behind the commit."""
+    """Whether git knows who is responsible for the commit."""
     if person is None:
         hint = "git config --global user.name 'YOUR NAME', and user.email, both without < and >"
         return Gate("sign-off", "fail", "git does not know who commits", hint)

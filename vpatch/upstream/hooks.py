@@ -2,7 +2,7 @@
 
 Hooks that lie in upstream's tree run as they are. Those that lie in repositories of their own are,
 where they only wrap a package of the package index, run as that package, at the version that
-upstream pins: it is what such a mirror installs as well. What is left is said not to have run.
+upstream pins: it is what such a mirror installs as well. The report lists the rest as not run.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _ID = re.compile(r"^- hook id: (\S+)$", re.MULTILINE)
 class Hook:
     """A hook, and how it ended.
 
-    `idle` has nothing to look at in these files, `elsewhere` is none that can be had here, and
+    `idle` has nothing to look at in these files, `elsewhere` cannot be had here, and
     `not run` is one that should have run.
     """
 
@@ -170,7 +170,7 @@ def _run(
     *,
     offline: bool,
 ) -> Iterator[Hook]:
-    """One hook, which may stand in the configuration more than once."""
+    """One hook, which may be in the configuration more than once."""
     command = [
         sys.executable,
         "-P",

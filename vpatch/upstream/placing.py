@@ -30,7 +30,7 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     Comments at its head and its docstring stay behind: the file that is there has its own.
 
     Raises:
-        PlacingError: the file defines such a name, or one of the two is no Python.
+        PlacingError: the file defines such a name, or one of the two is not Python.
     """
     if there is None:
         return test
@@ -90,7 +90,7 @@ def _defined(body: Sequence[_Statement]) -> Iterator[str]:
 
 
 def _imported(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
-    """What imports bind, each with what it stands for."""
+    """What imports bind, each with its meaning."""
     for line in body:
         for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
             if isinstance(statement, cst.Import):
@@ -197,7 +197,7 @@ def _sort_in(body: list[_Statement], line: _Statement) -> None:
     same = [(place, other) for place, other in imports if _package(other) == _package(code)]
     for place, other in same:
         if _key(other) > _key(code):
-            # What stands before the next one, an empty line between two groups, stays above both.
+            # What comes before the next one, an empty line between two groups, stays above both.
             body[place : place + 1] = [
                 line.with_changes(leading_lines=getattr(body[place], "leading_lines", [])),
                 body[place].with_changes(leading_lines=[]),

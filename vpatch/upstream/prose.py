@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-# Lines that stand for themselves: lists, tables, quotes, headings, code.
+# Lines that are never joined: lists, tables, quotes, headings, code.
 _KEPT = re.compile(r"\s*([-*+>|#]|\d+\.\s|```)|\s{4}")
 _FENCE = "```"
 

@@ -37,7 +37,7 @@ class RulesError(VpatchError):
 
 
 def tags_of(title: str) -> list[str] | None:
-    """Return the bracketed tags that a title begins with; None where that is none or all of it."""
+    """Return the bracketed tags at the start of a title; None without tags or other words."""
     found = _TITLE.match(title)
     return _TAG.findall(found[1]) if found else None
 
@@ -160,7 +160,7 @@ def text_of(tree: Tree, path: str) -> str:
     """Read a file of upstream's tree as text.
 
     Raises:
-        RulesError: it is none.
+        RulesError: it is not a text file.
     """
     try:
         return tree.read(path).decode(_TEXT)

@@ -31,7 +31,7 @@ _COMMIT = "commit"
 
 @dataclass(frozen=True)
 class PushTarget:
-    """How a proposal gets upstream: from where, by whom, and a folder of ours for its commits."""
+    """How a proposal gets upstream: from where, in whose name, and a folder for its commits."""
 
     upstream_url: str
     fork: Fork
@@ -46,7 +46,7 @@ class PushTarget:
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of it; `left` are parts of the body that were not written, and why."""
+    """The result; `left` are parts of the body that were not written, and why."""
 
     url: str
     commit: str
@@ -57,7 +57,7 @@ class Sent:
 
 
 def refuse_credentials(url: str) -> str:
-    """Return a URL for git, if no password stands in it.
+    """Return a URL for git, if it has no password.
 
     Raises:
         UsageError: there is one: it would be seen in the list of processes.

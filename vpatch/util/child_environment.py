@@ -1,6 +1,6 @@
 """What code of others is given of the user's environment: what it needs to run, no credentials.
 
-A list of what is allowed, since nobody knows all names that hold secrets. It is no sandbox: code
+A list of what is allowed, since nobody knows all names that hold secrets. It is not a sandbox: code
 that runs can read what its user can read.
 """
 

@@ -92,7 +92,7 @@ def _lock(path: Path, operation: int) -> FileLock | None:
         if operation & fcntl.LOCK_EX or error.errno not in READ_ONLY:
             raise
         # Somebody else's cache, or a read-only one. To share a lock, to read its file is enough;
-        # where there is none, nobody here makes or removes what it stands for.
+        # where there is none, nobody here makes or removes what it protects.
         try:
             descriptor = os.open(path, _FLAGS | os.O_RDONLY)
         except OSError:

@@ -3,7 +3,7 @@
 Checkpoints bring them along, where vLLM matches them in the same way, and so do patches and
 upstream's tree.
 
-An expression may take for ever, and there is no way to stop one from within. So each that might
+An expression may never end, and there is no way to stop one from within. So each that might
 runs in a process of its own, which the system ends when it has computed for too long.
 """
 
@@ -38,11 +38,11 @@ json.dump([place for place, name in enumerate(names) if match(name)], sys.stdout
 
 
 class PatternFaultError(Exception):
-    """It is no regular expression, or one that takes too long."""
+    """It is not a regular expression, or it takes too long."""
 
 
 def check(pattern: str) -> None:
-    """Raise PatternFaultError if `pattern` is no regular expression."""
+    """Raise PatternFaultError if `pattern` is not a regular expression."""
     if _is_quick(pattern):
         compiled(pattern)
     else:
@@ -53,7 +53,7 @@ def found_in(pattern: str, texts: Iterable[str]) -> list[str]:
     """Return the texts in which a regular expression is found, anywhere in them.
 
     Raises:
-        PatternFaultError: it is none, or is not done in time.
+        PatternFaultError: it is not one, or is not done in time.
     """
     listed = list(texts)
     return [listed[place] for place in _matched(pattern, listed, "search")]
@@ -63,7 +63,7 @@ def matching(pattern: str, names: Collection[str]) -> list[str]:
     """Return the names that a regular expression matches from their beginning.
 
     Raises:
-        PatternFaultError: it is none, or is not done in time.
+        PatternFaultError: it is not one, or is not done in time.
     """
     listed = list(names)
     return [listed[place] for place in _matched(pattern, listed, "match")]
@@ -100,7 +100,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     """Compile a regular expression, and match nothing with it.
 
     Raises:
-        PatternFaultError: it is none.
+        PatternFaultError: it is not one.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a later Python may take for something else

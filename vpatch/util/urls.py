@@ -11,7 +11,7 @@ _QUERY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s?]*)\?[^\s@'\"]*")
 
 
 def redact(text: str) -> str:
-    """Remove the credentials of every URL in `text`; ssh's user name is no secret.
+    """Remove the credentials of every URL in `text`; ssh's user name is not a secret.
 
     Queries go too: some hosts take tokens there.
     """

@@ -1,4 +1,4 @@
-"""Text of others, made fit to be shown: nothing in it does more than stand there.
+"""Text of others, made fit to be shown: nothing in it does more than be shown.
 
 A title, a log or what an image answers may hold sequences that a terminal obeys, and characters
 that turn text around or have no width.

@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def replace_libraries(folder: Path) -> list[str]:
-    """Put the stand-in beside torch's libraries, under each name that it takes the place of."""
+    """Put the substitute beside torch's libraries, under each name that it replaces."""
     if not folder.is_dir():
         return []
     libraries = [

@@ -1,4 +1,4 @@
-"""Read what a shared library needs, and write one that stands in for others.
+"""Read what a shared library needs, and write one that replaces others.
 
 It runs inside an engine's Python, where vpatch is not. Only what torch's libraries for Linux have
 is read: 64 bits, little-endian. The format is in the System V ABI, chapters 4 and 5, and in the
@@ -89,7 +89,7 @@ def can_stand_in(machine: int) -> bool:
 
 
 def stand_in(soname: str, machine: int, functions: set[Function]) -> bytes:
-    """Return a shared library that has these functions, each of which only returns 1."""
+    """Return a shared library with these functions; each one only returns 1."""
     strings = _Strings()
     ordered = sorted(functions, key=lambda one: (one[0], one[1] or ""))
     names = [strings.place(name) for name, _ in ordered]

@@ -42,7 +42,7 @@ def main() -> None:
         listed.write_text("".join(f"{line}\n" for line in plain), encoding="utf-8")
         pip("install", "--requirement", str(listed))
         tell(f"pip install {wanted}")
-        # By its name: pip would keep the path of the file for ever.
+        # By its name: pip would keep the path of the file.
         pip("install", "--no-deps", "--no-index", "--find-links", workdir, wanted)
 
 

@@ -4,7 +4,7 @@ It runs inside an engine's Python, where vpatch is not: only torch and safetenso
 
 Its format is that of canada-quant/DeepSeek-V4-Flash-W4A16-FP8-MTP, as its model card has it: one
 compressed-tensors config that mixes routed experts in INT4 (groups of 128) with attention in FP8
-(blocks of 128 x 128), while shared experts, embeddings and the whole MTP block are BF16. Two things
+(blocks of 128 x 128). Shared experts, embeddings and the whole MTP block are BF16. Two things
 differ, as the loader of vLLM 0.23.0 has them: compressors and the indexer's weights_proj are BF16
 too, for it quantises neither, and targets and ignored layers are given by its own fused names, for
 the model declares no packed_modules_mapping. `Linear` is a target, so that a layer without a name
@@ -15,7 +15,7 @@ BF16 in the MTP block.
 Embeddings are orthogonal, and all that layers add to them is small noise: lm_head makes of an
 embedding the token's successor, by a margin that no order of adding up moves. e_proj passes on the
 embedding of the token just sampled, so that the MTP block drafts its successor, and every draft is
-right. So what is said does not depend on how numbers are added up, nor much on what an attention or
+right. So the output does not depend on how numbers are added up, nor much on what an attention or
 an expert returns: this is for whether everything is loaded and runs, and not for whether a kernel
 is right.
 """
@@ -33,7 +33,7 @@ from tiny_tokenizer import write_tokenizer
 from tiny_tokens import BYTES, VOCABULARY, successor, word
 
 # The kernel that joins one mHC block to the next takes 8 parts of a row, by 256 threads each, where
-# there are fewer than 8 tokens; what is no multiple of 2048 it leaves unwritten, without a word.
+# there are fewer than 8 tokens; it silently leaves what is not a multiple of 2048 unwritten.
 _HIDDEN = 2048
 # One layer of each kind of attention, and last the MTP block's: a window alone, as 0 means.
 _RATIOS = (0, 4, 128, 0)

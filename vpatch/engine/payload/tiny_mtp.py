@@ -5,8 +5,8 @@ It runs inside an engine's Python, where vpatch is not: only torch and safetenso
 The model is a MiMo (a Qwen2 layer and one MTP layer). Attention and MLP weights are zero, so that a
 token's embedding arrives at lm_head as it is, and the next token depends on the last one alone. A
 hidden vector is one-hot, and has two halves. In the first, which the embedding writes, a place
-stands for the token that was read. In the second, which the MTP layer alone writes, it stands for
-the token that is to be drafted. The MTP layer sees the embedding of the token just sampled, and the
+names the token that was read. In the second, which the MTP layer alone writes, it names the
+token that is to be drafted. The MTP layer sees the embedding of the token just sampled, and the
 hidden vector of the one before it: the model's own in the first draft, and its own later.
 """
 
@@ -31,7 +31,7 @@ _HEADS = 8
 _INTERMEDIATE = 256
 _BOS, _EOS = 254, 255
 _LENGTH = 4096
-# What transformers takes for a model_type of qwen2, whatever is said.
+# What transformers takes for a model_type of qwen2, whatever the config says.
 _TOKENIZER = "Qwen2Tokenizer"
 
 

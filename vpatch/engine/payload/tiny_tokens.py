@@ -10,7 +10,7 @@ VOCABULARY = 512
 _CYCLE = 250
 _STEP = 7
 _RUNNER_UP_STEP = 11
-# These four follow one another for ever: what a degenerate loop looks like.
+# These four follow one another without end: what a degenerate loop looks like.
 LOOP = range(250, 254)
 # From here on a token is a byte of the text that was given; none of these is ever said.
 BYTES = 256
