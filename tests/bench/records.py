@@ -54,16 +54,16 @@ def measured(speed: float, k: int = 0, accepted: float = 1.0, requests: int = 16
     return {
         "seconds": tokens / speed,
         "requests": requests,
-        "input-tokens": 24 * requests,
-        "output-tokens": tokens,
-        "output-tokens-per-second": speed,
-        "latency-ms": {
+        "input_tokens": 24 * requests,
+        "output_tokens": tokens,
+        "output_tokens_per_second": speed,
+        "latency_ms": {
             "ttft": latency(12.0),
             "tpot": latency(1000 / speed),
             "itl": latency(1000 * (1 + accepted * k) / speed),
             "e2el": latency(12.0 + 31_000 / speed),
         },
-        "cached-tokens": 0,
+        "cached_tokens": 0,
         "counters": {
             "drafts": drafts if k else 0,
             "draft_tokens": drafts * k,
@@ -132,7 +132,7 @@ def record(
         "repeats": repeats,
     }
     return {
-        "record-version": 1,
+        "schema_version": 2,
         "vpatch": "0.1.0",
         "name": "one",
         "made": "2026-11-21T18:00:00+00:00",

@@ -37,7 +37,7 @@ def test_what_must_be_known_first():
     plain = read(RECORDS["whole"])
     assert plain.all("section", class_="notes") == []
     found = record(ks=(0,), concurrency=(1,), sides=(1, 1))
-    found["points"][0]["measured"]["cached-tokens"] = 16 * 24
+    found["points"][0]["measured"]["cached_tokens"] = 16 * 24
     (section,) = read(found | {"notes": ["they differ in flags: <x>"]}).all(
         "section", class_="notes"
     )

@@ -37,7 +37,7 @@ def page(kind):
         if one["fault"]:
             one["fault"] |= {"cause": "x" * 90, "ending": ["Traceback", "KeyError: " + "y" * 200]}
         if one["side"] == 1 and one["k"] == 2 and one["measured"]:
-            one["measured"]["output-tokens-per-second"] *= 0.3
+            one["measured"]["output_tokens_per_second"] *= 0.3
     return page_of(found | {"notes": ["they differ in flags: max-num-seqs is 8 and 16"]})
 
 
@@ -70,10 +70,10 @@ def test_large_and_small_figures_stay_in_their_plots(open_page):
     found = record(ks=(0, 1), concurrency=(1, 256))
     for one in found["points"]:
         measured = one["measured"]
-        measured["output-tokens-per-second"] *= 1e4
-        for latency in measured["latency-ms"].values():
+        measured["output_tokens_per_second"] *= 1e4
+        for latency in measured["latency_ms"].values():
             latency["quantiles"] = [value * 1e5 for value in latency["quantiles"]]
-        measured["latency-ms"]["itl"]["quantiles"] = [1e-4 * n for n in range(101)]
+        measured["latency_ms"]["itl"]["quantiles"] = [1e-4 * n for n in range(101)]
     with open_page(page_of(found)) as opened:
         plots = opened.plots()
     assert len(plots) == 12

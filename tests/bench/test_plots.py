@@ -321,7 +321,7 @@ def test_not_every_of_many_values_has_a_tick(drawn):
 def test_answers_of_one_piece_have_no_latency_between_pieces(drawn):
     found = record(ks=(0,), concurrency=(1,), repeats=1)
     (one,) = found["points"]
-    one["measured"]["latency-ms"]["itl"]["quantiles"] = [0.0] * 101
+    one["measured"]["latency_ms"]["itl"]["quantiles"] = [0.0] * 101
     all_of(found)
     assert drawn["Latencies at concurrency 1, ITL, tiny, 24/32"].get_xlim() == (0, 1)
 
@@ -338,7 +338,7 @@ def test_drafts_without_positions():
 def test_large_numbers_are_written_out():
     found = record(ks=(0,), repeats=1)
     for one in found["points"]:
-        one["measured"]["output-tokens-per-second"] *= 1e5
+        one["measured"]["output_tokens_per_second"] *= 1e5
     (panel,) = all_of(found)[THROUGHPUT].panels
     assert "10000000" in texts(panel)
     assert not any("e" in text for text in texts(panel) if text[0].isdigit())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
@@ -116,3 +117,37 @@ def test_a_time_without_its_zone(small, read):
     small["made"] = "2026-11-21T18:00:00"
     with pytest.raises(RecordError, match="made"):
         read(small)
+
+
+OLD = Path(__file__).parents[1] / "resources" / "records_v1" / "bench"
+
+
+@pytest.mark.parametrize("name", ["two-sides", "servers"])
+def test_a_record_of_version_1_is_read(name):
+    """Its report is the one that was made of it then, byte for byte."""
+    written = json.loads((OLD / name / "bench.json").read_text())
+    assert written["record-version"] == 1
+    found = read_record(OLD / name)
+    assert found["schema_version"] == 2
+    assert "record-version" not in found
+    assert found["points"][0]["measured"]["latency_ms"]["ttft"]["quantiles"]
+    assert report_of(found) == (OLD / name / "report.md").read_text()
+    assert csv_of(found) == (OLD / name / "results.csv").read_text()
+
+
+def test_records_of_both_versions_are_compared(tmp_path):
+    old = read_record(OLD / "two-sides")
+    (tmp_path / "bench.json").write_text(json.dumps(old))
+    new = read_record(tmp_path)
+    assert new == old
+    assert list(differences(old, new)) == []
+    assert joined([old, new], [])["schema_version"] == 2
+
+
+def test_what_is_not_known_may_be_null(small, read):
+    """As `--json` prints it."""
+    small["sides"][0] |= {"servers": None, "image": None}
+    small["plan"]["method"] = None
+    found = read(small)
+    assert not {"servers", "image"} & found["sides"][0].keys()
+    assert "method" not in found["plan"]

@@ -65,7 +65,7 @@ def test_sides_and_whether_they_differ():
 
 def test_what_must_be_known_first():
     found = record(ks=(0,), concurrency=(1,))
-    found["points"][0]["measured"]["cached-tokens"] = 16 * 24
+    found["points"][0]["measured"]["cached_tokens"] = 16 * 24
     said = (
         "- **tiny k = 0, 24/32 at concurrency 1: 33% of the prompts' tokens came from the prefix "
         "cache, and so TTFT is not that of prompts that are new**\n"

@@ -115,7 +115,7 @@ def test_repeats_of_one_side_that_are_all_alike():
 
 def test_a_time_that_no_clock_can_tell_has_no_ratio():
     found = record(ks=(0,), concurrency=(1,), sides=(1, 1))
-    found["points"][0]["measured"]["latency-ms"]["tpot"]["mean"] = 0.0
+    found["points"][0]["measured"]["latency_ms"]["tpot"]["mean"] = 0.0
     ratios = between(sides_of(rows_of(found)))
     assert {figure for _, figure in ratios} == set(JUDGED) - {"tpot mean"}
 
@@ -135,7 +135,7 @@ def test_the_same_twice_is_hardly_ever_called_different():
         for one in found["points"]:
             run = one["measured"]
             run[THROUGHPUT] = 100 * math.exp(chance.gauss(0, 0.02))
-            for latency in run["latency-ms"].values():
+            for latency in run["latency_ms"].values():
                 latency["mean"] = 10 * math.exp(chance.gauss(0, 0.02))
         ratios = between(sides_of(rows_of(found)))
         assert len(ratios) == 12 * len(JUDGED)

@@ -17,6 +17,7 @@ from tests.bench.fakes import serving
 from vpatch import api
 from vpatch.app.bench import BenchOptions
 from vpatch.bench.load import send
+from vpatch.bench.record import read_record
 from vpatch.errors import VpatchError
 from vpatch.harness.predict import Counters
 
@@ -64,7 +65,10 @@ def fail_with(project, fault):
 
 
 def record_of(project, name="one"):
-    return json.loads((project.folder / "bench" / name / "bench.json").read_text())
+    folder = project.folder / "bench" / name
+    found = json.loads((folder / "bench.json").read_text())
+    assert read_record(folder) == found  # what is written is what the model says
+    return found
 
 
 def files_of(project):
@@ -105,7 +109,7 @@ def test_a_run_and_its_record(benched):
         counters = Counters(drafts, 2 * drafts, 2 * drafts, (drafts,) * point["k"])
         found = point["measured"]["counters"]
         assert Counters(**found | {"per_position": tuple(found["per_position"])}) == counters
-        assert point["measured"]["output-tokens"] == 7 * requests
+        assert point["measured"]["output_tokens"] == 7 * requests
         assert point["fault"] is None
     folder = benched.folder / "bench" / "one"
     for cell in cells:

@@ -81,7 +81,7 @@ def test_acceptance_is_what_construction_predicts(folder):
             assert raw["spec_decode_acceptance_length"] == one.length
             rates = [count / one.drafts for count in one.per_position]
             assert raw["spec_decode_per_position_acceptance_rates"] == rates
-        assert point["measured"]["output-tokens"] == 32 * requests
+        assert point["measured"]["output_tokens"] == 32 * requests
         assert raw["input_lens"] == [24] * requests
         seen.add((point["model"], point["k"], point["concurrency"]))
     assert seen == {(model, k, c) for model, k in PREDICTED for c in (1, 4)}
@@ -91,8 +91,8 @@ def test_speeds_are_those_that_vllm_says(folder):
     for point in json.loads((folder / "bench.json").read_text())["points"]:
         raw = json.loads((folder / point["raw"]).read_text())
         run = point["measured"]
-        assert run["output-tokens-per-second"] == raw["output_throughput"] > 10
-        for name, found in run["latency-ms"].items():
+        assert run["output_tokens_per_second"] == raw["output_throughput"] > 10
+        for name, found in run["latency_ms"].items():
             assert {which: found[which] for which in ("mean", "p50", "p95", "p99")} == {
                 which: raw[f"{which}_{name}_ms"] for which in ("mean", "p50", "p95", "p99")
             }

@@ -201,7 +201,7 @@ def _pins(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Differen
     if clients[0] != clients[1]:
         yield Difference("pins", f"vllm bench serve is that of {' and '.join(clients)}")
     for ours, theirs in zip(one["sides"], other["sides"], strict=False):
-        if "subject" in ours and "subject" in theirs:
+        if all({"subject", "engine"} <= side.keys() for side in (ours, theirs)):
             versions = [each["engine"]["vllm"] for each in (ours, theirs)]
             if versions[0] != versions[1]:
                 yield Difference("pins", f"vLLM is {' and '.join(versions)}")

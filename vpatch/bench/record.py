@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from vpatch import __version__
+from vpatch.bench.schema import SCHEMA_VERSION, BenchRecord
 from vpatch.declare.words import first_of
 from vpatch.errors import VpatchError
 from vpatch.harness.measured import Fault
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 RECORD = "bench.json"
 RAW = "raw"
-_VERSION = 1
 _LARGEST = 256 * MEGABYTE
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -56,8 +56,12 @@ class BenchRun:
 
 
 def record_of(ran: BenchRun) -> dict[str, Any]:
+    """Return the record of a benchmark, as `BenchRecord` describes it.
+
+    It is not validated: hours of measuring must not be lost by one odd figure.
+    """
     return {
-        "record-version": _VERSION,
+        "schema_version": SCHEMA_VERSION,
         "vpatch": __version__,
         "name": ran.name,
         "made": ran.made,
@@ -73,7 +77,7 @@ def record_of(ran: BenchRun) -> dict[str, Any]:
 
 
 def read_record(place: Path) -> dict[str, Any]:
-    """Read a record, by its folder or file.
+    """Read a record of any version, by its folder or file, as this version writes it.
 
     Raises:
         RecordError: there is none, or its format is unknown.
@@ -91,20 +95,18 @@ def read_record(place: Path) -> dict[str, Any]:
         raise RecordError(f"is no record: {error}", where=str(file)) from error
     if not isinstance(found, dict) or not found.keys() >= {"points", "sides", "plan"}:
         raise RecordError("is no record of a benchmark", where=str(file))
-    if found.get("record-version") != _VERSION:
+    if found.get("schema_version") != SCHEMA_VERSION and found.get("record-version") != 1:
         raise RecordError("is no record that this vpatch knows", where=str(file))
-    # Only a record of somebody's is looked at that closely.
-    from vpatch.bench.schema import BenchRecord  # noqa: PLC0415
-
     try:
-        BenchRecord.model_validate(found)
+        record = BenchRecord.model_validate(found)
     except ValidationError as error:
         raise RecordError(
             f"is no whole record: {first_of(error)}",
             where=str(file),
             hint="take the record as vpatch bench wrote it",
         ) from error
-    return found
+    # What is not known of a side or of a plan is left out.
+    return record.model_dump(mode="json", exclude_unset=True)
 
 
 def _cleaned(value: Any) -> Any:
@@ -139,10 +141,10 @@ def _measured(measured: LoadResult) -> dict[str, Any]:
     return {
         "seconds": measured.seconds,
         "requests": measured.requests,
-        "input-tokens": measured.input_tokens,
-        "output-tokens": measured.output_tokens,
-        "output-tokens-per-second": measured.output_tokens_per_second,
-        "latency-ms": {name: asdict(one) for name, one in measured.latencies.items()},
+        "input_tokens": measured.input_tokens,
+        "output_tokens": measured.output_tokens,
+        "output_tokens_per_second": measured.output_tokens_per_second,
+        "latency_ms": {name: asdict(one) for name, one in measured.latencies.items()},
         "counters": asdict(measured.counters),
-        "cached-tokens": measured.cached_tokens,
+        "cached_tokens": measured.cached_tokens,
     }

@@ -54,9 +54,9 @@ def csv_of(record: Mapping[str, Any]) -> str:
         if run is None:
             row += [""] * (len(head) - len(row) - 1) + [fault_said(fault)]
         else:
-            row += [run[key] for key in ("requests", "input-tokens", "output-tokens", "seconds")]
+            row += [run[key] for key in ("requests", "input_tokens", "output_tokens", "seconds")]
             row.append(run[THROUGHPUT])
-            row += [run["latency-ms"][name][which] for name, which in latencies]
+            row += [run["latency_ms"][name][which] for name, which in latencies]
             counted = run["counters"]
             row += [counted[key] for key in ("drafts", "draft_tokens", "accepted")]
             row += [" ".join(map(str, counted["per_position"])), ""]

@@ -1,24 +1,49 @@
-"""What a record must have to be read: it may be anybody's, and is not trusted."""
+"""The record of a benchmark: what is written, and what a record of anybody's must have to be read.
+
+Keys are in snake_case. The plan is the recipe's, and keeps the keys of the recipe. Version 1 of a
+record had hyphens in its keys, and said its version as `record-version`; it is still read.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    field_validator,
+    model_validator,
+)
 
 from vpatch.declare.bench import Shape
+
+SCHEMA_VERSION = 2
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 Milliseconds = Annotated[FiniteFloat, Field(ge=0)]
 
 
+def _either(name: str) -> AliasChoices:
+    """The key as it is, or as version 1 wrote it."""
+    return AliasChoices(name, name.replace("_", "-"))
+
+
+def _known(found: Any, *optional: str) -> Any:
+    """What is not known is left out of a record; null, as `--json` has it, means the same."""
+    if not isinstance(found, dict):
+        return found
+    return {key: one for key, one in found.items() if one is not None or key not in optional}
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(
-        extra="allow",
-        alias_generator=lambda name: name.replace("_", "-"),
-        serialize_by_alias=True,
+        extra="allow", alias_generator=AliasGenerator(validation_alias=_either)
     )
 
 
@@ -37,7 +62,7 @@ class Latencies(_Part):
     e2el: LatencyRecord
 
 
-class CountersRecord(BaseModel):
+class CountersRecord(_Part):
     model_config = ConfigDict(extra="forbid")
 
     drafts: Count
@@ -64,9 +89,7 @@ class FaultRecord(_Part):
     ending: list[str]
 
 
-class PointRecord(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
+class PointRecord(_Part):
     side: Count
     model: str
     k: Count
@@ -155,13 +178,8 @@ class Side(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _says_nothing_or_something(cls, found: Any) -> Any:
-        """What is not known of a side is left out, and not null."""
-        if isinstance(found, dict):
-            for key in ("subject", "engine", "image", "servers"):
-                if key in found and found[key] is None:
-                    raise ValueError(f"{key} is null")
-        return found
+    def _leaves_out(cls, found: Any) -> Any:
+        return _known(found, "subject", "engine", "image", "servers")
 
 
 class ModelRecord(_Part):
@@ -174,7 +192,15 @@ class CellsRecord(_Part):
     k: list[Count]
 
 
-class PlanRecord(_Part):
+class PlanRecord(BaseModel):
+    """The plan, with the keys of the recipe. What is not known of running servers is left out."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        alias_generator=lambda name: name.replace("_", "-"),
+        serialize_by_alias=True,
+    )
+
     shapes: list[Shape]
     concurrency: list[int]
     prompts: int
@@ -188,13 +214,21 @@ class PlanRecord(_Part):
     flags: dict[str, Any] | None = None
     environment: dict[str, str] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _leaves_out(cls, found: Any) -> Any:
+        keys = ("share-server", "method", "tensor-parallel", "flags", "environment")
+        return _known(found, *keys)
+
 
 class ClientRecord(_Part):
     vllm: str
 
 
 class BenchRecord(_Part):
-    record_version: Literal[1]
+    """All that a benchmark was, and all that came of it."""
+
+    schema_version: Literal[2]
     vpatch: str
     name: str
     made: str
@@ -206,6 +240,14 @@ class BenchRecord(_Part):
     planned: Count
     sides: Annotated[list[Side], Field(min_length=1)]
     points: Annotated[list[PointRecord], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _upgraded(cls, found: Any) -> Any:
+        if isinstance(found, dict) and found.get("record-version") == 1:
+            found = {key: value for key, value in found.items() if key != "record-version"}
+            return {"schema_version": SCHEMA_VERSION} | found
+        return found
 
     @field_validator("made")
     @classmethod

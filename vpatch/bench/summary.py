@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Verdict = Literal["better", "worse", "within the noise", "not judged"]
-THROUGHPUT = "output-tokens-per-second"
+THROUGHPUT = "output_tokens_per_second"
 JUDGED = (THROUGHPUT, "ttft mean", "tpot mean", "e2el mean")
 # Fewer say nothing of their own spread that is worth hearing.
 _LEAST = 3
@@ -45,7 +45,7 @@ class Row:
         if figure == THROUGHPUT:
             return [run[THROUGHPUT] for run in self.runs]
         name, _, which = figure.partition(" ")
-        return [run["latency-ms"][name][which] for run in self.runs]
+        return [run["latency_ms"][name][which] for run in self.runs]
 
     def mean(self, figure: str) -> float | None:
         values = self.values(figure)
@@ -58,7 +58,7 @@ class Row:
 
     def quantiles(self, latency: str) -> list[float]:
         """Return a latency's quantiles in ms, for 0 to 100 percent, each the mean of the runs."""
-        of_each = [run["latency-ms"][latency]["quantiles"] for run in self.runs]
+        of_each = [run["latency_ms"][latency]["quantiles"] for run in self.runs]
         return [fmean(values) for values in zip(*of_each, strict=True)]
 
     @property
@@ -73,8 +73,8 @@ class Row:
     @property
     def cached(self) -> float:
         """The share of the prompts' tokens that the server had computed before."""
-        prompts = sum(run["input-tokens"] for run in self.runs)
-        return sum(run["cached-tokens"] for run in self.runs) / prompts if prompts else 0.0
+        prompts = sum(run["input_tokens"] for run in self.runs)
+        return sum(run["cached_tokens"] for run in self.runs) / prompts if prompts else 0.0
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ def command(
         failure = result.failure
     code = ExitCode.FINDINGS if result.faults else ExitCode.CLEAN
     if as_json:
-        output = BenchOutput(folder=result.folder, record=result.record)
+        output = BenchOutput.of(result.folder, result.record)
         if failure is not None:
             return CommandResult(output, failure.exit_code, (failure,))
         return CommandResult(output, code)

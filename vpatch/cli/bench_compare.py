@@ -60,7 +60,7 @@ def compare(
     code = ExitCode.FINDINGS if refused else ExitCode.CLEAN
     if as_json:
         page = None if refused else html
-        output = BenchCompareOutput(differences=list(differing), record=together, page=page)
+        output = BenchCompareOutput.of(differing, together, page)
         return CommandResult(output, code)
     for what in differing:
         click.echo(f"they differ in {what}")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
+from vpatch.bench.schema import BenchRecord
 from vpatch.output.base import OutputModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class BenchOutput(OutputModel):
@@ -13,8 +17,12 @@ class BenchOutput(OutputModel):
 
     folder: Path
     """The folder of the record."""
-    record: dict[str, Any]
+    record: BenchRecord
     """What bench.json has."""
+
+    @classmethod
+    def of(cls, folder: Path, record: dict[str, Any]) -> Self:
+        return cls(folder=folder, record=BenchRecord.model_validate(record))
 
 
 class BenchCompareOutput(OutputModel):
@@ -22,7 +30,14 @@ class BenchCompareOutput(OutputModel):
 
     differences: list[str]
     """In what the records differ that should be equal."""
-    record: dict[str, Any] | None
+    record: BenchRecord | None
     """All records in one, with the sides of each; null if they were not compared."""
     page: Path | None
     """The page that was written."""
+
+    @classmethod
+    def of(
+        cls, differences: Iterable[str], record: dict[str, Any] | None, page: Path | None
+    ) -> Self:
+        joined = None if record is None else BenchRecord.model_validate(record)
+        return cls(differences=list(differences), record=joined, page=page)
