@@ -47,7 +47,8 @@ def sentences(text):
     return [one for part in prose(text) for one in re.split(r"(?<=[.?!:;])\s+", part)]
 
 
-PAGES = pages()
+BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+PAGES = pages() | {name: (ROOT / name).read_text(encoding="utf-8") for name in BESIDE}
 
 
 def odd(text):
