@@ -338,7 +338,7 @@ def test_a_project_finds_what_its_page_says(tmp_path):
     for folder in ("patches", *settings.patches):
         write_patch(tmp_path / folder, folder.replace("/", "-"), NAME_PROJ)
     (tmp_path / "pins").mkdir()
-    listed = json.loads(documents.run("vpatch list --json", tmp_path))["patches"]
+    listed = json.loads(documents.run("vpatch list --json", tmp_path))["result"]["patches"]
     assert {"patches", "carried", "vendor-patches"} <= {patch["id"] for patch in listed}
 
 

@@ -18,7 +18,6 @@ AREAS = {*PACKAGES, "vpatch"}
 # Packages whose errors have no codes yet.
 PENDING = {
     # one part
-    *("github",),
     *("checkpoint",),
     # the other part
     *("docker", "engine", "harness", "evidence", "smoke", "bench", "upstream", "image", "app"),
@@ -78,7 +77,7 @@ def errors_of(trees):
 def given(node, tree):
     """The codes that an argument `code=` may have; none if it hands on what another error has.
 
-    For a variable, every code that its module writes down, as in a table of codes.
+    For a variable, every code in a tuple of its module.
     """
     match node:
         case ast.Constant(str(value)):
@@ -88,7 +87,8 @@ def given(node, tree):
         case ast.Attribute(attr="code"):
             return set()
         case ast.Name():
-            texts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)}
+            tuples = [n.elts for n in ast.walk(tree) if isinstance(n, ast.Tuple)]
+            texts = {getattr(one, "value", None) for elements in tuples for one in elements}
             if found := {one for one in texts if isinstance(one, str) and is_code(one)}:
                 return found
     return {f"not a literal: {ast.unparse(node)}"}

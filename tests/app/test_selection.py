@@ -135,8 +135,8 @@ def test_named_patches_mean_no_recipe_but_what_they_require(library):
         (Request(vllm="0.22", patches=("c",)), "there is no patch 'c'"),
         (Request(recipe="vllm-0.23", patches=("a",)), "the recipe vllm-0.23 does not list a"),
         (Request(vllm="0.22", patches=("ascend",)), r"ascend concerns no tree of this run \(vllm"),
-        (Request(vllm="nonsense"), "neither a version nor a place"),
-        (Request(trees=("vllm-ascend",)), "names no tree and source"),
+        (Request(vllm="nonsense"), "neither a version nor a path"),
+        (Request(trees=("vllm-ascend",)), "does not name a tree and a source"),
     ],
 )
 def test_requests_that_are_wrong(library, request_, message):

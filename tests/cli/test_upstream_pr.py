@@ -510,7 +510,7 @@ def test_a_thread_that_cannot_be_asked_hides_no_gate(upstream):
     del upstream.github.find(UPSTREAM).threads[7]
     gates = upstream.gates(code=1)
     assert len(gates) == 11
-    said = "vllm-project/vllm#7: it is not there, or the token may not see it"
+    said = "vllm-project/vllm#7: it does not exist, or the token cannot see it"
     assert gates["not merged already"]["said"] == said
     assert gates["evidence"]["verdict"] == "pass"
 

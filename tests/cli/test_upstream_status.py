@@ -157,7 +157,7 @@ def test_every_thread_that_cannot_be_asked_is_named(declared, github):
     del github.find(UPSTREAM).threads[7]
     github.faults = [Fault("GET", "/issues/9$", 401)]
     out = status(declared, code=1).out
-    assert "#7  not known: it is not there, or the token may not see it\n" in out
+    assert "#7  not known: it does not exist, or the token cannot see it\n" in out
     assert "#9  not known: GitHub does not accept the token\n" in out
     assert out.count("\nnext: ") == 2
 

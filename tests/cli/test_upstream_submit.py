@@ -147,14 +147,14 @@ def test_a_fork_that_is_missing(upstream):
 
 def test_a_repository_that_is_no_fork(upstream):
     upstream.github.find(FORK).fork_of = None
-    assert f"error: {FORK}: it is no fork of {UPSTREAM}" in upstream.submit(code=1)
+    assert f"error: {FORK}: it is not a fork of {UPSTREAM}" in upstream.submit(code=1)
 
 
 def test_a_fork_that_git_does_not_find(upstream):
     upstream.fork.rename(upstream.fork.with_name("moved.git"))
     out = upstream.submit(code=1)
     assert "git finds no repository there" in out
-    assert "--fork-url names another" in out
+    assert "give another with --fork-url" in out
     # Which is all that it takes.
     upstream.submit("--fork-url", str(upstream.fork.with_name("moved.git")))
     assert len(upstream.pulls) == 1
@@ -220,16 +220,16 @@ def test_people_closed_it(upstream):
 
 CUT = [
     # The request was cut off before it had an effect, or after.
-    (Fault("POST", PULLS, "drop"), "GitHub could not be reached"),
-    (Fault("POST", PULLS, "drop", after=True), "GitHub could not be reached"),
-    (Fault("POST", PULLS, 502), "GitHub failed with 502"),
-    (Fault("POST", PULLS, 502, after=True), "GitHub failed with 502"),
-    (Fault("POST", PULLS, 403), "the token may not do this"),
-    (Fault("POST", PULLS, 401), "GitHub does not accept the token"),
-    (Fault.secondary_limit("POST", PULLS, retry_after=30), "GitHub's rate limit is used up"),
-    (Fault.invalid("POST", PULLS, "No commits between main and x"), "No commits between"),
-    (Fault("GET", f"/repos/{FORK}$", 404), f"there is no fork of {UPSTREAM} there"),
-    (Fault("GET", f"/repos/{FORK}$", 500, times=5), "GitHub failed with 500"),
+    (Fault("POST", PULLS, "drop"), "GitHub could not be reached", 4),
+    (Fault("POST", PULLS, "drop", after=True), "GitHub could not be reached", 4),
+    (Fault("POST", PULLS, 502), "GitHub failed with 502", 4),
+    (Fault("POST", PULLS, 502, after=True), "GitHub failed with 502", 4),
+    (Fault("POST", PULLS, 403), "the token does not permit this", 1),
+    (Fault("POST", PULLS, 401), "GitHub does not accept the token", 1),
+    (Fault.secondary_limit("POST", PULLS, retry_after=30), "GitHub's rate limit is used up", 4),
+    (Fault.invalid("POST", PULLS, "No commits between main and x"), "No commits between", 1),
+    (Fault("GET", f"/repos/{FORK}$", 404), f"there is no fork of {UPSTREAM} there", 1),
+    (Fault("GET", f"/repos/{FORK}$", 500, times=5), "GitHub failed with 500", 4),
 ]
 AT_A_GATE = [
     (Fault.rate_limited("GET", "/user$", 4102444800), "rate limit is used up"),
@@ -239,11 +239,11 @@ AT_A_GATE = [
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), CUT, ids=[f"{f.answer}-{n}" for n, (f, _) in enumerate(CUT)]
+    ("fault", "said", "code"), CUT, ids=[f"{f.answer}-{n}" for n, (f, _, _) in enumerate(CUT)]
 )
-def test_a_fault_and_the_run_after_it(upstream, fault, said):
+def test_a_fault_and_the_run_after_it(upstream, fault, said, code):
     upstream.github.faults = [replace(fault)]  # its count goes down
-    out = upstream.submit(code=1, plain=True)
+    out = upstream.submit(code=code, plain=True)
     assert out.count("error: ") == 1
     assert said in out
     assert "  next: " in out
@@ -312,7 +312,7 @@ def test_the_token_is_nowhere(upstream):
     upstream.github.faults = [Fault("PATCH", "/pulls/", 403, {"message": f"bad {TOKEN}"})]
     upstream.declare("  limits: Shown", "  limits: Seen")
     out += upstream.submit(code=1, plain=True)
-    assert "the token may not do this: bad ***" in out
+    assert "the token does not permit this: bad ***" in out
     assert TOKEN not in out
     assert "push" in log.read_text()
     for path, data in written_by(upstream):
@@ -372,7 +372,7 @@ def test_what_a_reviewer_committed_and_the_patch_took_over(upstream):
 
 def test_cut_off_after_the_push_and_then_edited(upstream):
     upstream.github.faults = [Fault("POST", PULLS, 502)]
-    upstream.submit(code=1)
+    upstream.submit(code=4)
     first = upstream.tip()
     assert first is not None
     upstream.declare('f"{prefix}.proj"', 'f"{prefix}.other"')

@@ -7,10 +7,12 @@ from contextlib import closing
 import pytest
 
 from tests.fake_github import Fault
+from tests.helpers import fails
+from vpatch.errors import ExitCode
 from vpatch.github import client
 from vpatch.github.client import GitHub
 from vpatch.github.connection import _Http, _Https
-from vpatch.github.errors import GitHubError, UnreachableError
+from vpatch.github.errors import GitHubError
 from vpatch.github.tokens import web_host
 from vpatch.util import limited
 from vpatch.util.untrusted import MEGABYTE
@@ -65,27 +67,42 @@ def test_what_it_says_of_itself(github, connect):
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "code", "ends"),
     [
-        (Fault("GET", "/user$", 401), "GitHub does not accept the token"),
-        (Fault("GET", "/user$", 403), "the token may not do this"),
-        (Fault("GET", "/user$", 404), "it is not there, or the token may not see it"),
-        (Fault.rate_limited("GET", "/user$", 4102444800), "GitHub's rate limit is used up"),
-        (Fault.secondary_limit("GET", "/user$", 60), "GitHub's rate limit is used up"),
-        (Fault("GET", "/user$", 429), "GitHub's rate limit is used up"),
-        (Fault("GET", "/user$", 500), "GitHub failed with 500"),
+        (Fault("GET", "/user$", 401), "github.wrong-token", ExitCode.FINDINGS),
+        (Fault("GET", "/user$", 403), "github.no-permission", ExitCode.FINDINGS),
+        (Fault("GET", "/user$", 404), "github.not-found", ExitCode.FINDINGS),
+        (Fault("GET", "/user$", 422), "github.refused", ExitCode.FINDINGS),
+        (Fault("GET", "/user$", 410), "github.refused", ExitCode.FINDINGS),
+        (
+            Fault.rate_limited("GET", "/user$", 4102444800),
+            "github.rate-limit",
+            ExitCode.ENVIRONMENT,
+        ),
+        (
+            Fault.secondary_limit("GET", "/user$", 60),
+            "github.rate-limit",
+            ExitCode.ENVIRONMENT,
+        ),
+        (Fault("GET", "/user$", 429), "github.rate-limit", ExitCode.ENVIRONMENT),
+        (Fault("GET", "/user$", 500), "github.failed", ExitCode.ENVIRONMENT),
         (
             Fault("GET", "/user$", 502, body="<html>Unicorn!</html>", times=9),
-            "GitHub failed with 502",
+            "github.failed",
+            ExitCode.ENVIRONMENT,
         ),
-        (Fault("GET", "/user$", 200, body="<html>Log in</html>"), "the answer is none of GitHub's"),
+        (
+            Fault("GET", "/user$", 200, body="<html>Log in</html>"),
+            "github.unreadable-answer",
+            ExitCode.ENVIRONMENT,
+        ),
     ],
 )
-def test_failures(github, connect, fault, said):
+def test_failures(github, connect, fault, code, ends):
     github.faults = [fault]
-    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+    with connect(github.plain_url) as found, fails(code) as caught:
         found.login()
-    assert said in caught.value.what
+    assert caught.value.exit_code == ends
     assert caught.value.hint
     assert "who the token is for" in caught.value.where
     assert "ghp_test" not in str(caught.value)
@@ -102,9 +119,16 @@ def test_a_repository_that_was_renamed(github, connect):
 def test_nobody_is_followed_to_another_host(github, connect):
     elsewhere = {"location": "http://other.example/user"}
     github.faults = [Fault("GET", "/user$", 301, {"message": "Moved"}, elsewhere)]
-    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+    with connect(github.plain_url) as found, fails("github.other-host"):
         found.login()
-    assert "leads to another host" in caught.value.what
+
+
+def test_a_fork_that_is_none(github, connect):
+    github.add_repository("octocat/vllm")
+    with connect() as found:
+        for name in ("octocat/vllm", "octocat/gone"):
+            with fails("github.no-fork"):
+                found.fork(UPSTREAM, name)
 
 
 def test_when_to_ask_again(github, connect):
@@ -134,14 +158,14 @@ def test_a_short_failure_is_tried_again_where_nothing_is_written(github, connect
 def test_no_answer_in_time(github, connect, monkeypatch):
     monkeypatch.setattr(client, "_SECONDS", 1)
     github.faults = [Fault("GET", "/user$", "hang", times=9)]
-    with connect(github.plain_url) as found, pytest.raises(UnreachableError) as caught:
+    with connect(github.plain_url) as found, fails("github.unreachable") as caught:
         found.login()
     assert caught.value.what == "GitHub did not answer in time"
     assert "run the command again" in caught.value.hint
 
 
 def test_nobody_is_there(connect):
-    with connect("http://127.0.0.1:9") as found, pytest.raises(UnreachableError) as caught:
+    with connect("http://127.0.0.1:9") as found, fails("github.unreachable") as caught:
         found.login()
     assert "Connection refused" in caught.value.what
 
@@ -150,7 +174,7 @@ def test_a_token_in_what_github_says(github, connect):
     github.faults = [Fault("GET", "/user$", 403, {"message": "not with ghp_test"})]
     with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
         found.login()
-    assert caught.value.what == "the token may not do this: not with ***"
+    assert caught.value.what == "the token does not permit this: not with ***"
 
 
 def test_a_proxy_is_used(github, connect, monkeypatch):
@@ -182,17 +206,15 @@ def test_a_short_failure_of_what_reads_by_post(github, connect):
 def test_the_limit_of_graphql(github, connect):
     body = {"errors": [{"type": "RATE_LIMITED", "message": "API rate limit already exceeded"}]}
     github.faults = [Fault("POST", "/graphql$", 200, body)]
-    with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
+    with connect(github.plain_url) as found, fails("github.rate-limit"):
         list(found.open_pulls(UPSTREAM))
-    assert caught.value.what == "GitHub's rate limit is used up"
 
 
 def test_more_than_a_page_of_finds(github, connect):
     for number in range(1, 102):
         github.find(UPSTREAM).add_issue("It fails", number)
-    with connect() as found, pytest.raises(GitHubError) as caught:
+    with connect() as found, fails("github.too-many-results", "finds 101 threads"):
         found.search(f'repo:{UPSTREAM} is:issue "It fails"')
-    assert "finds 101 threads" in caught.value.what
 
 
 def test_an_answer_that_does_not_end(github, connect, monkeypatch):
@@ -200,7 +222,7 @@ def test_an_answer_that_does_not_end(github, connect, monkeypatch):
     github.faults = [Fault("GET", "/user$", 200, body={"login": "x" * 2 * MEGABYTE})]
     with (
         connect(github.plain_url) as found,
-        pytest.raises(GitHubError, match="the answer is larger than 1 MB"),
+        fails("github.unreadable-answer", "the answer is larger than 1 MB"),
     ):
         found.login()
     for kind, scheme in ((_Http, "http"), (_Https, "https")):
@@ -224,7 +246,7 @@ def test_a_list_that_does_not_end(github, connect, monkeypatch):
         there.add_pull(f"Pull {number}", number)
     with connect() as found:
         assert len(found.tags(UPSTREAM)) == 60
-        with pytest.raises(GitHubError, match="there are more than 60 of them"):
+        with fails("github.too-many-results", "there are more than 60 of them"):
             list(found.open_pulls(UPSTREAM))
 
 
@@ -243,7 +265,7 @@ def test_answers_that_are_none_of_githubs(github, connect, path, body, ask):
     github.faults = [Fault(way, path, 200, body, times=9) for way in ("GET", "POST")]
     with connect(github.plain_url) as found, pytest.raises(GitHubError) as caught:
         ask(found)
-    assert "none of GitHub's" in caught.value.what or "GitHub failed" in caught.value.what
+    assert caught.value.code in {"github.unreadable-answer", "github.failed"}
 
 
 @pytest.mark.parametrize("reset", ["9" * 5000, "soon", "-1"])
@@ -258,7 +280,7 @@ def test_an_answer_that_is_to_come_later_is_not_waited_for(github, connect):
     github.faults = [Fault("GET", "/user$", 202, {}, times=9)]
     with (
         connect(github.plain_url) as found,
-        pytest.raises(GitHubError, match="none of GitHub's"),
+        fails("github.unreadable-answer"),
     ):
         found.login()
     assert github.count("GET", "/user$") == 1

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from vpatch.errors import UsageError
+from tests.helpers import fails
 from vpatch.github.tokens import find_token, host_named, is_named, web_host
 
 PUBLIC = "https://api.github.com"
@@ -128,7 +128,7 @@ def test_a_host_as_a_user_types_it(typed, host):
 
 @pytest.mark.parametrize("typed", ["", "*", "a b", "me@git.example.com", "https://", "https://[x"])
 def test_what_is_no_host(typed):
-    with pytest.raises(UsageError, match="is no host"):
+    with fails("github.wrong-host"):
         host_named(typed)
 
 
@@ -165,7 +165,7 @@ def test_nobody_is_asked_at_a_terminal(nobody):
 
 def test_never_in_the_clear():
     api = "http://git.example.com/api/v3"
-    with pytest.raises(UsageError, match="unencrypted") as caught:
+    with fails("github.insecure-address") as caught:
         find_token(api, {"GH_ENTERPRISE_TOKEN": VALUE}, ["git.example.com"])
     assert VALUE not in str(caught.value)
     local = find_token("http://127.0.0.1:1", {"GH_ENTERPRISE_TOKEN": VALUE}, ["127.0.0.1:1"])

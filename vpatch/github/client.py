@@ -189,6 +189,7 @@ class GitHub:
                 f"the search finds {count} threads, or was not finished",
                 where=where,
                 hint="give rarer keywords in the proposal, then run the command again",
+                code="github.too-many-results",
             )
         return threads
 
@@ -215,7 +216,12 @@ class GitHub:
             yield from pulls
             if not more:
                 return
-        raise GitHubError(f"there are more than {_MOST} of them", where=where)
+        raise GitHubError(
+            f"there are more than {_MOST} of them",
+            where=where,
+            hint="vpatch cannot compare with so many; please report it",
+            code="github.too-many-results",
+        )
 
     def hunks(self, repository: str, number: int) -> dict[str, str | None]:
         """Return what a pull request changes, by file; None where GitHub leaves out a large one."""
@@ -242,10 +248,16 @@ class GitHub:
             if error.status != 404:  # noqa: PLR2004
                 raise
             raise GitHubError(
-                f"there is no fork of {upstream} there", 404, where=name, hint=hint
+                f"there is no fork of {upstream} there",
+                404,
+                where=name,
+                hint=hint,
+                code="github.no-fork",
             ) from error
         if upstream not in of:
-            raise GitHubError(f"it is no fork of {upstream}", where=name, hint=hint)
+            raise GitHubError(
+                f"it is not a fork of {upstream}", where=name, hint=hint, code="github.no-fork"
+            )
         return fork
 
     def pull_of(self, repository: str, owner: str, branch: str) -> Pull | None:

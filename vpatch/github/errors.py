@@ -1,4 +1,4 @@
-"""What can go wrong between us and GitHub, in one clear message each."""
+"""Errors of talking to GitHub, in one clear message each."""
 
 from __future__ import annotations
 
@@ -6,43 +6,79 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from github import GithubException
 
-_BETWEEN = "look at what stands between: a proxy, a page to log in, the API's address"
-# What values of an answer do, where others are expected.
+_BETWEEN = "check for a proxy or a login page in between, and check the API's address"
+# What Python raises if an answer has other values than expected.
 _ODD = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 _LONGEST_NUMBER = 10
 _AGAIN = "run the command again: it goes on where it was"
 _TOO_MANY = 429
 _LIMITED = {403, _TOO_MANY}
+_CLIENT_FAULT = 4  # the first digit of its status
+
+
+# By HTTP status: the code of the error, what it means, and what to do.
+_REFUSALS = {
+    401: (
+        "github.wrong-token",
+        "GitHub does not accept the token",
+        "renew it: gh auth login, or set GH_TOKEN",
+    ),
+    403: (
+        "github.no-permission",
+        "the token does not permit this: {said}",
+        "give it write access to pull requests (classic tokens: the scope public_repo)",
+    ),
+    404: (
+        "github.not-found",
+        "it does not exist, or the token cannot see it",
+        "check the name, and the token",
+    ),
+}
+_REFUSED = ("github.refused", "GitHub refuses it: {said}", "correct what GitHub names")
 
 
 class GitHubError(VpatchError):
-    """GitHub refused, or failed; `status` is that of HTTP, None where there was no answer."""
+    """GitHub refused, or failed; `status` is that of HTTP, None if there was no answer."""
 
     def __init__(
-        self, what: str, status: int | None = None, *, where: str, hint: str | None = None
+        self,
+        what: str,
+        status: int | None = None,
+        *,
+        where: str,
+        hint: str | None = None,
+        code: str = "",
     ) -> None:
-        super().__init__(what, where=where, hint=hint)
+        super().__init__(what, where=where, hint=hint, code=code)
         self.status = status
 
 
-class UnreachableError(GitHubError):
+class GitHubUnavailableError(GitHubError, UnavailableError):
+    """GitHub failed, or does not answer now; the same request may succeed later."""
+
+    code = "github.failed"
+
+
+class UnreachableError(GitHubUnavailableError):
     """There was no answer at all."""
+
+    code = "github.unreachable"
 
 
 class UnreadableAnswer(Exception):
-    """An answer does not come from GitHub: a proxy's page, say."""
+    """An answer is not from GitHub: a proxy's page, say."""
 
 
 @contextmanager
 def asking(where: str, token: str | None = None) -> Iterator[None]:
-    """Turn what PyGithub raises into an error of ours, without the token.
+    """Turn what PyGithub raises into an error of ours that does not contain the token.
 
     Raises:
         UnreachableError: no answer came.
@@ -59,7 +95,7 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
     except requests.Timeout as error:
         raise _late(where) from error
     except TooLargeError as error:
-        raise GitHubError(str(error), where=where, hint=_BETWEEN) from error
+        raise _unreadable(where, str(error)) from error
     except requests.RequestException as error:
         # Its text repeats the request; what urllib3 met is the reason.
         met = error.args[0] if error.args else error
@@ -79,9 +115,10 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
         if "redirected" not in str(error):
             raise
         raise GitHubError(
-            "the answer leads to another host, to which nothing is sent",
+            "the answer redirects to another host, and vpatch does not follow it",
             where=where,
             hint="correct the API's address (GITHUB_API_URL, or `api` in the target)",
+            code="github.other-host",
         ) from error
     except (UnreadableAnswer, BadAttributeException, *_ODD) as error:
         raise _unreadable(where) from error
@@ -89,8 +126,8 @@ def asking(where: str, token: str | None = None) -> Iterator[None]:
         raise _of(error, where, token) from None  # which repeats what was sent
 
 
-def _unreadable(where: str) -> GitHubError:
-    return GitHubError("the answer is none of GitHub's", where=where, hint=_BETWEEN)
+def _unreadable(where: str, what: str = "the answer is not from GitHub") -> GitHubUnavailableError:
+    return GitHubUnavailableError(what, where=where, hint=_BETWEEN, code="github.unreadable-answer")
 
 
 def _late(where: str) -> UnreachableError:
@@ -105,19 +142,22 @@ def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
         when := _until(status, headers, said)
     ) is not None:
         more = "" if token else "; with a token (GH_TOKEN, or gh auth login) it is far higher"
-        return GitHubError(
-            "GitHub's rate limit is used up", status, where=where, hint=f"run it again {when}{more}"
+        return GitHubUnavailableError(
+            "GitHub's rate limit is used up",
+            status,
+            where=where,
+            hint=f"run it again {when}{more}",
+            code="github.rate-limit",
         )
-    what, hint = {
-        401: ("GitHub does not accept the token", "renew it: gh auth login, or set GH_TOKEN"),
-        403: (
-            f"the token may not do this: {said}",
-            "give it write access to pull requests (classic tokens: the scope public_repo)",
-        ),
-        404: ("it is not there, or the token may not see it", "look at the name, and at the token"),
-        422: (f"GitHub does not take it: {said}", "correct what it names"),
-    }.get(status, (f"GitHub failed with {status}: {said}", _AGAIN))
-    return GitHubError(what, status, where=where, hint=hint)
+    if status in _REFUSALS:
+        code, what, hint = _REFUSALS[status]
+    elif status // 100 == _CLIENT_FAULT:
+        code, what, hint = _REFUSED
+    else:
+        return GitHubUnavailableError(
+            f"GitHub failed with {status}: {said}", status, where=where, hint=_AGAIN
+        )
+    return GitHubError(what.format(said=said), status, where=where, hint=hint, code=code)
 
 
 def _limits(data: Any) -> bool:
@@ -127,7 +167,7 @@ def _limits(data: Any) -> bool:
 
 
 def _said(data: Any) -> str:
-    """The words of an error's body: its message, and those of what is wrong in particular."""
+    """The text of an error's body: its message, and the details of each error."""
     if not isinstance(data, dict):
         return str(data or "no reason given").strip().partition("\n")[0][:200]
     parts = [str(data.get("message", "no reason given"))]
@@ -141,7 +181,7 @@ def _said(data: Any) -> str:
 
 
 def _until(status: int, headers: Mapping[str, str], said: str) -> str | None:
-    """When one may ask again; None where it is not a rate limit."""
+    """When a request may succeed again; None if this is not a rate limit."""
     after = headers.get("retry-after")
     if after is not None and _is_number(after):
         return f"in {after} s"

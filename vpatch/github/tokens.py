@@ -50,7 +50,7 @@ def find_token(
     """Look for a token for an API's host; `hosts` are those that the user has named to vpatch.
 
     Raises:
-        UsageError: it would be sent in the clear.
+        UsageError: it would be sent unencrypted.
     """
     parts = urlsplit(api)
     host = web_host(api)
@@ -60,7 +60,10 @@ def find_token(
         token = _from_gh(host)
     if token and parts.scheme != "https" and parts.hostname not in _LOCAL:
         raise UsageError(
-            "the token would be sent unencrypted", where=api, hint="give the address with https"
+            "the token would be sent unencrypted",
+            where=api,
+            hint="give the address with https",
+            code="github.insecure-address",
         )
     return token
 
@@ -86,7 +89,11 @@ def host_named(text: str) -> str:
     except ValueError:
         host = ""
     if not _HOST.fullmatch(host):
-        raise UsageError(f"{text!r} is no host", hint="write for instance github.example.com")
+        raise UsageError(
+            f"{text!r} is not a host",
+            hint="write for instance github.example.com",
+            code="github.wrong-host",
+        )
     return host
 
 
