@@ -51,6 +51,7 @@ def test_help_needs_click_alone_and_imports_no_command(args):
     assert {name for name in modules if not name.startswith("vpatch.cli")} == {
         "vpatch.errors",
         "vpatch.util",
+        "vpatch.util.log_output",
         "vpatch.util.own_environment",
         "vpatch.util.recursion",
         "vpatch.util.visible",

@@ -17,8 +17,8 @@ import pytest
 from tests.projects import VERSION
 from vpatch import cli
 from vpatch.app import selection
-from vpatch.cli.log_options import RunLog
 from vpatch.errors import UsageError
+from vpatch.util.log_output import RunLog
 
 TOKEN = "t0ken-0f-the-environment"  # noqa: S105
 PASSWORD = "pa55-0f-the-index"  # noqa: S105
@@ -168,7 +168,7 @@ def test_a_log_holds_no_secret(project):
         in_process=False,
     )  # fmt: skip
     text = file.read_text(encoding="utf-8")
-    assert run.code == 1
+    assert run.code == 4
     assert "git ls-remote -- http://127.0.0.1:9/***/x.git" in text
     assert "asking the index http://127.0.0.1:" in text
     assert "vpatch.git.command.GitError: " in text

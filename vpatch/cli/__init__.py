@@ -14,18 +14,19 @@ import signal
 import sys
 import time
 import traceback
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from vpatch import __version__
-from vpatch.cli.log_options import SHOWN, RunLog, add_log_options, run_log
+from vpatch.cli.log_options import add_log_options
 from vpatch.cli.output import Group, made_visible, style
 from vpatch.cli.progress import stop_bars
 from vpatch.cli.result import CommandResult, InterruptedRunError, VpatchFaultError, print_document
 from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
+from vpatch.util.log_output import SHOWN, RunLog, run_log
 from vpatch.util.own_environment import set_own
 from vpatch.util.recursion import allow_deep_syntax
 
@@ -151,7 +152,7 @@ def main() -> NoReturn:
     gc.set_threshold(*_GC_THRESHOLDS)
     allow_deep_syntax()
     set_own()
-    with made_visible(), run_log() as log:
+    with made_visible(), run_log(partial(click.echo, err=True)) as log:
         answer = _ended(log)
         if wants_json and (answer.result is not None or answer.errors):
             _print_document(log, answer)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from vpatch.cli.log_options import RunLog
 from vpatch.cli.usage import unknown_command
+from vpatch.util.log_output import RunLog
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.cli.log_options import SHOWN, is_verbose
+from vpatch.cli.log_options import is_verbose
 from vpatch.cli.output import style
+from vpatch.util.log_output import SHOWN
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What modules need to log: text without secrets, and how long a step took.
 
-Modules log with `logging.getLogger(__name__)`. Only `vpatch.cli.log_options` says where records go,
-and it passes each one through `redacted`.
+Modules log with `logging.getLogger(__name__)`. Only `vpatch.util.log_output` decides where
+records go, and it passes each one through `redacted`.
 """
 
 from __future__ import annotations
