@@ -420,7 +420,7 @@ def test_codemod_that_says_it_works_and_does_not(tmp_path):
     )
     edit = {"codemod": "codemod.py", "contains": "f"}
     reason = broken(tmp_path, edit, {MODULE: "f(1)\n"}, {"codemod.py": codemod})
-    assert "reports a place to change, but changes nothing" in reason
+    assert "reports a place to change, but changes nothing\nnext: return the changed" in reason
 
 
 @pytest.mark.parametrize(
@@ -435,10 +435,10 @@ def test_file_that_cannot_be_parsed(tmp_path, source, message):
     assert broken(tmp_path, REWRITE, {MODULE: source}).startswith(message)
 
 
-def test_new_code_that_the_encoding_has_not(tmp_path):
+def test_new_code_that_the_encoding_cannot_write(tmp_path):
     edit = {**REWRITE, "rewrite": "g($x, '\u2192')"}
     reason = broken(tmp_path, edit, {MODULE: b"# coding: latin-1\nf('\xe9')\n"})
-    assert "not in the file's encoding (iso-8859-1)" in reason
+    assert "the file's encoding (iso-8859-1) cannot write '\u2192' of the new code" in reason
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def _bytes(path: str, module: cst.Module) -> bytes:
     except UnicodeEncodeError as error:
         text = error.object[error.start : error.end]
         raise UnparsableFile(
-            f"the new code has {text!r}, not in the file's encoding ({module.encoding})",
+            f"the file's encoding ({module.encoding}) cannot write {text!r} of the new code",
             where=path,
         ) from error
 
