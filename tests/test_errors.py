@@ -19,9 +19,6 @@ AREAS = {*PACKAGES, "vpatch"}
 PENDING = {
     # one part
     *("checkpoint",),
-    # the other part
-    *("docker", "engine", "harness", "evidence", "smoke", "bench", "upstream", "image", "app"),
-    *("cli",),
 }
 CODE = re.compile(r"([a-z]+)\.[a-z0-9]+(?:-[a-z0-9]+)*")
 # These have defaults that say nothing, so each construction needs a code.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import ENGINE, FILES, LLAMA, NAME_PROJ, NAMED, write_patch, write_tree
 from vpatch.app.examples import run_examples
-from vpatch.errors import UsageError
 from vpatch.library.patch import load_patch
 from vpatch.trust.decision import EVERYTHING
 
@@ -87,10 +87,10 @@ def test_an_example_in_another_state(folder, name, before, message):
 
 
 def test_no_examples(folder):
-    with pytest.raises(UsageError, match="has no example that needs it"):
+    with fails("library.no-example"):
         run(folder)
     example(folder, "absent-other", ABSENT)
-    with pytest.raises(UsageError, match="has no example that needs it"):
+    with fails("library.no-example"):
         run(folder)
 
 
@@ -101,13 +101,13 @@ def test_no_examples(folder):
 def test_an_example_that_is_none(folder, name, message):
     example(folder, "needed-a", BEFORE, AFTER)
     example(folder, name, BEFORE)
-    with pytest.raises(UsageError, match=message):
+    with fails("library.bad-example", message):
         run(folder)
 
 
 def test_an_example_without_before(folder):
     (folder / "examples" / "needed-a" / "after").mkdir(parents=True)
-    with pytest.raises(UsageError, match="has no folder before"):
+    with fails("library.bad-example", "has no folder before"):
         run(folder)
 
 

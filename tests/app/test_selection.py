@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import NAME_PROJ, write_patch
 from vpatch.app.selection import Request, read_recipe, resolve
 from vpatch.declare.yamlfile import DeclarationError
@@ -127,29 +128,34 @@ def test_named_patches_mean_no_recipe_but_what_they_require(library):
 
 
 @pytest.mark.parametrize(
-    ("request_", "message"),
+    ("request_", "code", "message"),
     [
-        (Request(), "nothing says which vLLM is meant"),
-        (Request(vllm="0.23", recipe="series"), "both name a vLLM"),
-        (Request(recipe="none"), "there is no recipe 'none'"),
-        (Request(vllm="0.22", patches=("c",)), "there is no patch 'c'"),
-        (Request(recipe="vllm-0.23", patches=("a",)), "the recipe vllm-0.23 does not list a"),
-        (Request(vllm="0.22", patches=("ascend",)), r"ascend concerns no tree of this run \(vllm"),
-        (Request(vllm="nonsense"), "neither a version nor a path"),
-        (Request(trees=("vllm-ascend",)), "does not name a tree and a source"),
+        (Request(), "cli.missing-option", "which vLLM"),
+        (Request(vllm="0.23", recipe="series"), "cli.conflicting-options", "both name a vLLM"),
+        (Request(recipe="none"), None, "there is no recipe 'none'"),
+        (Request(vllm="0.22", patches=("c",)), None, "there is no patch 'c'"),
+        (
+            Request(recipe="vllm-0.23", patches=("a",)),
+            "library.not-in-recipe",
+            "vllm-0.23 does not",
+        ),
+        (Request(vllm="0.22", patches=("ascend",)), "library.wrong-tree", "ascend is not for any"),
+        (Request(vllm="nonsense"), None, "neither a version"),
+        (Request(trees=("vllm-ascend",)), None, "a tree and a source"),
     ],
 )
-def test_requests_that_are_wrong(library, request_, message):
-    with pytest.raises(UsageError, match=message):
+def test_requests_that_are_wrong(library, request_, code, message):
+    with pytest.raises(UsageError, match=message) as caught:
         resolve(request_, library)
+    assert code in {None, caught.value.code}
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [("unknown", "there is no patch 'c'"), ("idle", "ascend concerns none of the recipe's trees")],
+    ("name", "code"),
+    [("unknown", "library.no-such-patch"), ("idle", "library.wrong-tree")],
 )
-def test_recipes_that_are_wrong(library, name, message):
-    with pytest.raises(DeclarationError, match=message) as caught:
+def test_recipes_that_are_wrong(library, name, code):
+    with fails(code) as caught:
         resolve(Request(recipe=name), library)
     assert caught.value.where == f"{library.recipes[name]}:4"
     assert caught.value.hint
@@ -189,5 +195,5 @@ def test_a_patch_of_another_tree_names_its_trees(library):
     with pytest.raises(UsageError) as caught:
         resolve(Request(vllm="0.22", patches=("ascend",)), library)
     assert caught.value.hint == (
-        "ask for vllm-ascend (--tree vllm-ascend==VERSION), or correct needed-in of ascend"
+        "name vllm-ascend (--tree vllm-ascend==VERSION), or correct needed-in of ascend"
     )

@@ -10,6 +10,7 @@ import pytest
 
 from tests.bench.records import record
 from tests.declare.test_words import RAW
+from tests.helpers import fails
 from vpatch.bench.match import aligned, differences, in_common, joined
 from vpatch.bench.page import page_of
 from vpatch.bench.record import RecordError, read_record
@@ -93,9 +94,9 @@ def test_whatever_is_wrong_with_it(small, read, wrong, monkeypatch):
 @pytest.mark.parametrize("missing", ["models", "made", "planned", "client", "plan", "sides"])
 def test_what_is_not_there(small, read, missing):
     del small[missing]
-    with pytest.raises(RecordError) as error:
+    with fails("bench.unreadable-record") as error:
         read(small)
-    assert missing in error.value.what or "no record" in error.value.what
+    assert missing in error.value.what or "not a record" in error.value.what
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_what_is_none(read, text):
 
 def test_a_point_of_no_side(small, read):
     small["points"][0]["side"] = 1
-    with pytest.raises(RecordError, match="a side that it does not have"):
+    with fails("bench.unreadable-record", "a side that it does not have"):
         read(small)
 
 

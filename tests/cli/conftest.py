@@ -37,6 +37,7 @@ from tests.projects import (
 )
 from tests.smoke.fake_vllm import FAKE, write_fake
 from tests.waiting import LIMIT, until
+from vpatch import cli
 from vpatch.cli import main
 from vpatch.errors import VpatchError
 from vpatch.library import catalog
@@ -65,6 +66,8 @@ class Run:
     code: int
     out: str
     err: str
+    # The codes of its errors; none for a process of its own.
+    codes: tuple[str, ...] = ()
 
     @property
     def document(self):
@@ -184,7 +187,14 @@ class Project:
 def _run_here(project, args, cwd=None):
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     thresholds = gc.get_threshold()
+    ended, answers = cli._ended, []
+
+    def noted(log):
+        answers.append(ended(log))
+        return answers[-1]
+
     with (
+        mock.patch.object(cli, "_ended", noted),
         redirect_stdout(out),
         redirect_stderr(err),
         chdir(cwd or project.folder),
@@ -195,7 +205,9 @@ def _run_here(project, args, cwd=None):
         main()
     gc.set_threshold(*thresholds)
     texts = (stream.buffer.getvalue().decode() for stream in (out, err))
-    return Run(end.value.code, *texts)
+    return Run(
+        end.value.code, *texts, tuple(error.code for answer in answers for error in answer.errors)
+    )
 
 
 @pytest.fixture

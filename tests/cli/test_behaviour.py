@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,8 +17,11 @@ from in_toto_attestation.v1.statement_pb2 import Statement
 from tests.cli.conftest import TEST
 from tests.engine.test_process import gone
 from tests.engine.wheels import engine_wheels
+from tests.helpers import fails
 from tests.projects import VERSION
 from tests.waiting import LIMIT, until
+from vpatch.app.proofs import refuse_unfit
+from vpatch.engine.environment import Engine
 
 pytestmark = pytest.mark.slow
 
@@ -69,12 +73,14 @@ def test_all_patches(proven):
 
 def test_a_patch_without_a_proof(proven):
     run = proven.run("test", "slow-mode", "--engine", "cpu", code=2)
-    assert "slow-mode has no behaviour test for cpu" in run.err
+    assert run.codes == ("harness.no-test",)
 
 
 def test_an_engine_of_another_release(proven):
     args = ("test", "name-proj", "--engine", sys.executable, "--vllm", "0.51.0")
-    assert "it has vLLM 0.50.0, not 0.51.0" in proven.run(*args, code=2).err
+    run = proven.run(*args, code=2)
+    assert run.codes == ("engine.wrong-version",)
+    assert "it has vLLM 0.50.0, not 0.51.0" in run.err
 
 
 def test_an_engine_for_which_there_are_no_tests(proven):
@@ -82,12 +88,13 @@ def test_an_engine_for_which_there_are_no_tests(proven):
     text = platforms.read_text()
     platforms.write_text(text.replace("True", "False") + "    device_name = 'maca'\n")
     run = proven.run("test", "name-proj", "--engine", sys.executable, code=2)
-    assert "its vLLM runs on maca, for which no behaviour test is declared" in run.err
+    assert run.codes == ("harness.no-test",)
+    assert "its vLLM runs on maca, but behaviour tests run on cpu or cuda" in run.err
 
 
 def test_vllm_without_an_engine(proven):
     run = proven.run("test", "--vllm", "0.50", code=2)
-    assert "--vllm is for behaviour tests\n  next: give --engine cpu as well" in run.err
+    assert "--vllm would have no effect without --engine" in run.err
 
 
 def test_engine_that_is_made_listed_and_cleared(project):
@@ -113,7 +120,7 @@ def test_engine_that_is_made_listed_and_cleared(project):
 
 def test_an_engine_of_no_release(project):
     run = project.run("engine", "--vllm", str(project.folder), code=2)
-    assert "is no release\n  next: give one, such as --vllm 0.23" in run.err
+    assert "is not a release\n  next: give one, such as --vllm 0.23" in run.err
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -152,6 +159,8 @@ def test_nohup_outlives_the_terminal(proven):
 OWN = """
 import os, subprocess, sys
 from pathlib import Path
+from vpatch.app.proofs import refuse_unfit
+from vpatch.engine.environment import Engine
 from vpatch.engine.process import run
 from vpatch.util.own_environment import set_own
 
@@ -177,9 +186,10 @@ def test_a_proof_for_another_release_is_not_run_in_ones_own_engine(proven):
     file.write_text(file.read_text().replace("vllm: 0.50.0", "vllm: 0.51.0"))
     args = ("test", "--engine", sys.executable)
     run = proven.run(*args, code=1)
-    assert "it is written for vLLM 0.51.0, and that has 0.50.0" in run.out
+    assert "it is written for vLLM 0.51.0, but this Python has 0.50.0" in run.out
     run = proven.run("test", "name-proj", *args[1:], code=1)
-    assert "next: give --vllm 0.50.0 to run it there all the same" in run.err
+    assert run.codes == ("harness.nothing-to-prove",)
+    assert "next: give --vllm 0.50.0 to run it all the same" in run.err
     assert "holds" in proven.run("test", "name-proj", *args[1:], "--vllm", "0.50.0").out
 
 
@@ -252,4 +262,18 @@ def test_evidence_of_a_test_that_was_changed(proven):
 
 def test_evidence_is_of_behaviour_tests_alone(proven):
     run = proven.run("test", "name-proj", "--evidence-dir", "evidence", code=2)
-    assert "--evidence-dir is for behaviour tests" in run.err
+    assert "--evidence-dir would have no effect without --engine" in run.err
+
+
+def test_a_full_disk_stops_a_test(proven, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("vpatch.app.proofs.run_behaviour_test", full)
+    run = proven.run("test", "name-proj", "--engine", sys.executable, code=4)
+    assert run.codes == ("harness.could-not-run",)
+
+
+def test_an_engine_without_pytest(tmp_path):
+    with fails("engine.no-pytest"):
+        refuse_unfit(Engine(tmp_path / "python", tmp_path, "cpu", VERSION, has_pytest=False))

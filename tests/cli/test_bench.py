@@ -310,14 +310,17 @@ def test_a_port_that_is_in_use(benched):
 @pytest.mark.usefixtures("rooms")
 def test_a_folder_that_is_none(benched):
     run = bench(benched, *TREE, "--output-dir", "/proc/nope", code=2)
-    assert "/proc/nope: nothing can be written there: No such file" in run.err
+    assert "/proc/nope: a benchmark cannot be written: No such file" in run.err
+    assert run.codes == ("util.bad-path",)
     run = bench(benched, *TREE, "--output-dir", str(benched.recipe), code=2)
-    assert "nothing can be written there: Not a directory" in run.err
+    assert "a benchmark cannot be written: Not a directory" in run.err
 
 
 @pytest.mark.usefixtures("rooms")
-@pytest.mark.parametrize("raised", [OSError(28, "No space left on device"), VpatchError("gone")])
-def test_what_was_measured_when_it_breaks_off_is_kept(benched, monkeypatch, raised):
+@pytest.mark.parametrize(
+    ("raised", "code"), [(OSError(28, "No space left on device"), 4), (VpatchError("gone"), 1)]
+)
+def test_what_was_measured_when_it_breaks_off_is_kept(benched, monkeypatch, raised, code):
     sent = []
 
     def failing(*args):
@@ -327,7 +330,7 @@ def test_what_was_measured_when_it_breaks_off_is_kept(benched, monkeypatch, rais
         return send(*args)
 
     monkeypatch.setattr("vpatch.bench.measure.send", failing)
-    run = bench(benched, code=1)
+    run = bench(benched, code=code)
     assert str(raised) in run.err
     record = record_of(benched)
     assert (len(record["points"]), record["planned"]) == (2, 4)
@@ -345,7 +348,8 @@ def test_a_report_that_cannot_be_made_costs_no_record(benched, monkeypatch):
 
 
 def test_a_disk_that_is_full(benched, small_disk):
-    run = bench(benched, *TREE, "--output-dir", small_disk, code=1)
+    run = bench(benched, *TREE, "--output-dir", small_disk, code=4)
+    assert run.codes == ("bench.could-not-run",)
     assert "the benchmark could not be made: [Errno 28] No space left on device" in run.err
     assert "next: free space there" in run.err
     assert list(small_disk.iterdir()) == []
@@ -355,11 +359,15 @@ def test_a_page_that_cannot_be_written(benched, small_disk):
     """The record is there by then, and is not lost; of the page nothing is left."""
     bench(benched)
     pair = ("bench", "compare", "bench/one", "bench/one")
-    run = benched.run(*pair, "--html", small_disk / "both.html", code=1)
+    run = benched.run(*pair, "--html", small_disk / "both.html", code=4)
+    assert run.codes == ("util.cannot-write",)
     assert f"{small_disk}/both.html: the page cannot be written: No space left" in run.err
     assert list(small_disk.iterdir()) == []
-    run = benched.run(*pair, "--html", "no/such/folder.html", code=1)
+    run = benched.run(*pair, "--html", "no/such/folder.html", code=2)
+    assert run.codes == ("util.bad-path",)
     assert "no/such/folder.html: the page cannot be written: No such file" in run.err
+    run = benched.run("bench", "compare", *["bench/one"] * 27, code=2)
+    assert run.codes == ("bench.too-many-records",)
 
 
 @pytest.mark.usefixtures("rooms")
@@ -391,40 +399,49 @@ def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "code", "said"),
     [
-        ((*TREE, "--k", "two"), "--k: 'two' are no numbers\n  next: give them as 1,4,8 or as 0..3"),
-        ((*TREE, "--k", "0..999999"), "'0..999999' are no numbers"),
-        ((*TREE, "--k", "1,1"), "--k: '1,1' must name numbers from 0 on, each once"),
-        ((*TREE, "--concurrency", "0"), "--concurrency: '0' must name numbers from 1 on"),
-        ((*TREE, "--shape", "12"), "--shape: '12' is no shape"),
-        ((*TREE, "--shape", "8/1"), "--shape: '8/1' is no shape"),
-        ((*TREE, "--shape", "1/2", "--shape", "1/2"), "shapes has a value twice"),
-        ((*TREE, "--name", "../x"), "'../x' is no name of a benchmark"),
-        ((*TREE, "--compare", "0.50,0.50"), "--vllm means nothing with --compare"),
-        (("--compare", "0.50"), "--compare: '0.50' are not two of a kind"),
-        (("--compare", "0.50,image:x"), "are not two of a kind"),
-        (("--compare", "http://a,0.50"), "are not two of a kind"),
-        (("--image", "x", "--url", "http://a"), "--image and --url exclude each other"),
-        (("--image", "x", "--vllm", "0.50"), "x: --vllm means nothing with --image"),
-        (("--url", "http://127.0.0.1:9"), "http://127.0.0.1:9: it does not answer as a server"),
-        (("--url", "http://me:hidden@127.0.0.1:9"), "would be written into the record"),
-        (("--url", "http://a/?token=hidden"), "http://a: an address with a password or a query"),
-        (("--compare", "http://me:hidden@a:1,http://b"), "would be written into the record"),
-        (("--compare", "http://a,http://a"), "http://a,http://a: it is the same twice"),
-        (("--url", "localhost:8000"), "'localhost:8000' is no address of a server"),
-        (("--url", "http://[::1"), "is no address of a server"),
-        (("--url", "http://a", "--tree", "x==1"), "--tree means nothing with --url"),
-        (("--url", "http://a", "--patch", "x", "--port", "7"), "--patch and --port mean nothing"),
-        (("--image", "x", "--engine", "cpu"), "--engine means nothing with --image"),
-        ((*TREE, "--name", "x" * 300), "is no name of a benchmark"),
-        (("--k", "0", "--json", "compare", "a", "b"), "--k, --json before compare means nothing"),
-        ((), "nothing says which vLLM is meant"),
-        (("--vllm", "0.51.0", "--engine", sys.executable), "there is no plan"),
+        ((*TREE, "--k", "two"), "cli.bad-value", "--k: 'two' is not a list of numbers\n  next: "),
+        ((*TREE, "--k", "0..999999"), "cli.bad-value", "'0..999999' is not a list of numbers"),
+        ((*TREE, "--k", "1,1"), "cli.bad-value", "--k: '1,1' has a number below 0, or one twice"),
+        ((*TREE, "--concurrency", "0"), "cli.bad-value", "--concurrency: '0' has a number below 1"),
+        ((*TREE, "--shape", "12"), "cli.bad-value", "--shape: '12' is not a shape"),
+        ((*TREE, "--shape", "8/1"), "cli.bad-value", "--shape: '8/1' is not a shape"),
+        ((*TREE, "--shape", "1/2", "--shape", "1/2"), "cli.bad-value", "has a value twice"),
+        ((*TREE, "--name", "../x"), "evidence.bad-name", "'../x' cannot be a name of a benchmark"),
+        ((*TREE, "--name", "x" * 300), "evidence.bad-name", "cannot be a name of a benchmark"),
+        ((*TREE, "--compare", "0.50,0.50"), "cli.unused-option", "no effect with --compare"),
+        (("--compare", "0.50"), "cli.bad-value", "--compare: '0.50' does not name two sides"),
+        (("--compare", "0.50,image:x"), "cli.bad-value", "does not name two sides"),
+        (("--compare", "http://a,0.50"), "cli.bad-value", "does not name two sides"),
+        (("--compare", "http://a,http://a"), "cli.bad-value", "both sides are the same"),
+        (("--image", "x", "--url", "http://a"), "cli.conflicting-options", "--image and --url"),
+        (("--image", "x", "--vllm", "0.50"), "cli.unused-option", "x: --vllm would have no effect"),
+        (("--image", "x", "--engine", "cpu"), "cli.unused-option", "--engine would have no effect"),
+        (("--url", "http://a", "--tree", "x==1"), "cli.unused-option", "--tree would have no"),
+        (("--url", "http://a", "--patch", "x", "--port", "7"), "cli.unused-option", "and --port"),
+        (("--k", "0", "--json", "compare", "a", "b"), "cli.unused-option", "before compare"),
+        (("--url", "http://127.0.0.1:9"), "bench.server-unreachable", "http://127.0.0.1:9: the"),
+        (("--url", "http://me:hidden@127.0.0.1:9"), "bench.bad-url", "written into the record"),
+        (("--url", "http://a/?token=hidden"), "bench.bad-url", "http://a: an address with"),
+        (
+            ("--compare", "http://me:hidden@a:1,http://b"),
+            "bench.bad-url",
+            "written into the record",
+        ),
+        (("--url", "localhost:8000"), "bench.bad-url", "'localhost:8000' is not the address"),
+        (("--url", "http://[::1"), "bench.bad-url", "is not the address of a server"),
+        ((), "cli.missing-option", "no option says which vLLM to use"),
+        (
+            ("--vllm", "0.51.0", "--engine", sys.executable),
+            "cli.missing-option",
+            "there is no plan",
+        ),
     ],
 )
-def test_what_cannot_be_asked_for(benched, args, said):
-    run = benched.run("bench", *args, code=1 if "127.0.0.1:9:" in said else 2)
+def test_what_cannot_be_asked_for(benched, args, code, said):
+    run = benched.run("bench", *args, code=4 if code == "bench.server-unreachable" else 2)
+    assert run.codes == (code,)
     assert said in run.err
     assert "hidden" not in run.out + run.err
     assert not (benched.folder / "bench").exists()
@@ -434,11 +451,13 @@ def test_prompts_from_a_file(benched, monkeypatch):
     """What is not there is said before anything starts."""
     say(benched, shapes="[{dataset: custom, path: mixed.jsonl, output: 7}]")
     run = bench(benched, code=2)
+    assert run.codes == ("bench.no-dataset",)
     assert "mixed.jsonl: the dataset cannot be read: No such file" in run.err
     (benched.folder / "mixed.jsonl").write_text("{}\n")
     monkeypatch.setattr("vpatch.bench.run._READER", "no_such_module")
     run = bench(benched, code=2)
-    assert "reads prompts from a file with no_such_module, and it is not there" in run.err
+    assert "cannot read prompts from a file: no_such_module is not installed" in run.err
+    assert run.codes == ("bench.missing-package",)
     assert f"next: install it: {sys.executable} -m pip install no_such_module" in run.err
     assert list((benched.folder / "bench").iterdir()) == []
     monkeypatch.setattr("vpatch.bench.run._READER", "json")
@@ -463,6 +482,7 @@ def test_servers_of_two_models(benched, tmp_path):
         run = bench(benched, "--url", urls[0], "--url", urls[1], code=2)
         assert f"it serves /models/two, and {urls[0]} serves /models/one" in run.err
         run = bench(benched, "--compare", ",".join(urls), code=2)
+        assert run.codes == ("bench.different-models",)
         assert f"it serves /models/two, and {urls[0]} serves /models/one" in run.err
 
 
@@ -475,7 +495,8 @@ def test_a_server_elsewhere_needs_only_a_tokenizer_here(benched, tmp_path, monke
     args = ("--recipe", "vllm-0.50", "--engine", sys.executable)
     with serving(tmp_path, 2, model="/elsewhere/model") as (target, _):
         run = bench(benched, "--url", target.client.url, *args, code=2)
-        assert "the tokenizer of what it serves is not here: there is no such folder" in run.err
+        assert "its model is not on this machine: there is no such folder" in run.err
+        assert run.codes == ("bench.no-tokenizer",)
         assert "next: give --model PATH|ID" in run.err
         bench(benched, "--url", target.client.url, *args, "--model", "./model")
     assert record_of(benched)["models"]["model"] == {"model": "/elsewhere/model", "digest": None}
@@ -511,15 +532,18 @@ def test_a_server_behind_an_authority_of_ones_own(benched, tmp_path, monkeypatch
         for none in ("/nowhere.pem", os.path.relpath(file, benched.folder)):
             monkeypatch.setenv("SSL_CERT_FILE", none)
             run = bench(benched, "--url", url, *args, code=2)
-            assert f"{none}: SSL_CERT_FILE is no absolute path of a file" in run.err
+            assert f"{none}: SSL_CERT_FILE is not the absolute path of a file" in run.err
+            assert run.codes == ("bench.bad-certificates",)
         empty = tmp_path / "empty.pem"
         empty.touch()
         for untrusting in (str(empty), ""):
             monkeypatch.setenv("SSL_CERT_FILE", untrusting)
-            run = bench(benched, "--url", url, *args, code=1)
-            assert "there is no connection by TLS" in run.err
+            run = bench(benched, "--url", url, *args, code=4)
+            assert run.codes == ("bench.server-unreachable",)
             assert "certificate verify failed" in run.err
-            assert "next: see that it serves https under this name; if an authority" in run.err
+            assert (
+                "next: check that it serves https under this name; if your own authority" in run.err
+            )
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
         assert "2 of 2 runs measured" in bench(benched, "--url", url, *args).out
 
@@ -527,8 +551,8 @@ def test_a_server_behind_an_authority_of_ones_own(benched, tmp_path, monkeypatch
 def test_a_server_without_tls(benched, tmp_path):
     with serving(tmp_path, 2) as (target, _):
         url = target.client.url.replace("http:", "https:")
-        run = bench(benched, "--url", url, "--recipe", "vllm-0.50", code=1)
-    assert "there is no connection by TLS" in run.err
+        run = bench(benched, "--url", url, "--recipe", "vllm-0.50", code=4)
+    assert "the TLS connection fails" in run.err
     assert "wrong version number" in run.err.lower().replace("_", " ")
 
 
@@ -537,15 +561,17 @@ def test_two_servers_with_the_same_k(benched, tmp_path):
         urls = ("--url", one.client.url, "--url", other.client.url)
         run = bench(benched, *urls, "--recipe", "vllm-0.50", "--engine", sys.executable, code=2)
         assert "both have k=2" in run.err
+        assert run.codes == ("bench.same-k",)
         assert "give --compare A,B" in run.err
         args = ("--recipe", "vllm-0.50", "--engine", sys.executable, "--k", "1")
         run = bench(benched, "--url", one.client.url, *args, "--model", "model", code=2)
-        assert "--k means nothing with --url" in run.err
+        assert "--k would have no effect with --url" in run.err
 
 
 def test_a_server_without_counters(benched, tmp_path):
     with serving(tmp_path, 0, "no metrics") as (target, _):
         run = bench(benched, "--url", target.client.url, code=1)
+    assert run.codes == ("bench.not-a-vllm-server",)
     assert "/metrics answered 404" in run.err
     assert "without --disable-log-stats" in run.err
 
@@ -613,16 +639,16 @@ def test_what_is_no_record(benched):
     (benched.folder / "newer.json").write_text(
         '{"record-version": 9, "points": [], "sides": [], "plan": {}}'
     )
-    for name, said in (
-        ("nowhere", "there is no record: No such file"),
-        ("other.json", "is no record of a benchmark"),
-        ("broken.json", "is no record: "),
-        ("newer.json", "is no record that this vpatch knows"),
+    for name, kind in (
+        ("nowhere", "bench.record-not-found"),
+        ("other.json", "bench.unreadable-record"),
+        ("broken.json", "bench.unreadable-record"),
+        ("newer.json", "bench.unknown-version"),
     ):
         run = benched.run("bench", "compare", name, name, code=1)
-        assert f"{name}: {said}" in run.err
+        assert (run.codes, run.err[:13]) == ((kind,), f"error: {name}"[:13])
     run = benched.run("bench", "compare", "other.json", code=2)
-    assert "there is nothing to compare it with" in run.err
+    assert run.codes == ("cli.missing-option",)
 
 
 def test_the_api_writes_a_record(benched, capfd, monkeypatch):

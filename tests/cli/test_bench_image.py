@@ -67,4 +67,4 @@ def test_prompts_from_a_file_are_seen_in_there(benched, monkeypatch):
 
 def test_an_image_that_is_not_there(benched):
     run = benched.run("bench", "--image", "no-such:image", "--name", "one", code=2)
-    assert "no-such:image: there is no such image here" in run.err
+    assert run.codes == ("image.not-here",)

@@ -50,7 +50,7 @@ def test_offline_refuses_a_build_that_fetches(applied, gpus, mode):
     gpus()
     run = applied.run(*OFFLINE, *mode, code=2)
     assert run.err.endswith(
-        "error: --offline, and a build in the mode cpu fetches packages\n"
+        "error: a build in the mode cpu fetches packages, which --offline forbids\n"
         "  next: leave out --offline, or use --mode overlay with a --base on this machine\n"
     )
 
@@ -58,13 +58,14 @@ def test_offline_refuses_a_build_that_fetches(applied, gpus, mode):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--push", "--tag", "a:1"), "--offline, and --push needs a registry"),
-        (("--base", "a:1", "--repin"), "a:1: --offline, and --repin asks a registry"),
+        (("--push", "--tag", "a:1"), "--push needs a registry, which --offline forbids"),
+        (("--base", "a:1", "--repin"), "a:1: --repin asks a registry, which --offline forbids"),
     ],
 )
 def test_offline_asks_no_registry(applied, options, said):
     run = applied.run(*OFFLINE, *options, code=2)
     assert f"error: {said}\n  next: leave out one of the two\n" in run.err
+    assert run.codes == ("image.offline",)
 
 
 class Engine:
@@ -86,7 +87,8 @@ def test_offline_pulls_no_base(applied, monkeypatch, base, platform):
     monkeypatch.setattr(build_image_command, "Docker", Engine)
     run = applied.run(*OFFLINE, "--base", base, "--platform", platform, code=2)
     assert run.err.endswith(
-        f"error: {base}: --offline, and this machine has no such image for {platform}\n"
+        f"error: {base}: this machine has no such image for {platform}, and --offline forbids "
+        "to pull it\n"
         "  next: name a --base that `docker images` lists, or leave out --offline to pull it\n"
     )
 
@@ -103,3 +105,8 @@ def test_offline_builds_an_overlay_on_a_base_that_is_here(applied, monkeypatch):
     run = applied.run(*OFFLINE, "--base", "here:1", "--platform", "linux/amd64", code=1)
     assert run.err.endswith("error: enough\n")
     assert [(image.mode, image.pinned) for image in built] == [("overlay", "sha256:1")]
+
+
+def test_an_image_of_several_trees(project):
+    trees = ("--vllm", "0.50", "--tree", "vllm-ascend==1.0.0")
+    assert project.run("build-image", *trees, code=2).codes == ("image.several-trees",)

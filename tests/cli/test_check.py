@@ -310,7 +310,7 @@ def test_check_used_wrongly(project, args, code, message):
 def test_a_lock_of_a_release_without_a_version(applied):
     lock = applied.target / "vpatch.lock"
     lock.write_text(lock.read_text().replace(f'"version": "{VERSION}"', '"version": null'))
-    assert "is no lock: a release without a version" in applied.run("check", code=1).err
+    assert applied.run("check", code=1).codes == ("checkout.lock-without-version",)
 
 
 def test_check_offline(applied):

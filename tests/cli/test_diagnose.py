@@ -266,8 +266,8 @@ def test_the_log_of_a_real_failure(empty):
         ([], "missing argument 'LOGFILE'"),
         (["nowhere.log"], "nowhere.log: the log cannot be read: No such file or directory"),
         (["."], ".: the log cannot be read: Is a directory"),
-        (["packed.gz"], "packed.gz: this is packed, or in UTF-16"),
-        (["wide.log"], "wide.log: this is packed, or in UTF-16"),
+        (["packed.gz"], "packed.gz: the log is packed, or in UTF-16"),
+        (["wide.log"], "wide.log: the log is packed, or in UTF-16"),
         # Before any log is read.
         (["nowhere.log", "--vllm", "x/y"], "'x/y': there is no such folder"),
         (["engine.log", "--vllm", "0.77"], "the index has no final release 0.77 of vllm"),
@@ -285,7 +285,9 @@ def test_diagnose_used_wrongly(empty, log, args, what):
 
 def test_packed_standard_input(empty, monkeypatch):
     feed(monkeypatch, gzip.compress(b"it fails"))
-    assert "standard input: this is packed" in empty.run("diagnose", "-", code=2).err
+    run = empty.run("diagnose", "-", code=2)
+    assert run.codes == ("logs.packed",)
+    assert "standard input: the log is packed" in run.err
 
 
 def test_a_log_of_very_many_versions(empty):
@@ -300,7 +302,8 @@ def test_a_log_of_very_many_versions(empty):
 def test_a_log_that_does_not_end(empty, monkeypatch):
     monkeypatch.setattr(vllm_format, "LARGEST", 10**6)
     run = empty.run("diagnose", "/dev/zero", code=2)
+    assert run.codes == ("logs.unreadable",)
     assert run.errors == (
         "error: /dev/zero: the log cannot be read: it is larger than 0 GB\n"
-        "  next: name a file that vLLM's output was written to, or - for standard input\n"
+        "  next: name a file with vLLM's output, or - for standard input\n"
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.projects import ENGINE, FILES, LLAMA, NAMED, git, write_tree
+from tests.projects import ENGINE, FILES, LLAMA, NAMED, SLOW_MODE, git, write_tree
 
 
 def diff(project, *args, **options):
@@ -43,11 +43,17 @@ def test_diff_shows_the_patches_as_they_are_now(applied):
 
 
 def test_diff_used_wrongly(project):
-    assert "there is no checkout in .vpatch" in project.run("diff", code=2).err
+    assert project.run("diff", code=2).codes == ("checkout.not-found",)
     project.apply()
     run = project.run("diff", "nothing", code=2)
+    assert run.codes == ("checkout.no-such-patch",)
     assert "has no patch 'nothing'\n  next: choose among: name-proj, slow-mode" in run.err
     project.run("apply", "--vllm", "0.51.0")
-    assert "there are several checkouts" in project.run("diff", code=2).err
+    assert project.run("diff", code=2).codes == ("checkout.several",)
     assert diff(project, "--vllm", "0.51")
     assert "there is no lock" in project.run("diff", "--checkout", "nowhere", code=1).err
+
+
+def test_a_patch_that_is_no_longer_needed(applied):
+    applied.patch("slow-mode", SLOW_MODE, more="effect: {text: def start}\n")
+    assert applied.run("diff", "slow-mode", code=2).codes == ("checkout.patch-not-needed",)

@@ -8,9 +8,10 @@ import stat
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import VERSION, snapshot
 from vpatch.app import build
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import VpatchError
 from vpatch.evidence import claim
 from vpatch.evidence.collecting import collected
 
@@ -39,7 +40,8 @@ def test_the_folder_of_checkouts_is_a_link(project, outside, there):
     (project.folder / ".vpatch").symlink_to(place)
     before = _kept(outside)
     run = project.apply(code=2)
-    assert "error: .vpatch: is a symbolic link" in run.err
+    assert run.codes == ("library.symbolic-link",)
+    assert "error: .vpatch: this is a symbolic link" in run.err
     assert "next: remove the link, or name the folder with --checkout" in run.err
     assert _kept(outside) == before
 
@@ -50,7 +52,7 @@ def test_a_checkout_below_it_is_a_link(project, outside):
     (project.folder / ".vpatch" / LABEL).symlink_to(outside / "new")
     before = _kept(outside)
     run = project.apply(code=2)
-    assert f"error: .vpatch/{LABEL}: is a symbolic link" in run.err
+    assert f"error: .vpatch/{LABEL}: this is a symbolic link" in run.err
     assert _kept(outside) == before
 
 
@@ -82,7 +84,7 @@ def test_the_folder_of_what_is_measured_is_a_link(project, outside, folder):
     (project.folder / folder).symlink_to(outside)
     command = ["smoke", "--vllm", VERSION] if folder == "evidence" else ["bench", "--vllm", VERSION]
     run = project.run(*command, code=2)
-    assert f"error: {folder}: is a symbolic link" in run.err
+    assert f"error: {folder}: this is a symbolic link" in run.err
     assert sorted(path.name for path in outside.iterdir()) == ["inner", "mine.txt"]
 
 
@@ -120,6 +122,6 @@ def test_a_claim_that_could_not_be_written_is_not_left(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(claim.json, "dump", full)
-    with pytest.raises(UsageError, match="No space left on device"), collected(tmp_path, "mine"):
+    with fails("util.cannot-write", "No space left on device"), collected(tmp_path, "mine"):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -131,7 +131,7 @@ def test_the_cause_of_a_fault_of_the_machine_is_told(project, monkeypatch):
         raise OSError(28, "No space left on device", "/some/file")
 
     monkeypatch.setattr(selection, "resolve", full)
-    assert ", in full\n" in project.apply("-vv", code=1).err
+    assert ", in full\n" in project.apply("-vv", code=4).err
 
 
 @pytest.mark.parametrize("options", [[], ["-v"], ["-vv"]])

@@ -63,7 +63,8 @@ def test_version(empty):
 
 
 def test_an_unknown_command(empty):
-    run = empty.run("aply", code=2, in_process=False)
+    run = empty.run("aply", code=2)
+    assert run.codes == ("cli.no-such-command",)
     assert run.err == (
         "error: there is no command 'aply'\n"
         "  next: did you mean 'vpatch apply'? If not, vpatch --help lists all commands\n"
@@ -111,7 +112,10 @@ def test_an_unknown_command(empty):
     ],
 )
 def test_a_wrong_command_line(empty, args, what, hint):
-    assert empty.run(*args, code=2).err == f"error: {what}\n  next: {hint}\n"
+    run = empty.run(*args, code=2)
+    assert run.err == f"error: {what}\n  next: {hint}\n"
+    codes = {"missing": "cli.missing-option", "there": "cli.no-such-command"}
+    assert run.codes == (codes.get(what.split()[0], "cli.wrong-usage"),)
     if args[-1] != "--vllm":  # which takes --json for its value
         found = empty.run(*args, "--json", code=2).json_errors
         assert [(one["what"], one["hint"]) for one in found] == [(what, hint)]
@@ -159,10 +163,11 @@ def test_a_fault_of_the_machine_is_said_without_a_traceback(project, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
 
     monkeypatch.setattr(selection, "resolve", full)
-    run = project.apply(code=1)
+    run = project.apply(code=4)
     assert "error: /some/file: No space left on device\n  next: " in run.err
+    assert run.codes == ("util.os-error",)
     assert "Traceback" not in run.err
-    assert project.apply("--json", code=1).json_errors[0]["where"] == "/some/file"
+    assert project.apply("--json", code=4).json_errors[0]["where"] == "/some/file"
 
 
 def test_an_interrupt_ends_with_130(project, monkeypatch):

@@ -109,7 +109,7 @@ def test_folders_by_an_old_and_a_new_name_all_count(project):
 
 def test_one_folder_by_two_names_is_refused(project):
     run = project.apply("--to", "a", "--checkout", "b", code=2)
-    assert "error: --to is --checkout by its old name\n  next: give --checkout alone\n" in run.err
+    assert "error: --to is the old name of --checkout\n  next: give --checkout alone\n" in run.err
     assert not (project.folder / "a").exists()
 
 
@@ -129,7 +129,7 @@ def test_evidence_is_written_by_the_old_name(project):
     assert run.err.startswith(note("--to", "--output-dir"))
     run = project.run("test", "name-proj", "--to", "kept", code=2)
     assert run.err.startswith(note("--to", "--evidence-dir"))
-    assert "error: --evidence-dir is for behaviour tests\n" in run.err
+    assert "error: --evidence-dir would have no effect without --engine\n" in run.err
 
 
 def test_completing_a_command_line_prints_no_note(capsys):

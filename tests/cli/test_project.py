@@ -79,7 +79,7 @@ def test_a_recipe_with_a_folder_means_the_same_from_everywhere(project, below):
 
 def test_the_checkout_is_not_its_own_source(applied, below):
     run = applied.run("apply", "--vllm", f"../../../.vpatch/{LABEL}", cwd=below, code=2)
-    assert "the source is the checkout that is to be written" in run.err
+    assert run.codes == ("checkout.source-is-target",)
 
 
 def test_evidence_and_records_are_the_projects(project, below):

@@ -75,8 +75,9 @@ def test_notes_that_cannot_be_read(project):
     with notes.open("wb") as file:
         file.truncate(10_000_000_000)
     run = project.run("show", "name-proj", code=2)
+    assert run.codes == ("library.unreadable-notes",)
     assert run.errors == (
-        f"error: {notes}: cannot be read: is larger than 64000000 bytes\n"
+        f"error: {notes}: the notes cannot be read: is larger than 64000000 bytes\n"
         "  next: correct or remove it\n"
     )
 

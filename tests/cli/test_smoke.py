@@ -103,7 +103,11 @@ def test_evidence_that_was_changed(smoked):
     assert "changed since it was written: report.md\n" in run.out
     run = smoked.run("evidence", "show", "one", code=1)
     assert run.out == ""
-    assert "evidence/one: was changed since it was written, and is not shown: report.md" in run.err
+    assert run.codes == ("evidence.changed",)
+    assert (
+        "evidence/one: it was changed since it was written, so it is not shown: report.md"
+        in run.err
+    )
     run = smoked.run("evidence", "show", "one", "--json", code=1)
     assert run.json_errors[0]["what"].endswith("not shown: report.md")
     report.write_text(shown)
@@ -185,6 +189,7 @@ def test_syntax_errors_of_ones_own_tree_are_found_before_an_engine_starts(smoked
     write_tree(smoked.folder / "mine", FILES | files | mine)
     args = ("--plan", "vllm-0.50", "--patch", "strength", "--engine", sys.executable)
     run = smoked.run("smoke", "--vllm", "./mine", *args, "--name", "one", code=2)
+    assert run.codes == ("harness.syntax-error",) * 2
     assert "vllm/__init__.py:1: syntax error: invalid syntax\n" in run.err
     assert "vllm/new.py:2: syntax error: 'return' outside function\n" in run.err
     assert "next: correct this file of your tree" in run.err
@@ -231,7 +236,8 @@ def test_one_bad_record_does_not_hide_the_others(smoked, bad):
     run = smoked.run("evidence", "list", code=1)
     assert run.out.startswith("one  ")
     assert run.out.endswith("  passed  matches\n")
-    assert "two/results.json: is no" in run.err
+    assert run.err.startswith("error: evidence/two/results.json: ")
+    assert run.codes == ("evidence.unreadable",)
     listed = smoked.run("evidence", "list", "--json", code=1).document
     assert [one["name"] for one in listed["result"]["evidence"]] == ["one"]
     (error,) = listed["errors"]
@@ -242,7 +248,7 @@ def test_one_bad_record_does_not_hide_the_others(smoked, bad):
 def test_no_evidence(smoked):
     assert smoked.run("evidence", "list").out.startswith("there is no evidence in evidence")
     run = smoked.run("evidence", "verify", "one", code=1)
-    assert "there is no evidence: No such file" in run.err
+    assert "the evidence cannot be read: No such file" in run.err
 
 
 def test_a_failure_is_found_and_kept(smoked):
@@ -315,7 +321,7 @@ def test_what_is_not_there_is_said_before_anything_starts(smoked):
     needs = "smoke:\n  needs: {engine: maca, gpus: 64}\n"
     smoked.recipe.write_text(text.replace("smoke:\n", needs))
     run = smoke(smoked, code=1)
-    assert "the recipe needs a vLLM that runs on maca, and this is for cpu" in run.err
+    assert "the recipe needs a vLLM that runs on maca; this one runs on cpu" in run.err
     assert "the recipe needs 64 GPUs; this machine has: " in run.err
     assert "the checkpoint nobody/nothing (main) is not on this machine" in run.err
     assert not (smoked.folder / "evidence").exists()
@@ -325,7 +331,7 @@ def test_wrong_use(smoked):
     smoke(smoked)
     assert "there is evidence of that name" in smoke(smoked, code=2).err
     smoked.recipe.write_text(smoked.recipe.read_text().partition("smoke:")[0])
-    assert "the recipe has no smoke plan" in smoke(smoked, "--name", "two", code=2).err
+    assert smoke(smoked, "--name", "two", code=2).codes == ("smoke.no-plan",)
 
 
 def test_a_release_without_a_recipe_runs_the_standard_plan(smoked):
@@ -348,7 +354,8 @@ def test_an_installed_file_that_is_not_the_releases(smoked):
 
 
 def test_a_disk_that_is_full(smoked, small_disk):
-    run = smoke(smoked, "--evidence-dir", small_disk, code=1)
+    run = smoke(smoked, "--evidence-dir", small_disk, code=4)
+    assert run.codes == ("smoke.could-not-run",)
     assert "the run could not be made: [Errno 28] No space left on device" in run.err
     assert "next: free space there" in run.err
     assert list(small_disk.iterdir()) == []

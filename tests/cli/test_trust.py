@@ -195,7 +195,7 @@ def test_a_file_name_cannot_write_to_the_terminal(cloned):
 
 
 def test_a_project_without_anything(empty):
-    assert "has no patches, recipes or targets" in empty.run("trust", code=2).err
+    assert empty.run("trust", code=2).codes == ("trust.nothing-to-trust",)
 
 
 def test_the_record_lies_in_the_users_folder(cloned, isolated):

@@ -255,7 +255,7 @@ def test_a_patch_that_requires_another(upstream):
 def test_a_test_that_upstream_has_already(upstream):
     upstream.commit({TEST_AT: b"def test_prefix():\n    pass\n"})
     gate = upstream.gates(code=1)["test for upstream"]
-    assert gate["said"] == f"{TEST_AT}: there is a 'test_prefix' already, that is not ours"
+    assert gate["said"] == f"{TEST_AT}: the file already has another 'test_prefix'"
 
 
 def test_titles(upstream):
@@ -392,14 +392,16 @@ def test_others_threads_do_not_stop_a_company(upstream):
     ("args", "said"),
     [
         (("--target", "vlm"), "there is no target 'vlm'"),
-        (("--fork-url", "https://me:hunter2@github.com/me/vllm"), "has credentials in it"),
-        (("--submit", "--offline"), "--submit is to upstream as it is now"),
+        (("--fork-url", "https://me:hunter2@github.com/me/vllm"), "contains credentials"),
+        (("--submit", "--offline"), "--submit needs upstream as it is now"),
         (("--submit",), "there is no terminal"),
     ],
 )
 def test_wrong_use(upstream, args, said):
     run = upstream.run(*args, code=2)
     assert said in run.err
+    if said == "there is no terminal":
+        assert run.codes == ("upstream.no-terminal",)
     assert "hunter2" not in run.err + run.out
 
 
@@ -475,7 +477,7 @@ def test_a_target_for_another_tree(upstream):
         "repository: deepseek-ai/DeepGEMM\ntree: deepgemm\n"
     )
     run = upstream.run("--target", "gemm", code=2)
-    assert "name-proj concerns no deepgemm" in run.err
+    assert run.codes == ("upstream.wrong-target",)
 
 
 @pytest.mark.parametrize(
@@ -495,6 +497,8 @@ def test_a_target_that_is_wrong(upstream, line, said):
     path.write_text(f"{text}\n{line}\n")
     run = upstream.run(code=2)
     assert said in run.err
+    if said == "there is no terminal":
+        assert run.codes == ("upstream.no-terminal",)
     assert "hunter2" not in run.err
 
 

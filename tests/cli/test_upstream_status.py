@@ -126,7 +126,7 @@ def test_offline_and_never_asked(declared):
     assert "  vllm-0.50.0  needed\n" in out
     assert "  keep: vllm-project/vllm#9 is in 0.51.0: drop it when that is pinned\n" in out
     assert out.endswith(
-        "not known: offline, and GitHub was not asked about it before\n"
+        "not known: GitHub was never asked about it, and --offline forbids to ask\n"
         "next: run it once without --offline\n"
     )
     (found,) = status(declared, "--offline", "--json").json["patches"]

@@ -8,6 +8,7 @@ import shutil
 import stat
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_what_people_wrote_is_kept(upstream):
 @pytest.mark.parametrize("typed", ["", "y", "name-pro"])
 def test_nobody_confirmed(upstream, typed):
     out = upstream.submit(typed=typed, code=1)
-    assert "it was not confirmed, and nothing was sent" in out
+    assert "you did not confirm it, so vpatch sent nothing" in out
     assert upstream.tip() is None
     assert upstream.pulls == []
 
@@ -293,7 +294,7 @@ def test_a_search_that_fails_is_a_gate_that_fails(upstream):
 def test_a_token_in_the_forks_url(upstream):
     upstream.github.find(FORK).clone_url = f"https://octocat:{TOKEN}@github.com/octocat/vllm.git"
     out = upstream.submit(code=2)
-    assert "the fork's URL has credentials in it" in out
+    assert "the fork's URL contains credentials" in out
     assert TOKEN not in out
 
 
@@ -434,3 +435,32 @@ def test_the_patch_names_its_own_pull_request(upstream):
     )
     assert upstream.gates()["not proposed by others"]["verdict"] == "pass"
     assert "brought up to date" in upstream.submit()
+
+
+def test_the_codes_of_what_stops_a_submission(upstream, monkeypatch):
+    def submit(*, typed="name-proj", code=1, meanwhile=lambda: None):
+        monkeypatch.setattr("click.prompt", lambda *_, **__: meanwhile() or typed)
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+        return upstream.run("--submit", code=code).codes
+
+    def push_as_somebody_else():
+        folder = upstream.project.folder.parent / "theirs"
+        git(folder.parent, "clone", "-q", "-b", BRANCH, str(upstream.fork), str(folder))
+        who = ["-c", "user.name=Rev", "-c", "user.email=r@x"]
+        git(folder, *who, "commit", "-q", "--allow-empty", "-m", "Better")
+        git(folder, *who, "commit", "-q", "--amend", "--allow-empty", "-m", "Best")
+        (folder / "new.py").write_text("A = 1\n")
+        git(folder, "add", "new.py")
+        git(folder, *who, "commit", "-q", "-m", "More")
+        git(folder, "push", "-q", "origin", BRANCH)
+
+    assert submit(typed="y") == ("upstream.not-confirmed",)
+    moved = lambda: upstream.commit({"new.py": b"A = 1\n"}) and None  # noqa: E731
+    assert submit(meanwhile=moved) == ("upstream.branch-moved",)
+    assert submit(code=0) == ()
+    push_as_somebody_else()
+    assert submit() == ("upstream.foreign-commit",)
+    upstream.thread.state = "closed"
+    assert submit() == ("upstream.already-proposed",)
+    upstream.github.find(FORK).clone_url = f"https://me:{TOKEN}@github.com/me/vllm.git"
+    assert submit(code=2) == ("upstream.password-in-url",)

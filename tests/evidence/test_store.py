@@ -14,14 +14,14 @@ from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
+from tests.helpers import fails
 from tests.projects import snapshot
 from tests.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
 from tests.waiting import until
-from vpatch.errors import UsageError
+from vpatch.errors import ExitCode
 from vpatch.evidence.claim import claimed
 from vpatch.evidence.collecting import collected
 from vpatch.evidence.store import (
-    EvidenceError,
     all_evidence,
     read_evidence,
     tampered,
@@ -240,20 +240,19 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
 def test_a_claim_of_another_machine_is_never_judged_dead(tmp_path, facts):
     claim(tmp_path, **facts)
     before = snapshot(tmp_path)
-    with pytest.raises(
-        UsageError, match=r"another run .* collects evidence of that name"
-    ) as caught:
+    with fails("evidence.claimed", "another run .* is collecting evidence") as caught:
         collect(tmp_path)
     assert str(facts.get("pid", "")) in caught.value.what
     assert facts.get("host", "") in caught.value.what
     assert caught.value.where == str(tmp_path / ".proof.claim")
     assert "if that run is dead, remove this file" in caught.value.hint
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert snapshot(tmp_path) == before
 
 
 def test_a_claim_that_was_cut_off_is_not_judged_either(tmp_path):
     (tmp_path / ".proof.claim").write_text('{"host"')
-    with pytest.raises(UsageError, match="another run collects evidence of that name"):
+    with fails("evidence.claimed", "another run is collecting evidence"):
         collect(tmp_path)
 
 
@@ -261,7 +260,7 @@ def test_two_runs_of_one_name(tmp_path):
     """The second does not even begin, so nobody loses what was measured."""
     with collected(tmp_path, "proof") as first:
         (first.workdir / "logs/a.log").touch()
-        with pytest.raises(UsageError, match="collects evidence of that name"):
+        with fails("evidence.claimed"):
             collect(tmp_path)
     assert [p.name for p in tmp_path.rglob("*.log")] == ["a.log"]
     assert [p.name for p in tmp_path.iterdir()] == ["proof"]
@@ -282,7 +281,7 @@ def test_two_runs_without_a_name_that_begin_in_one_second(tmp_path):
 CLAIMING = """
 import sys
 from pathlib import Path
-from vpatch.errors import UsageError
+from vpatch.errors import UnavailableError
 from vpatch.evidence.collecting import collected
 
 print("ready", flush=True)
@@ -292,7 +291,7 @@ try:
         (found.workdir / "logs" / "x").touch()
         sys.stdin.readline()
     print("kept")
-except UsageError as error:
+except UnavailableError as error:
     print(error.what)
     sys.stdin.readline()
 """
@@ -319,7 +318,7 @@ def test_what_was_measured_is_kept_where_somebody_made_that_folder(tmp_path):
     ours = collected(tmp_path, "proof")
     (ours.__enter__().workdir / "logs/ours").touch()
     (tmp_path / "proof").mkdir()
-    with pytest.raises(UsageError, match="somebody made evidence of that name") as caught:
+    with fails("evidence.name-taken", "somebody else made evidence") as caught:
         ours.__exit__(None, None, None)
     assert caught.value.what.endswith(f"is in {tmp_path / 'proof-2'}")
     assert [p.name for p in (tmp_path / "proof-2/logs").iterdir()] == ["ours"]
@@ -328,7 +327,7 @@ def test_what_was_measured_is_kept_where_somebody_made_that_folder(tmp_path):
 def test_evidence_is_not_replaced(tmp_path):
     collect(tmp_path)
     before = snapshot(tmp_path)
-    with pytest.raises(UsageError, match="there is evidence of that name") as caught:
+    with fails("evidence.name-taken", "there is evidence of that name") as caught:
         collect(tmp_path)
     assert caught.value.where == str(tmp_path / "proof")
     assert caught.value.hint == "give another --name"
@@ -337,10 +336,10 @@ def test_evidence_is_not_replaced(tmp_path):
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".a", "-a", "", "a b", "a\n"])
 def test_a_name_that_is_none_is_refused_at_once(tmp_path, name):
-    with pytest.raises(UsageError) as caught, collected(tmp_path, name):
+    with fails("evidence.bad-name") as caught, collected(tmp_path, name):
         pytest.fail("it is collected")
-    assert caught.value.what == f"{name!r} is no name of evidence"
-    assert caught.value.hint.startswith("use letters, digits")
+    assert caught.value.what == f"{name!r} cannot be a name of evidence"
+    assert caught.value.hint.startswith("use at most 200 letters, digits")
     assert snapshot(tmp_path) == {}
 
 
@@ -364,27 +363,26 @@ def test_what_is_collected_is_no_evidence_yet(tmp_path):
 
 
 def test_evidence_that_is_not_there(tmp_path):
-    with pytest.raises(EvidenceError) as caught:
+    with fails("evidence.not-found") as caught:
         read_evidence(tmp_path / "none")
-    assert caught.value.what == "there is no evidence: No such file or directory"
+    assert caught.value.what == "the evidence cannot be read: No such file or directory"
     assert caught.value.where == str(tmp_path / "none/results.json")
-    assert caught.value.hint == "see vpatch evidence list"
+    assert caught.value.hint == "vpatch evidence list shows what there is"
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code"),
     [
-        ("{", "is no record: "),
-        ("\udcff", "is no record: "),
-        ("[]", "is no record that this vpatch knows"),
-        ("{}", "is no record that this vpatch knows"),
-        ('{"record-version": 2}', "is no record that this vpatch knows"),
+        ("{", "evidence.unreadable"),
+        ("\udcff", "evidence.unreadable"),
+        ("[]", "evidence.unknown-version"),
+        ("{}", "evidence.unknown-version"),
+        ('{"record-version": 2}', "evidence.unknown-version"),
     ],
 )
-def test_a_record_that_is_damaged(tmp_path, text, message):
+def test_a_record_that_is_damaged(tmp_path, text, code):
     file = tmp_path / "results.json"
     file.write_text(text, errors="surrogateescape")
-    with pytest.raises(EvidenceError) as caught:
+    with fails(code) as caught:
         read_evidence(tmp_path)
-    assert caught.value.what.startswith(message)
     assert caught.value.where == str(file)

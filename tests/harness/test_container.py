@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.helpers import fails
 from tests.smoke.builders import cell_of
 from vpatch.docker.errors import DockerError
-from vpatch.engine.process import LogError
 from vpatch.harness.container import ContainerSandbox
 from vpatch.harness.models import PreparedModel
 from vpatch.smoke.run import PhaseContext, run_phase
@@ -69,7 +69,7 @@ def test_a_log_that_cannot_be_copied_is_noticed_while_it_runs(tmp_path, said, lo
     with site_of(container).started(["python3"], workdir=tmp_path, log=log, further={}) as child:
         child.copy.join(SECONDS)
         assert not child.copy.is_alive()
-        with pytest.raises(LogError, match="the log of a container cannot be copied") as caught:
+        with fails("engine.log-lost") as caught:
             child.poll()
         assert why in caught.value.what
         assert caught.value.where == str(log)

@@ -6,9 +6,7 @@ import socket
 import subprocess
 import sys
 
-import pytest
-
-from vpatch.errors import VpatchError
+from tests.helpers import fails
 from vpatch.harness import launch
 from vpatch.harness.launch import free_port
 
@@ -38,7 +36,7 @@ def test_a_port_that_a_server_has_bound_and_is_not_listening_on_yet(monkeypatch)
         loading.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         loading.bind(("127.0.0.1", port))
         monkeypatch.setattr(launch, "_PORTS", range(port, port + 1))
-        with pytest.raises(VpatchError, match=f"no port from {port} to {port} is free") as caught:
+        with fails("harness.no-free-port", f"no port from {port} to {port}") as caught:
             free_port(None)
     assert caught.value.hint == "give --port"
 

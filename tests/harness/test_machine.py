@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from vpatch.declare.smoke import Needs
+from vpatch.errors import ExitCode
 from vpatch.harness.machine import Gpu, Machine, gpu_memory, missing, this_machine
 
 H200 = Gpu("NVIDIA H200", "9.0", 139.8, "570.1")
@@ -106,7 +107,8 @@ def test_nothing_is_missing(needs, machine, engine):
 def test_gpus_that_are_missing(needs, machine, what):
     (found,) = missing(Needs.model_validate(needs), machine, "cuda")
     assert what in found.what
-    assert found.hint == "run it on a machine that has them"
+    assert found.hint == "run it on a machine that has what the recipe needs"
+    assert (found.code, found.exit_code) == ("harness.machine-lacks", ExitCode.ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,8 @@ def test_gpus_that_are_missing(needs, machine, what):
 )
 def test_another_engine(needed, engine, hint):
     (found,) = missing(Needs(engine=needed), BARE, engine)
-    assert found.what == f"the recipe needs a vLLM that runs on {needed}, and this is for {engine}"
+    assert found.code == "harness.wrong-engine"
+    assert f"needs a vLLM that runs on {needed}; this one runs on {engine}" in found.what
     assert hint is None or found.hint.startswith(hint)
 
 

@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import write_tree
 from vpatch.declare.smoke import Model
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UsageError
 from vpatch.harness import model_digest
 from vpatch.harness.model_digest import digest_of_checkpoint
-from vpatch.harness.models import ModelError, given, locate, prepare
+from vpatch.harness.models import given, locate, prepare
 from vpatch.harness.sandbox import OverlaySite
 from vpatch.progress import Silent
 from vpatch.source.cache import Cache
@@ -84,8 +85,8 @@ def test_a_revision(tmp_path, monkeypatch, revision):
     assert locate(model_of("org/name", revision)) == snapshot
 
 
-def refused(checkpoint, revision=None):
-    with pytest.raises(ModelError) as caught:
+def refused(checkpoint, revision=None, code="harness.no-such-model"):
+    with fails(code) as caught:
         locate(model_of(checkpoint, revision))
     return caught.value
 
@@ -100,7 +101,7 @@ def refused(checkpoint, revision=None):
 def test_a_snapshot_that_is_not_there(tmp_path, monkeypatch, checkpoint, revision, shown):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     hub(tmp_path)
-    error = refused(checkpoint, revision)
+    error = refused(checkpoint, revision, "harness.model-not-fetched")
     assert error.what == f"the checkpoint {shown} is not on this machine"
     assert error.where == str(tmp_path / f"models--{checkpoint.replace('/', '--')}")
     command = f"hf download {checkpoint} --revision {revision or 'main'}"
@@ -110,7 +111,7 @@ def test_a_snapshot_that_is_not_there(tmp_path, monkeypatch, checkpoint, revisio
 def test_a_snapshot_that_was_removed(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     hub(tmp_path, main="4567def")
-    assert "is not on this machine" in refused("org/name").what
+    assert "is not on this machine" in refused("org/name", code="harness.model-not-fetched").what
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ def test_a_synthetic_model_is_made_by_the_engine(tmp_path, kind, script, accepta
 
 def test_a_synthetic_model_that_cannot_be_made(tmp_path):
     site = site_that(tmp_path, "echo No space left on device >&2; exit 1")
-    with pytest.raises(ModelError) as caught:
+    with fails("harness.model-not-made") as caught:
         prepare("tiny", Model(synthetic="all"), site, tmp_path)
     assert caught.value.what.startswith("the synthetic checkpoint tiny cannot be made:\nNo space")
     assert caught.value.where == str(tmp_path / "tiny")
@@ -328,7 +329,7 @@ def test_a_folder_of_the_command_line_may_have_any_name(tmp_path):
     ],
 )
 def test_nothing_on_the_command_line(typed):
-    with pytest.raises(VpatchError, match="--model names nothing") as caught:
+    with fails("cli.bad-value") as caught:
         given(typed)
     assert isinstance(caught.value, UsageError)
     assert caught.value.hint == "give a folder or an id, as org/name"

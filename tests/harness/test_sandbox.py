@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from tests.helpers import fails
 from tests.projects import snapshot, write_tree
 from vpatch.engine.environment import Engine
-from vpatch.engine.overlay import OverlayError
 from vpatch.harness.sandbox import OverlaySite, lay_over
 from vpatch.planning.state import Change
 from vpatch.util.digest import digest_of
@@ -61,7 +61,7 @@ def test_the_pristine_tree_is_laid_over_too(engine, tmp_path):
 def test_an_installed_file_that_is_not_the_trees(engine, tmp_path, changes):
     path = next(iter(changes[-1]))
     (engine.package.parent / path).write_bytes(b"other\n")
-    with pytest.raises(OverlayError, match="the installed file is sha256:") as caught:
+    with fails("engine.files-differ", "the installed file is sha256:") as caught:
         lay_over(engine, changes, tmp_path / "room")
     assert caught.value.where == str(engine.package.parent / path)
     assert "unmodified vLLM" in caught.value.hint
@@ -70,7 +70,7 @@ def test_an_installed_file_that_is_not_the_trees(engine, tmp_path, changes):
 @pytest.mark.parametrize("path", ["setup.py", "csrc/ops.cu", "namespace/n.py", "absent/a.py"])
 def test_a_change_outside_packages(engine, tmp_path, path):
     changes = {**EDIT, path: Change(FILES.get(path), b"y")}
-    with pytest.raises(OverlayError, match=f"^.*{path} lies in no package that is installed") as e:
+    with fails("harness.not-installed", path) as e:
         lay_over(engine, [changes], tmp_path / "room")
     assert e.value.where == str(engine.package.parent)
     assert "leave out its patch" in e.value.hint
@@ -85,18 +85,18 @@ def test_a_patched_file_that_is_tampered_with(engine, tmp_path, path, content):
         file.unlink()
     else:
         file.write_bytes(content)
-    with pytest.raises(OverlayError) as caught:
+    with fails("harness.files-changed") as caught:
         site.verify()
     found = "absent" if content is None else digest_of(content)[:23]
-    assert caught.value.what == f"the patched file is {found}, and was {site.digests[path][:23]}"
+    assert caught.value.what == f"the patched file is {found}, but was {site.digests[path][:23]}"
     assert caught.value.where == path
-    assert caught.value.hint == "find out what writes there, and run it again"
+    assert caught.value.hint == "find out what writes to it, then run the command again"
 
 
 def test_a_file_that_hides_a_patched_one_is_found(engine, tmp_path):
     site = lay_over(engine, [EDIT], tmp_path / "room")
     hiding = write_tree(tmp_path / "hiding", FILES)
-    with pytest.raises(OverlayError):
+    with fails("harness.files-changed"):
         OverlaySite(site.python, (hiding, *site.path), site.digests).verify()
 
 

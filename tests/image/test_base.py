@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers import fails
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
 from vpatch.checkout.lockfile import LockedImage
-from vpatch.errors import UsageError
 from vpatch.image.base import Choice, choose, refuse_network
 from vpatch.image.mode import ModeError
 
@@ -84,7 +84,7 @@ def test_another_final_base_than_was_locked(checkout):
 
 
 def test_a_source_without_a_checkout():
-    with pytest.raises(UsageError, match="the mode source needs the checkout of the lock"):
+    with fails("image.no-checkout"):
         chosen([KERNEL])
 
 
@@ -102,5 +102,5 @@ def test_a_mode_that_was_asked_for_is_not_changed():
     ],
 )
 def test_what_needs_a_network_is_refused_without_one(choice, said):
-    with pytest.raises(UsageError, match=f"--offline, and {said}"):
+    with fails("image.offline", said):
         refuse_network(choice)

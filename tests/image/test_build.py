@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from tests.helpers import fails
 from tests.image.locks import lock_of_files
 from vpatch.checkout.lockfile import LockedImage, LockedPackage
 from vpatch.docker.buildkit import buildkit_command
 from vpatch.docker.engine import Build
-from vpatch.errors import UsageError
+from vpatch.errors import ExitCode
 from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
-from vpatch.image.context import Payload
+from vpatch.image.context import Payload, release_of
 from vpatch.image.cpu import apt_pins, indexes, pip_pins
 from vpatch.library.catalog import installed
 from vpatch.planning.state import Plan
@@ -39,14 +40,12 @@ def test_pips_indexes_reach_the_build():
     ],
 )
 def test_a_password_does_not(settings, name):
-    with pytest.raises(UsageError) as caught:
+    with fails("image.password-in-settings") as caught:
         indexes(PipSettings(**settings))
     assert caught.value.what == (
-        f"pip's setting {name} has a password, which the image's history would show"
+        f"pip's setting {name} contains a password, which the image's history would show"
     )
-    assert caught.value.hint == (
-        "hand pip's settings over as a secret: --secret id=pip.conf,src=FILE"
-    )
+    assert caught.value.hint == ("pass pip's settings as a secret: --secret id=pip.conf,src=FILE")
 
 
 def below(settings):
@@ -161,3 +160,16 @@ def test_the_command_line_of_buildkit():
         "--secret id=x,src=y "
         "--build-arg A=1 --label b=2 /context"
     )
+
+
+def test_a_build_without_room_for_its_files(tmp_path):
+    (tmp_path / "overlay").touch()
+    with fails("image.not-prepared") as caught:
+        overlay_build(PAYLOAD, BuildSettings(PIP), "sha256:1", tmp_path)
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
+
+
+def test_an_image_of_no_release():
+    source = PAYLOAD.lock.source.model_copy(update={"version": None})
+    with fails("image.not-a-release"):
+        release_of(PAYLOAD.lock.model_copy(update={"source": source}))

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers import fails
 from tests.image.locks import lock_of_files
-from vpatch.image.mode import ModeError, choose_mode, is_laid_over, is_shipped, to_build
+from vpatch.image.mode import choose_mode, is_laid_over, is_shipped, to_build
 
 PYTHON = "vllm/layer.py"
 
@@ -53,10 +54,10 @@ def test_the_least_that_carries_the_patches(paths, asked, has_base, has_gpu, cho
 def test_a_mode_that_cannot_carry_a_patch(mode):
     lock = lock_of_files({"one": [PYTHON], "two": ["csrc/a.cu", "setup.py"]})
     assert to_build(lock) == ["csrc/a.cu", "setup.py"]
-    with pytest.raises(ModeError) as caught:
+    with fails("image.wrong-mode") as caught:
         choose_mode(lock, asked=mode, has_base=True, has_gpu=True)
     assert caught.value.what == (
-        f"an image in the mode {mode} cannot carry what has to be built: csrc/a.cu, setup.py"
+        f"an image in the mode {mode} cannot carry files that need a build: csrc/a.cu, setup.py"
     )
     assert caught.value.where == "two"
     assert caught.value.hint == "use --mode source, or leave out these patches"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
+from tests.helpers import fails
 from vpatch.checkout.lockfile import LockedImage
 from vpatch.engine.environment import probed
-from vpatch.errors import VpatchError
+from vpatch.image.context import LOCK
 from vpatch.image.record import recorded
+from vpatch.image.running import look_at
 from vpatch.image.verify import _shaped
 
 
@@ -50,6 +53,13 @@ class Engine:
         yield Container(self.files)
 
 
+def test_an_image_whose_vllm_does_not_start():
+    engine = Engine({LOCK: b"{}"})
+    engine.is_local, engine.image = True, lambda _: SimpleNamespace(id="sha256:1")
+    with fails("image.vllm-does-not-start"):
+        look_at(engine, "a:b", gpus=False)
+
+
 @pytest.mark.parametrize(
     ("mode", "hint"),
     [
@@ -62,7 +72,7 @@ class Engine:
 )
 def test_a_base_without_vllm(mode, hint):
     image = LockedImage(mode=mode, base="python:3.12", pinned="sha256:1")
-    with pytest.raises(VpatchError, match="python3 of this image has no package vllm") as caught:
+    with fails("image.no-vllm") as caught:
         recorded(Engine(), "sha256:1", image, "0.50.0")
     assert (caught.value.where, caught.value.hint) == ("python:3.12", hint)
 
@@ -80,13 +90,20 @@ def _found(mode, files):
 def test_a_base_of_another_release(version):
     text = f"__version__ = version = '{version}'\n".encode()
     public = version.partition("+")[0]
-    with pytest.raises(VpatchError) as caught:
+    with fails("image.wrong-version") as caught:
         _found("overlay", {VERSION: text})
-    assert caught.value.what == f"it has vLLM {public}, and the patches are for 0.50.0"
+    assert caught.value.what == f"it has vLLM {public}, but the patches are for 0.50.0"
     assert caught.value.where == "x/y:1"
     assert caught.value.hint == (
         f"name a --base with vLLM 0.50.0, or apply the patches to {public} with --vllm {public}"
     )
+
+
+def test_a_base_that_changed_since_it_was_locked():
+    image = LockedImage(mode="overlay", base="x/y:1", pinned="sha256:1", contents="sha256:2")
+    with fails("image.base-changed") as caught:
+        recorded(Engine({RESULT: b'"/p/vllm"'}), "sha256:1", image, "0.50.0")
+    assert "--repin" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -98,13 +115,13 @@ def test_a_base_of_the_same_release_or_that_does_not_tell(text):
 
 @pytest.mark.parametrize("answer", [b"{", b"3", b"[]", b'"p"', b"[" * 100_000, b"\xff"])
 def test_a_base_whose_python_answers_anything(answer):
-    with pytest.raises(VpatchError, match="did not answer as it was asked"):
+    with fails("image.python-failed", "unexpected answer"):
         _found("overlay", {RESULT: answer})
 
 
 @pytest.mark.parametrize("pip", [b"{", b"[1]", b"[{}]", b'{"a": 1}', b"3"])
 def test_a_list_of_packages_that_is_none(pip):
-    with pytest.raises(VpatchError, match="what the build installed cannot be read"):
+    with fails("image.unreadable"):
         _found("cpu", {"/opt/vllm/installed/pip.json": pip})
 
 

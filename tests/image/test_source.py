@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.helpers import fails
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
 from vpatch.app.context import Context
 from vpatch.checkout.lockfile import LockedImage
 from vpatch.docker.buildkit import sent_files
-from vpatch.errors import VpatchError
 from vpatch.git.checkout import check_out, create_checkout, tracked_files
 from vpatch.image.base import Choice, pin
 from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
@@ -58,12 +58,12 @@ def test_an_argument_changes_what_stands_on_it(tmp_path):
 
 def test_a_dockerfile_that_begins_otherwise(tmp_path):
     write_tree(tmp_path, {"docker/Dockerfile": b"FROM scratch\n" + DOCKERFILE})
-    with pytest.raises(VpatchError, match="it has no argument BUILD_BASE_IMAGE"):
+    with fails("image.unusable-dockerfile", "it has no argument BUILD_BASE_IMAGE"):
         bases(tmp_path, {})
 
 
 def test_a_tree_without_a_dockerfile(tmp_path):
-    with pytest.raises(VpatchError, match="this vLLM has no docker/Dockerfile"):
+    with fails("image.unusable-dockerfile", "this vLLM has no docker/Dockerfile"):
         bases(tmp_path, {})
 
 
@@ -178,7 +178,7 @@ def test_what_a_build_finds_does_not_change_the_version_that_it_writes():
 
 def test_a_dockerfile_in_another_encoding(tmp_path):
     write_tree(tmp_path, {"docker/Dockerfile": b"# caf\xe9\n" + DOCKERFILE})
-    with pytest.raises(VpatchError, match="cannot be read: 'utf-8' codec"):
+    with fails("image.unusable-dockerfile", "cannot be read: 'utf-8' codec"):
         bases(tmp_path, {})
 
 
@@ -188,5 +188,5 @@ def test_a_dockerfile_that_would_take_all_time_or_memory(tmp_path):
     write_tree(tmp_path, {"docker/Dockerfile": text + DOCKERFILE})
     assert bases(tmp_path, {})["FINAL_BASE_IMAGE"]
     write_tree(tmp_path, {"docker/Dockerfile": b"#" * 2_000_000 + DOCKERFILE})
-    with pytest.raises(VpatchError, match="cannot be read: is larger than 1000000 bytes"):
+    with fails("image.unusable-dockerfile", "is larger than 1000000 bytes"):
         bases(tmp_path, {})

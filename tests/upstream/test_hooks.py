@@ -8,12 +8,12 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from tests.helpers import fails
 from tests.index_server import Index, serve
 from tests.projects import opened
 from vpatch.progress import Silent
 from vpatch.upstream import hooks
 from vpatch.upstream.hooks import run_hooks
-from vpatch.upstream.rules import RulesError
 
 pytestmark = pytest.mark.slow
 
@@ -160,12 +160,12 @@ def test_whoever_runs_vpatch_as_a_hook(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("config", ["repos: [", "other: 1", "- 1"])
 def test_what_is_no_configuration(tmp_path, config):
-    with pytest.raises(RulesError, match="no hooks that can be read"):
+    with fails("upstream.unreadable-rules", "no hooks that vpatch can read"):
         hooked(tmp_path, config, b"A = 1\n")
 
 
 def test_no_configuration(tmp_path):
-    with opened(tmp_path) as tree, pytest.raises(RulesError, match="not in upstream's tree"):
+    with opened(tmp_path) as tree, fails("upstream.unreadable-rules", "not in upstream's tree"):
         run_hooks(tree, CONFIG, {}, tmp_path, Silent())
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.upstream.placing import PlacingError, place_test
+from tests.helpers import fails
+from vpatch.upstream.placing import place_test
 
 THERE = b'''# SPDX-License-Identifier: Apache-2.0
 """What is there."""
@@ -72,16 +73,16 @@ def test_an_import_of_a_package_that_is_not_there_yet():
     "ours", ["def test_old():\n    pass\n", "LIMIT = 4\n", "class LIMIT:\n    pass\n"]
 )
 def test_a_name_that_is_taken(ours):
-    with pytest.raises(PlacingError, match=r"there is a '(test_old|LIMIT)' already") as caught:
+    with fails("upstream.test-does-not-fit", r"has another '(test_old|LIMIT)'") as caught:
         place_test(THERE, ours.encode(), "tests/test_it.py")
     assert caught.value.where == "tests/test_it.py"
     assert "rename" in caught.value.hint
 
 
 def test_what_is_no_python():
-    with pytest.raises(PlacingError, match="is no Python"):
+    with fails("upstream.test-does-not-fit", "not Python"):
         place_test(b"def (", OURS, "tests/test_it.py")
-    with pytest.raises(PlacingError, match="is no Python"):
+    with fails("upstream.test-does-not-fit", "not Python"):
         place_test(THERE, b"def (", "tests/test_it.py")
 
 
@@ -102,12 +103,12 @@ def test_the_future_comes_first():
     ],
 )
 def test_a_name_that_an_import_binds(ours):
-    with pytest.raises(PlacingError, match="already, that is not ours"):
+    with fails("upstream.test-does-not-fit", "already has another"):
         place_test(THERE, ours.encode(), "x")
 
 
 def test_a_test_without_a_test():
-    with pytest.raises(PlacingError, match="nothing but imports"):
+    with fails("upstream.test-does-not-fit", "imports only"):
         place_test(THERE, b"import json\n", "x")
 
 

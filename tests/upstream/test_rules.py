@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers import fails
 from tests.upstream.releases import release
 from vpatch.declare.target import Sizes, Titles
-from vpatch.upstream.rules import RulesError, known_tags, labels_for, read_yaml, size_of, tags_of
+from vpatch.upstream.rules import known_tags, labels_for, read_yaml, size_of, tags_of
 from vpatch.util import matching
 
 TITLES = Titles.model_validate(
@@ -58,11 +59,11 @@ def test_the_tags_that_upstream_lists():
 
 def test_rules_that_are_not_where_the_target_says():
     tree = Files({"docs/contributing/README.md": b"# Other\n", MERGIFY: b"a: ["})
-    with pytest.raises(RulesError, match="no heading 'PR Title"):
+    with fails("upstream.unreadable-rules", "no heading 'PR Title"):
         known_tags(tree, TITLES)
-    with pytest.raises(RulesError, match="not in upstream's tree"):
+    with fails("upstream.unreadable-rules", "not in upstream's tree"):
         known_tags(Files({}), TITLES)
-    with pytest.raises(RulesError, match="no rules"):
+    with fails("upstream.unreadable-rules", "no rules"):
         labels_for(tree, MERGIFY, "[Bugfix] x", [])
 
 
@@ -101,24 +102,24 @@ def test_conditions_of_labels():
 @pytest.mark.parametrize(
     ("conditions", "said"),
     [
-        ('"files~=^(a+)+$"', "a condition cannot be told: it is not matched after 10 s"),
-        ('"files~=("', "a condition cannot be told: it is no regular expression"),
-        ("1", "its rules are not as Mergify has them: "),
-        ("{or: [], and: []}", "its rules are not as Mergify has them: "),
-        ("{or: 1}", "its rules are not as Mergify has them: "),
+        ('"files~=^(a+)+$"', "a condition cannot be evaluated: it is not matched after 10 s"),
+        ('"files~=("', "a condition cannot be evaluated: it is no regular expression"),
+        ("1", "these are not Mergify's rules: "),
+        ("{or: [], and: []}", "these are not Mergify's rules: "),
+        ("{or: 1}", "these are not Mergify's rules: "),
     ],
 )
 def test_conditions_that_cannot_be_told(monkeypatch, conditions, said):
     monkeypatch.setattr(matching, "_CHILD", matching._CHILD.replace("(10, 11)", "(1, 2)"))
     text = f"pull_request_rules: [{{conditions: [{conditions}], actions: {{label: {{add: [x]}}}}}}]"
-    with pytest.raises(RulesError, match=said) as caught:
+    with fails("upstream.unreadable-rules", said) as caught:
         labels_for(Files({MERGIFY: text.encode()}), MERGIFY, "t", ["a" * 60 + "!"])
     assert caught.value.where == MERGIFY
 
 
 @pytest.mark.parametrize("rules", ["1", "[1]", "[{actions: 1}]", "[{actions: {label: {add: 1}}}]"])
 def test_rules_that_are_not_mergifys(rules):
-    with pytest.raises(RulesError, match="its rules are not as Mergify has them"):
+    with fails("upstream.unreadable-rules", "these are not Mergify's rules"):
         labels_for(Files({MERGIFY: f"pull_request_rules: {rules}".encode()}), MERGIFY, "t", [])
 
 
@@ -156,7 +157,7 @@ diff --git a/vllm/v.py b/vllm/v.py
     ],
 )
 def test_rules_that_cannot_be_read(text, said):
-    with pytest.raises(RulesError, match=said) as caught:
+    with fails("upstream.unreadable-rules", said) as caught:
         read_yaml(Files({MERGIFY: text}), MERGIFY, "pull_request_rules", "rules")
     assert caught.value.where == MERGIFY
 
@@ -164,5 +165,5 @@ def test_rules_that_cannot_be_read(text, said):
 def test_rules_in_another_encoding():
     tree = Files({"docs/contributing/README.md": b"caf\xe9", MERGIFY: b"caf\xe9"})
     for read in (lambda: known_tags(tree, TITLES), lambda: labels_for(tree, MERGIFY, "t", [])):
-        with pytest.raises(RulesError, match="is not UTF-8: "):
+        with fails("upstream.unreadable-rules", "is not UTF-8: "):
             read()

@@ -8,12 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.helpers import fails
 from vpatch.declare.patch import Upstream
+from vpatch.errors import ExitCode
 from vpatch.github.client import Thread
 from vpatch.planning.state import Decision, State
 from vpatch.source.tree import Pin
 from vpatch.upstream.status import Known, advise
-from vpatch.upstream.threads import Answer, age
+from vpatch.upstream.threads import Answer, Threads, age
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -131,3 +133,9 @@ def test_what_is_declared_otherwise(one, said):
 )
 def test_age(old, said):
     assert age(NOW - old, NOW) == said
+
+
+def test_a_thread_that_github_was_never_asked_about(tmp_path):
+    with fails("upstream.unknown-thread") as caught:
+        Threads(tmp_path, None, lambda _: "v{version}").answer("vllm-project/vllm#1")
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT

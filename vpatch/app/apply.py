@@ -63,7 +63,9 @@ def apply_patches(
         context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     if checkout is not None and len(asked) > 1:
         raise UsageError(
-            "--checkout names one folder, and there are several trees", hint="apply them one by one"
+            "--checkout names one folder, but there are several trees",
+            hint="apply them one by one",
+            code="cli.conflicting-options",
         )
     asked_for = bool(asked[0].recipe or request.patches)
     with ExitStack() as stack:

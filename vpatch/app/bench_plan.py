@@ -46,6 +46,7 @@ class Overrides:
                 what,
                 hint="give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a "
                 "plan under bench, such as vllm-0.23",
+                code="cli.missing-option",
             )
         kept = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
         fields = kept | self._changed(declared, served)
@@ -55,7 +56,9 @@ class Overrides:
             )
         except ValidationError as error:
             # What a recipe says is right already: it is the options.
-            raise UsageError(first_of(error), hint="correct the options") from error
+            raise UsageError(
+                first_of(error), hint="correct the options", code="cli.bad-value"
+            ) from error
 
     def _changed(self, declared: Bench | None, served: Sequence[int]) -> dict[str, Any]:
         names = ("concurrency", "shapes", "prompts", "repeats")
@@ -85,11 +88,19 @@ def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
         first, dots, last = part.strip().partition("..")
         if not _is_number(first) or (dots and not _is_number(last)):
             raise UsageError(
-                f"{text!r} are no numbers", where=option, hint="give them as 1,4,8 or as 0..3"
+                f"{text!r} is not a list of numbers",
+                where=option,
+                hint="write it as 1,4,8 or as 0..3",
+                code="cli.bad-value",
             )
         found += range(int(first), int(last if dots else first) + 1)
     if text is not None and (not found or min(found) < least or len(set(found)) < len(found)):
-        raise UsageError(f"{text!r} must name numbers from {least} on, each once", where=option)
+        raise UsageError(
+            f"{text!r} has a number below {least}, or one twice",
+            where=option,
+            hint=f"give different numbers, each at least {least}",
+            code="cli.bad-value",
+        )
     return tuple(found)
 
 
@@ -105,10 +116,11 @@ def shape_from(text: str) -> Shape:
         return Shape.model_validate({"input": int(prompt), "output": int(answer)})
     except ValueError as error:
         raise UsageError(
-            f"{text!r} is no shape",
+            f"{text!r} is not a shape",
             where="--shape",
-            hint="give the tokens of a prompt and of its answer, as 1024/128, at least 1/2; "
-            "prompts from a file are declared in a recipe",
+            hint="give the tokens of a prompt and of its answer, such as 1024/128, at least 1/2; "
+            "declare prompts from a file in a recipe",
+            code="cli.bad-value",
         ) from error
 
 

@@ -79,7 +79,11 @@ def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
     """
     given = [f"--{name}" for name in ("image", "url", "compare") if said[name]]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", hint="give one of them")
+        raise UsageError(
+            f"{' and '.join(given)} exclude each other",
+            hint="give one of them",
+            code="cli.conflicting-options",
+        )
     if said["compare"]:
         found = _compared(said["compare"])
     elif said["image"]:
@@ -96,9 +100,10 @@ def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
     idle = [f"--{name}" for name in meaningless[found.kind] if said[name]]
     if idle:
         raise UsageError(
-            f"{' and '.join(idle)} mean{'s' * (len(idle) == 1)} nothing with {given[0]}",
+            f"{' and '.join(idle)} would have no effect with {given[0]}",
             where=redact(", ".join(side for sides in found.sides for side in sides)),
             hint=f"leave out {' and '.join(idle)}: {_WHY[found.kind]}",
+            code="cli.unused-option",
         )
     return found
 
@@ -108,13 +113,19 @@ def _compared(text: str) -> Subjects:
     kinds = {_kind_of(side) for side in sides}
     if len(sides) != _PAIR or "" in sides or len(kinds) > 1:
         raise UsageError(
-            f"{redact(text)!r} are not two of a kind",
+            f"{redact(text)!r} does not name two sides of one kind",
             where="--compare",
             hint="give two versions or folders, two of image:TAG, or two URLs of servers",
+            code="cli.bad-value",
         )
     (kind,) = kinds
     if kind != "trees" and len(set(sides)) < _PAIR:
-        raise UsageError("it is the same twice", where=redact(text), hint="name two")
+        raise UsageError(
+            "both sides are the same",
+            where=redact(text),
+            hint="name two different ones",
+            code="cli.bad-value",
+        )
     return Subjects(kind, tuple((side.removeprefix(_IMAGE),) for side in sides))
 
 
@@ -221,7 +232,11 @@ class Opening:
         if engine in KINDS:
             version = self.request.vllm or (first.version or "").partition("+")[0]
             if not version:
-                raise UsageError("nothing says which vLLM sends the loads", hint="give --vllm")
+                raise UsageError(
+                    "no option says which vLLM sends the loads",
+                    hint="give --vllm",
+                    code="cli.missing-option",
+                )
             opened = self.stack.enter_context(open_engine(self.context, engine, version))
         else:
             opened = self.context.own_engine(engine)
@@ -237,9 +252,10 @@ class Opening:
             if self.said.model:
                 raise
             raise UsageError(
-                f"the tokenizer of what it serves is not here: {error.what}",
+                f"the tokenizer of its model is not on this machine: {error.what}",
                 where=server.client.url,
                 hint="give --model PATH|ID: the prompts are made with its tokenizer",
+                code="bench.no-tokenizer",
             ) from error
         return cast("Path", found)  # None is for synthetic models, which cannot be given
 
@@ -249,7 +265,8 @@ class Opening:
             if server.k in by_k:
                 raise UsageError(
                     f"{by_k[server.k]} and {server.client.url} both have k={server.k}",
-                    hint="to set two servers against each other, give --compare A,B",
+                    hint="to compare two servers, give --compare A,B",
+                    code="bench.same-k",
                 )
             by_k[server.k] = server.client.url
         described = {
@@ -269,9 +286,10 @@ class Opening:
 def _root_of(server: RunningServer) -> str:
     if server.root is None:
         raise UsageError(
-            "the server does not say what it serves",
+            "the server does not say where its model is from",
             where=server.client.url,
             hint="give --model PATH|ID: the prompts are made with its tokenizer",
+            code="bench.no-tokenizer",
         )
     return server.root
 
@@ -286,6 +304,7 @@ def _refuse_strangers(servers: Sequence[RunningServer]) -> None:
                 f"it serves {other.root}, and {first.client.url} serves {first.root}",
                 where=other.client.url,
                 hint="name servers of one model",
+                code="bench.different-models",
             )
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch.app.checkout import hide_from_git
 from vpatch.docker.names import is_tag
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UsageError
 from vpatch.harness.machine import this_machine
 from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
 from vpatch.image.context import EPOCH, release_of, version_of
 from vpatch.image.mode import to_build
+from vpatch.util.os_errors import cannot_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,21 +117,36 @@ def refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool, off
     for tag in tags:
         if not is_tag(tag):
             raise UsageError(
-                f"{tag} is no name of an image",
+                f"{tag} cannot be the name of an image",
                 hint="give --tag NAME:TAG in small letters, such as registry.example/team/vllm:1",
+                code="cli.bad-value",
             )
     if iidfile is not None and not os.access(iidfile.absolute().parent, os.W_OK):
-        raise UsageError("there is no such folder to write to", where=str(iidfile.parent))
+        raise UsageError(
+            "there is no such folder to write the image's id to",
+            where=str(iidfile.parent),
+            code="cli.bad-value",
+        )
     if push and not tags:
-        raise UsageError("--push needs a name to push", hint="give --tag REGISTRY/NAME:TAG")
+        raise UsageError(
+            "--push needs a name to push",
+            hint="give --tag REGISTRY/NAME:TAG",
+            code="cli.missing-option",
+        )
     if push and offline:
-        raise UsageError("--offline, and --push needs a registry", hint="leave out one of the two")
+        raise UsageError(
+            "--push needs a registry, which --offline forbids",
+            hint="leave out one of the two",
+            code="image.offline",
+        )
 
 
 def split_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
     wrong = [text for text in arguments if not text.partition("=")[1]]
     if wrong:
-        raise UsageError(f"--build-arg {wrong[0]} has no value", hint="give NAME=VALUE")
+        raise UsageError(
+            f"--build-arg {wrong[0]} has no value", hint="give NAME=VALUE", code="cli.bad-value"
+        )
     return {name: value for name, _, value in (text.partition("=") for text in arguments)}
 
 
@@ -150,8 +166,9 @@ def source_date_epoch() -> int:
     text = os.environ.get("SOURCE_DATE_EPOCH", str(EPOCH))
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise UsageError(
-            f"SOURCE_DATE_EPOCH is {text!r}, and not a number of seconds since 1970",
-            hint="give such a number, as `git log -1 --format=%ct` prints it, or unset it",
+            f"SOURCE_DATE_EPOCH is {text!r}, not a number of seconds since 1970",
+            hint="set it to what `git log -1 --format=%ct` prints, or unset it",
+            code="image.bad-source-date-epoch",
         )
     return int(text)
 
@@ -166,8 +183,9 @@ def opened_log(path: Path) -> Iterator[BinaryIO]:
         # A project may have put a link there, to have a file of the user's overwritten.
         log = open(path, "wb", opener=_without_links)  # noqa: SIM115 - for the opener
     except OSError as error:
-        raise VpatchError(
-            f"the log cannot be written: {error.strerror}",
+        raise cannot_write(
+            "the log",
+            error,
             where=str(path),
             hint="free space or correct the permissions; if it is a link or a pipe, remove it",
         ) from error

@@ -54,10 +54,13 @@ def _only_checkout(checkouts: Path, version: str | None) -> Path:
         raise UsageError(
             f"there is no checkout {which}in {checkouts}",
             hint="run vpatch apply first, or name its folder with --checkout",
+            code="checkout.not-found",
         )
     names = ", ".join(str(path) for path in found)
     raise UsageError(
-        f"there are several checkouts: {names}", hint="name one with --vllm or --checkout"
+        f"there are several checkouts: {names}",
+        hint="name one with --vllm or --checkout",
+        code="checkout.several",
     )
 
 
@@ -99,6 +102,7 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
             f"{d.patch.id} is {d.state}: {d.reason}",
             where=plan.pin.label,
             hint=f"see vpatch status --why {d.patch.id}",
+            code="checkout.patch-stops",
         )
         for plan in plans
         for d in plan.stopping(asked_for=asked_for)
@@ -107,9 +111,10 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
         raise combine(errors)
     if asked_for and none_taken(plans):
         raise VpatchError(
-            f"no patch is left to apply: {states_of(plans)}",
+            f"there is no patch to apply: {states_of(plans)}",
             where=", ".join(plan.pin.label for plan in plans),
-            hint="ask for a patch that is needed there, or for none",
+            hint="name a patch that is needed there, or name none",
+            code="checkout.nothing-to-apply",
         )
 
 
@@ -124,8 +129,9 @@ def _spec(lock: LockFile, root: Path) -> TreeSpec:
         case "pypi":
             if source.version is None:
                 raise LockError(
-                    "is no lock: a release without a version",
-                    hint="run vpatch apply --force to make it anew",
+                    "it is not a lock: it names a release without a version",
+                    hint="make it anew with vpatch apply --force",
+                    code="checkout.lock-without-version",
                 )
             return PypiSpec(source.tree, source.version)
         case "git":
@@ -144,9 +150,10 @@ def order_for(
     source = context.project.folder / Path(tree.pin.origin).expanduser()
     if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
         raise UsageError(
-            "the source is the checkout that is to be written",
+            "the checkout would be written over its own source",
             where=str(where),
-            hint="write elsewhere with --checkout",
+            hint="name another folder with --checkout",
+            code="checkout.source-is-target",
         )
     workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
     made = cached_plan(context.plans, job.patches, tree, to_write=True)

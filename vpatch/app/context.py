@@ -221,7 +221,8 @@ def _changed(place: Path) -> UntrustedError:
     return UntrustedError(
         "it changed while it was read",
         where=str(place),
-        hint="run the command again when nothing writes there",
+        hint="run the command again when nothing writes to it",
+        code="trust.changed-while-read",
     )
 
 
@@ -241,9 +242,10 @@ def refuse_link(place: Path, option: str = "--checkout") -> Path:
     """
     if place.is_symlink():
         raise UsageError(
-            f"is a symbolic link to {place.readlink()}, and vpatch follows none that a project has",
+            f"this is a symbolic link to {place.readlink()}; vpatch follows no links of a project",
             where=str(place),
             hint=f"remove the link, or name the folder with {option}",
+            code="library.symbolic-link",
         )
     return place
 
@@ -261,7 +263,9 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
     with context.tree(_release(vllm)) as tree:
         version = tree.pin.version
     if version is None:
-        raise UsageError(f"{vllm} is no release", hint="give one, such as --vllm 0.23")
+        raise UsageError(
+            f"{vllm} is not a release", hint="give one, such as --vllm 0.23", code="cli.bad-value"
+        )
     kind = environment.KINDS.get(engine)
     if kind is not None:
         with environment.managed_engine(
@@ -275,6 +279,7 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
             f"it has vLLM {found.version}, not {version}",
             where=engine,
             hint=f"give --vllm {found.version}, or another Python",
+            code="engine.wrong-version",
         )
     yield found
 
@@ -282,5 +287,7 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
 def _release(vllm: str) -> TreeSpec:
     spec = parse_vllm(vllm)
     if not isinstance(spec, PypiSpec):
-        raise UsageError(f"{vllm} is no release", hint="give one, such as --vllm 0.23")
+        raise UsageError(
+            f"{vllm} is not a release", hint="give one, such as --vllm 0.23", code="cli.bad-value"
+        )
     return spec

@@ -99,16 +99,18 @@ def opened_log(log: str, name: str) -> Iterator[BinaryIO]:
         raise UsageError(
             f"the log cannot be read: {error.strerror or error}",
             where=name,
-            hint="name a file that vLLM's output was written to, or - for standard input",
+            hint="name a file with vLLM's output, or - for standard input",
+            code="logs.unreadable",
         ) from error
 
 
 def _text(stream: BufferedReader, name: str) -> BinaryIO:
     if stream.peek(8).startswith(_NO_TEXT):
         raise UsageError(
-            "this is packed, or in UTF-16, so nothing could be found in it",
+            "the log is packed, or in UTF-16, so vpatch cannot search it",
             where=name,
-            hint="unpack or convert it on the way, such as: zcat FILE | vpatch diagnose -",
+            hint="unpack or convert it first, such as: zcat FILE | vpatch diagnose -",
+            code="logs.packed",
         )
     return stream
 

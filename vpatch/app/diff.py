@@ -35,14 +35,16 @@ def diff(
             raise UsageError(
                 f"the checkout has no patch {patch_id!r}",
                 hint=f"choose among: {', '.join(known) or 'none'}",
+                code="checkout.no-such-patch",
             )
     with planned_again(context, lock) as (tree, made), tempfile.TemporaryDirectory() as folder:
         taken = [decision.patch.id for decision in made.taken]
         missing = [patch_id for patch_id in ids if patch_id not in taken]
         if missing:
             raise UsageError(
-                f"{missing[0]} is not needed any more, so it changes nothing",
-                hint="run vpatch check",
+                f"{missing[0]} changes nothing, since it is no longer needed",
+                hint="vpatch check shows what changed",
+                code="checkout.patch-not-needed",
             )
         repository, base = tree.base_repository(context.progress)
         scratch = Path(folder) / "repo"

@@ -50,9 +50,10 @@ class VerifiedEvidence:
 
 def no_record(evidence: Evidence, error: Exception) -> EvidenceError:
     return EvidenceError(
-        f"is no whole record: {type(error).__name__}: {error}",
+        f"the record is not complete: {type(error).__name__}: {error}",
         where=str(evidence.folder / RECORD),
         hint="move its folder elsewhere",
+        code="evidence.unreadable",
     )
 
 

@@ -48,6 +48,7 @@ def run_examples(patch: Patch) -> Iterator[ExampleResult]:
             f"{patch.id} has no example that needs it",
             where=str(folder),
             hint="add examples/needed-LABEL/before/... and after/...",
+            code="library.no-example",
         )
     for case in cases:
         yield ExampleResult(case.name, tuple(_run(patch, case)))
@@ -79,7 +80,8 @@ def _state_of(case: Path) -> State:
     raise UsageError(
         "the name of an example begins with a state",
         where=str(case),
-        hint=f"call it one of {', '.join(f'{state}-LABEL' for state in _STATES)}",
+        hint=f"rename it to one of {', '.join(f'{state}-LABEL' for state in _STATES)}",
+        code="library.bad-example",
     )
 
 
@@ -91,7 +93,12 @@ def _tree(patch: Patch, files: dict[str, bytes], carried: Iterable[str] = ()) ->
 
 def _files(folder: Path) -> dict[str, bytes]:
     if not folder.is_dir():
-        raise UsageError(f"the example has no folder {folder.name}", where=str(folder.parent))
+        raise UsageError(
+            f"the example has no folder {folder.name}",
+            where=str(folder.parent),
+            hint="add it, with the files of the example",
+            code="library.bad-example",
+        )
     # pip compiles the .py files of the library that it installs, examples included.
     paths = (p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix != ".pyc")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}

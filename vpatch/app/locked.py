@@ -53,9 +53,10 @@ def from_lock(context: Context, path: Path, stack: ExitStack) -> Locked:
     if differences:
         lines = "".join(f"\n    {line}" for line in differences)
         raise VpatchError(
-            f"the patches do not make any more what the lock says:{lines}",
+            f"the patches no longer make what the lock says:{lines}",
             where=str(path),
-            hint="build without --lock, and keep the lock of that",
+            hint="build without --lock, and keep the new lock",
+            code="image.lock-outdated",
         )
     return Locked(path, lock, made, None)
 
@@ -73,8 +74,9 @@ def applied(
     if len(asked) > 1:
         names = ", ".join(job.spec.tree for job in asked)
         raise UsageError(
-            f"an image is of one tree, and there are several: {names}",
-            hint="name a recipe of vLLM alone",
+            f"an image needs one tree, but there are several: {names}",
+            hint="name a recipe with vLLM alone",
+            code="image.several-trees",
         )
     order = order_for(asked[0], checkout, context, stack)
     refuse_stopping([order.plan], asked_for=bool(asked[0].recipe or request.patches))

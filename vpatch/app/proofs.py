@@ -12,7 +12,7 @@ from vpatch.app.context import Context, open_engine
 from vpatch.app.selection import with_required
 from vpatch.engine.environment import KINDS, Engine, packages_beside
 from vpatch.engine.overlay import as_released
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.behaviour import ProofRun, record_of_test
 from vpatch.evidence.collecting import collected
 from vpatch.evidence.store import LOGS, write_evidence
@@ -32,17 +32,25 @@ if TYPE_CHECKING:
 
 
 class IdleError(VpatchError):
-    """The patch changes nothing here: a test without it, twice, would prove nothing."""
+    """The behaviour test would prove nothing here, or it cannot run here."""
+
+    code = "harness.nothing-to-prove"
 
 
 def refuse_unfit(own: Engine) -> None:
     if not own.has_pytest:
-        raise UsageError("it has no pytest", where=str(own.python), hint="install pytest there")
+        raise UsageError(
+            "it has no pytest",
+            where=str(own.python),
+            hint="install pytest in it",
+            code="engine.no-pytest",
+        )
     if own.kind not in KINDS:
         raise UsageError(
-            f"its vLLM runs on {own.kind}, for which no behaviour test is declared",
+            f"its vLLM runs on {own.kind}, but behaviour tests run on cpu or cuda",
             where=str(own.python),
-            hint="use one that runs on cpu or cuda",
+            hint="use a vLLM that runs on cpu or cuda",
+            code="harness.no-test",
         )
 
 
@@ -52,6 +60,7 @@ def no_test(patch: Patch, kind: str) -> UsageError:
         f"{patch.id} has no behaviour test for {kind}",
         where=str(patch.folder),
         hint=f"it has one for {others}" if others else "declare one under proof",
+        code="harness.no-test",
     )
 
 
@@ -60,8 +69,8 @@ def refuse_other(proof: Proof, kind: str, version: str, own: Engine | None) -> N
         raise IdleError(f"it needs {proof.engine}")
     if own is not None and version == proof.vllm != own.version:
         raise IdleError(
-            f"it is written for vLLM {version}, and that has {own.version}",
-            hint=f"give --vllm {own.version} to run it there all the same",
+            f"it is written for vLLM {version}, but this Python has {own.version}",
+            hint=f"give --vllm {own.version} to run it all the same",
         )
 
 
@@ -124,10 +133,11 @@ def run_proof(
                 )
                 write_evidence(workdir, record_of_test(ran))
         except OSError as error:
-            raise VpatchError(
+            raise UnavailableError(
                 f"the run could not be made: {error}",
                 where=str(patch.folder / proof.test),
                 hint="free space in the folder for temporary files, or name another with TMPDIR",
+                code="harness.could-not-run",
             ) from error
         task.done()
     return result, root / name if root else None
@@ -145,5 +155,5 @@ def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
     for pin, decision in stopping or idle:
         raise IdleError(
             f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
-            hint="give a --vllm that needs it: see vpatch status --all",
+            hint="give a --vllm that needs it; vpatch status --all shows which do",
         )

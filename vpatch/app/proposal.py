@@ -55,9 +55,10 @@ def target_of(patch: Patch, context: Context) -> str:
     if len(found) == 1:
         return found[0]
     raise UsageError(
-        f"{patch.id} does not say to which target it is proposed",
+        f"{patch.id} does not name the target of its proposal",
         where=str(patch.folder),
         hint=f"give --target, one of: {', '.join(sorted(context.library.targets)) or 'none'}",
+        code="cli.missing-option",
     )
 
 
@@ -97,9 +98,10 @@ def proposal_context(
     """
     if target.tree not in patch.declaration.needed_in:
         raise UsageError(
-            f"{patch.id} concerns no {target.tree}",
+            f"{patch.id} is not for {target.tree}",
             where=str(patch.folder),
             hint="give another --target",
+            code="upstream.wrong-target",
         )
     tree = stack.enter_context(_opened(context, target, on))
     series = with_required([patch.id], context.library)
@@ -136,8 +138,8 @@ def _opened(context: Context, target: Target, on: str | None) -> Iterator[Cached
         except VpatchError as error:
             if on is not None:
                 raise
-            hint = f"{error.hint}; or take something else for it in a dry run: --on 0.33.0"
-            raise VpatchError(error.what, where=error.where, hint=hint) from error
+            error.hint = f"{error.hint}; or try it on a release: --on 0.33.0"
+            raise
         yield tree
 
 
@@ -190,7 +192,7 @@ def _decision_there(
     """
     trees = [tree for tree in record["subject"] if tree["pin"]["tree"] == target.tree]
     if not trees:
-        raise IncomparableError(f"it is of no {target.tree}")
+        raise IncomparableError(f"it is not for {target.tree}")
     tree = trees[0]
     try:
         series = context.library.load([entry["id"] for entry in tree["patches"]])
@@ -198,12 +200,12 @@ def _decision_there(
         wanted = _source_of(patch, tree["pin"], context.library.folder)
         with context.tree(*wanted) as source:
             plan = cached_plan(context.plans, series, source, to_write=True)
-    except IncomparableError:
-        raise
     except VpatchError as error:
-        raise IncomparableError(f"what it was made on cannot be had again: {error.what}") from error
+        raise IncomparableError(
+            f"the tree that it was made on cannot be made again: {error.what}"
+        ) from error
     if [file.model_dump() for file in locked_files(overall_changes(plan))] != tree["files"]:
-        raise IncomparableError("its patches make something else of its source by now")
+        raise IncomparableError("its patches now change the source in another way")
     return next(d for d in plan.decisions if d.patch.id == patch.id)
 
 

@@ -62,8 +62,9 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     if request.vllm and request.recipe and not whole_library:
         raise UsageError(
             "--vllm and --recipe both name a vLLM",
-            hint="give one of the two; vpatch status takes both, and says what the recipe's "
-            "patches mean there",
+            hint="give one of the two; vpatch status takes both, and shows the recipe's patches "
+            "for that vLLM",
+            code="cli.conflicting-options",
         )
     name = request.recipe
     if request.vllm and not whole_library and not request.patches:
@@ -86,8 +87,9 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     else:
         known = ", ".join(sorted(library.recipes))
         raise UsageError(
-            "nothing says which vLLM is meant",
+            "no option says which vLLM to use",
             hint=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
+            code="cli.missing-option",
         )
     _refuse_idle(request.patches, jobs, library)
     chosen_ids = tuple(dict.fromkeys(request.patches))
@@ -149,6 +151,7 @@ def _from_recipe(
         raise UsageError(
             f"the recipe {name} does not list {not_listed[0]}",
             hint=f"choose among: {', '.join(recipe.patches)}",
+            code="library.not-in-recipe",
         )
     chosen = library.load([p for p in recipe.patches if p in narrowed or not narrowed])
     root = library.folder
@@ -166,9 +169,10 @@ def _from_recipe(
     for index, patch_id in enumerate(recipe.patches):
         if patch_id not in used and (not narrowed or patch_id in narrowed):
             raise DeclarationError(
-                f"{patch_id} concerns none of the recipe's trees",
+                f"{patch_id} is not for any of the recipe's trees",
                 where=positions.where(["patches", index]),
-                hint="remove it from the recipe, or add the tree it is for",
+                hint="remove it from the recipe, or add its tree",
+                code="library.wrong-tree",
             )
     return jobs
 
@@ -186,7 +190,8 @@ def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positi
             f"there is no patch {unknown[0]!r}",
             where=positions.where(["patches", recipe.patches.index(unknown[0])]),
             hint=library.nearest(unknown[0])
-            or "correct the id, or name the folder it lies in with --patches-dir",
+            or "correct the id, or name its folder with --patches-dir",
+            code="library.no-such-patch",
         )
     return recipe, positions
 
@@ -227,7 +232,8 @@ def _refuse_idle(asked: Sequence[str], jobs: Sequence[Selection], library: Libra
             trees = ", ".join(job.spec.tree for job in jobs)
             theirs = " or ".join(library.patch(patch_id).declaration.needed_in)
             raise UsageError(
-                f"{patch_id} concerns no tree of this run ({trees})",
-                hint=f"ask for {theirs} (--tree {theirs.split()[0]}==VERSION), "
+                f"{patch_id} is not for any tree of this run ({trees})",
+                hint=f"name {theirs} (--tree {theirs.split()[0]}==VERSION), "
                 f"or correct needed-in of {patch_id}",
+                code="library.wrong-tree",
             )

@@ -148,9 +148,10 @@ def smoke(
             order, target = engine_request(context, request, options, stack)
         elif request != selection.Request() or options.engine or options.before:
             raise UsageError(
-                "an image says itself what is in it",
+                "an image already says what it contains",
                 where=options.image,
-                hint="leave out --before and what names a source, patches or an engine",
+                hint="leave out --before, and options that name a source, patches or an engine",
+                code="cli.conflicting-options",
             )
         else:
             order, target = image_request(context, options.image, options, stack)
@@ -223,6 +224,9 @@ def smoke_plan_of(context: Context, recipe: str | None) -> Smoke:
     declared, _ = context.library.read_recipe(path)
     if declared.smoke is None:
         raise UsageError(
-            "the recipe has no smoke plan", where=str(path), hint="add one under smoke, or --plan"
+            "the recipe has no smoke plan",
+            where=str(path),
+            hint="add one under smoke, or give --plan",
+            code="smoke.no-plan",
         )
     return declared.smoke

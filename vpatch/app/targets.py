@@ -61,7 +61,11 @@ def engine_target(
     refuse_stopping(plans, asked_for=asked_for or found[0].recipe is not None)
     version = plans[0].pin.version
     if plans[0].pin.tree != "vllm" or version is None:
-        raise UsageError("an engine is of a release of vLLM", hint="give --vllm VERSION")
+        raise UsageError(
+            "an engine needs a release of vLLM",
+            hint="give --vllm VERSION",
+            code="cli.missing-option",
+        )
     files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
     opened = stack.enter_context(open_engine(context, engine, version))
     for path in as_released(opened, plans[0]) if not files[0] else ():

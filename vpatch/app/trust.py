@@ -32,8 +32,9 @@ def _items(path: Path) -> Iterator[Path]:
     found = find_library(path.absolute()).code
     if not found:
         raise UsageError(
-            "has no patches, recipes or targets of its own",
+            "this folder has no patches, recipes or targets of its own",
             where=str(path),
-            hint="name a project's folder, or a patch's",
+            hint="name the folder of a project or of a patch",
+            code="trust.nothing-to-trust",
         )
     yield from found

@@ -87,23 +87,33 @@ def read_record(place: Path) -> dict[str, Any]:
         found = _cleaned(parse_json(read_file(file, _LARGEST)))
     except OSError as error:
         raise RecordError(
-            f"there is no record: {error.strerror}",
+            f"the record cannot be read: {error.strerror}",
             where=str(file),
             hint=f"name a folder that vpatch bench made, or its {RECORD}",
+            code="bench.record-not-found",
         ) from error
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"is no record: {error}", where=str(file)) from error
+        raise RecordError(
+            f"it is not a record: {error}", where=str(file), code="bench.unreadable-record"
+        ) from error
     if not isinstance(found, dict) or not found.keys() >= {"points", "sides", "plan"}:
-        raise RecordError("is no record of a benchmark", where=str(file))
+        raise RecordError(
+            "it is not a record of a benchmark", where=str(file), code="bench.unreadable-record"
+        )
     if found.get("schema_version") != SCHEMA_VERSION and found.get("record-version") != 1:
-        raise RecordError("is no record that this vpatch knows", where=str(file))
+        raise RecordError(
+            "this vpatch does not know this kind of record",
+            where=str(file),
+            code="bench.unknown-version",
+        )
     try:
         record = BenchRecord.model_validate(found)
     except ValidationError as error:
         raise RecordError(
-            f"is no whole record: {first_of(error)}",
+            f"the record is not complete: {first_of(error)}",
             where=str(file),
-            hint="take the record as vpatch bench wrote it",
+            hint="use the record as vpatch bench wrote it",
+            code="bench.unreadable-record",
         ) from error
     # What is not known of a side or of a plan is left out.
     return record.model_dump(mode="json", exclude_unset=True)

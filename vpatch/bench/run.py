@@ -17,10 +17,11 @@ from vpatch.bench.measure import BenchContext, FoundSide, LoadRun, StartedSide, 
 from vpatch.bench.page import page_of
 from vpatch.bench.record import RAW, RECORD, BenchRun, record_of
 from vpatch.bench.report import csv_of, report_of
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.store import LOGS
 from vpatch.harness.models import PreparedModel, prepare
 from vpatch.harness.sandbox import run_in
+from vpatch.util.os_errors import cannot_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,6 +89,7 @@ def run(
     broke off, if it did.
 
     Raises:
+        UnavailableError: the machine is in the way, such as a full disk.
         VpatchError: it could not be made, or nothing was measured when it broke off.
         KeyboardInterrupt: nothing was measured when it was interrupted.
     """
@@ -140,10 +142,11 @@ def run(
 
 
 def _no_room(error: OSError, workdir: Path) -> VpatchError:
-    return VpatchError(
+    return UnavailableError(
         f"the benchmark could not be made: {error}",
         where=str(workdir),
         hint="free space there and in the folder for temporary files (or name it with TMPDIR)",
+        code="bench.could-not-run",
     )
 
 
@@ -170,16 +173,17 @@ def write_shown(folder: Path, record: Mapping[str, Any]) -> None:
     """Write what is made of a record, beside it.
 
     Raises:
-        VpatchError: it cannot be written; the record itself is there.
+        UsageError, UnavailableError: it cannot be written; the record is there anyway.
     """
     try:
         (folder / REPORT).write_text(report_of(record), encoding="utf-8")
         (folder / TABLE).write_text(csv_of(record), encoding="utf-8")
     except OSError as error:
-        raise VpatchError(
-            f"the report cannot be written: {error.strerror}; {RECORD} is there",
+        raise cannot_write(
+            "the report",
+            error,
             where=str(folder),
-            hint="free space there",
+            hint=f"free space there; {RECORD} is written already",
         ) from error
     write_page(folder / PAGE, record)
 
@@ -188,7 +192,7 @@ def write_page(file: Path, record: Mapping[str, Any]) -> None:
     """Write the page of a record.
 
     Raises:
-        VpatchError: it cannot be written; no half of it is left.
+        UsageError, UnavailableError: it cannot be written; no half of it is left.
     """
     text = page_of(record)
     try:
@@ -196,8 +200,9 @@ def write_page(file: Path, record: Mapping[str, Any]) -> None:
     except OSError as error:
         if file.is_file():
             file.unlink()
-        raise VpatchError(
-            f"the page cannot be written: {error.strerror}",
+        raise cannot_write(
+            "the page",
+            error,
             where=str(file),
             hint="free space there, or name another place with vpatch bench compare --html",
         ) from error
@@ -211,7 +216,7 @@ def datasets_of(plan: Bench) -> dict[str, str]:
     """Return the digests of the files that prompts come from, by the names of their shapes.
 
     Raises:
-        UsageError: one is not there.
+        UsageError: one cannot be read.
     """
     found = {}
     for shape in plan.shapes:
@@ -225,6 +230,7 @@ def datasets_of(plan: Bench) -> dict[str, str]:
                 f"the dataset cannot be read: {error.strerror}",
                 where=shape.path,
                 hint="correct the path in the plan; it is relative to the current folder",
+                code="bench.no-dataset",
             ) from error
         found[shape.name] = f"sha256:{digest}"
     return found
@@ -268,9 +274,10 @@ def _refuse_without_reader(client: Sandbox, work: Path) -> None:
     ended = run_in(client, command, workdir=work, log=log, further={}, timeout=_READER_SECONDS)
     if ended.code != 0:
         raise UsageError(
-            f"vllm bench serve reads prompts from a file with {_READER}, and it is not there",
+            f"vllm bench serve cannot read prompts from a file: {_READER} is not installed",
             where=str(client.python),
             hint=f"install it: {client.python} -m pip install {_READER}",
+            code="bench.missing-package",
         )
 
 

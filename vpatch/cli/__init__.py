@@ -5,7 +5,6 @@ It parses and renders; `app` does the work. It may import every package.
 
 from __future__ import annotations
 
-import errno
 import gc
 import importlib
 import logging
@@ -27,6 +26,7 @@ from vpatch.cli.result import CommandResult, InterruptedRunError, VpatchFaultErr
 from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.util.log_output import SHOWN, RunLog, run_log
+from vpatch.util.os_errors import machine_error
 from vpatch.util.own_environment import set_own
 from vpatch.util.recursion import allow_deep_syntax
 
@@ -69,12 +69,6 @@ _EXTRAS = {
     "upstream-pr": "upstream",
     "engine": "engine",
 }
-# What a disk, its permissions and its limits do, wherever vpatch happens to meet it.
-_OF_THE_MACHINE = frozenset({
-    errno.EACCES, errno.EDQUOT, errno.EIO, errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG,
-    errno.ENFILE, errno.ENOSPC, errno.EPERM, errno.EROFS, errno.ESTALE,
-})  # fmt: skip
-_SEE = "correct that file or folder, or the disk it lies on, then run the command again"
 
 
 _log = logging.getLogger(__name__)
@@ -185,13 +179,8 @@ def _ended(log: RunLog) -> CommandResult:
         _print_no_more()
         answer = CommandResult(None)
     except OSError as error:
-        if error.errno in _OF_THE_MACHINE:
-            where = str(error.filename) if error.filename is not None else None
-            told = VpatchError(str(error.strerror), where=where, hint=_SEE)
-            told.__cause__ = error
-            answer = _failed(told)
-        else:
-            answer = _fault(error)
+        told = machine_error(error)
+        answer = _failed(told) if told else _fault(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, it is ours
         answer = _fault(error)
     return answer

@@ -86,8 +86,8 @@ def _tell_why_not(plans: list[Plan], stopping: Sequence[Decision], source: str) 
         click.echo(f"nothing was written: {count} cannot be applied", err=True)
         click.echo(f"  next: vpatch status {source} --why {stopping[0].patch.id}", err=True)
     else:
-        click.echo(f"nothing was written: no patch is left to apply: {states_of(plans)}", err=True)
-        click.echo("  next: ask for a patch that is needed there, or for none", err=True)
+        click.echo(f"nothing was written: there is no patch to apply: {states_of(plans)}", err=True)
+        click.echo("  next: name a patch that is needed there, or name none", err=True)
 
 
 def _source_options(vllm: str | None, recipe: str | None, trees: tuple[str, ...]) -> Iterator[str]:

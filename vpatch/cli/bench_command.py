@@ -181,8 +181,9 @@ def _refuse_options_before(context: click.Context) -> None:
     ]
     if given:
         raise UsageError(
-            f"{', '.join(given)} before {context.invoked_subcommand} means nothing",
-            hint=f"put options after it: vpatch bench {context.invoked_subcommand} --help",
+            f"{', '.join(given)} would have no effect before {context.invoked_subcommand}",
+            hint=f"write options after it; see vpatch bench {context.invoked_subcommand} --help",
+            code="cli.unused-option",
         )
 
 

@@ -40,12 +40,18 @@ def compare(
     in these.
     """
     if len(records) < _LEAST:
-        raise UsageError("there is nothing to compare it with", hint="name another record")
+        raise UsageError(
+            "one record cannot be compared",
+            hint="name another record",
+            code="cli.missing-option",
+        )
     found = aligned([read_record(place) for place in records])
     sides = sum(len(record["sides"]) for record in found)
     if sides > most_sides():
         raise UsageError(
-            f"{sides} sides are more than there are letters for", hint="compare fewer records"
+            f"{sides} sides are too many: each gets a letter",
+            hint="compare fewer records",
+            code="bench.too-many-records",
         )
     differing = {
         str(difference): difference.kind

@@ -160,7 +160,8 @@ def command(
                 raise UsageError(
                     "a lock says the source, the patches, the mode and the base",
                     where=str(lock_file),
-                    hint="leave out what names one of them, or --lock",
+                    hint="leave out --lock, or all options that name one of them",
+                    code="cli.conflicting-options",
                 )
             locked = from_lock(context, lock_file, stack)
         else:

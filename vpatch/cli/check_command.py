@@ -50,7 +50,11 @@ def command(
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     if lock_file is not None and vllm is not None:
-        raise UsageError("--lock and --vllm both name a lock", hint="give one of the two")
+        raise UsageError(
+            "--lock and --vllm both name a lock",
+            hint="give one of the two",
+            code="cli.conflicting-options",
+        )
     found = check(context, vllm, checkout, lock_file)
     code = ExitCode.FINDINGS if found.differences else ExitCode.CLEAN
     if as_json:

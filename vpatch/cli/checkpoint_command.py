@@ -90,9 +90,10 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     before = look_at(folder)
     if before.quantisation is not None and not before.quantisation.understood:
         raise UsageError(
-            f"how vLLM matches names for {before.quantisation.method} is not known here",
+            f"vpatch does not know how vLLM matches names for {before.quantisation.method}",
             where=str(folder / "config.json"),
             hint="compare its lists by hand",
+            code="checkpoint.unknown-method",
         )
     backup = fix_lists(folder, before.judged) if fix else None
     after = look_at(folder).judged if backup else before.judged

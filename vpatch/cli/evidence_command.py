@@ -87,9 +87,10 @@ def show(name: str, evidence_dir: Path, *, as_json: bool) -> CommandResult | Exi
         raise no_record(evidence, error) from error
     if changed:
         raise EvidenceError(
-            f"was changed since it was written, and is not shown: {', '.join(changed)}",
+            f"it was changed since it was written, so it is not shown: {', '.join(changed)}",
             where=str(evidence.folder),
-            hint="bring back the files as they were, or make the evidence anew",
+            hint="restore the files, or make the evidence anew",
+            code="evidence.changed",
         )
     if as_json:
         return CommandResult(

@@ -38,7 +38,11 @@ class RenamedOption(click.Option):
             if self.multiple:
                 given = [*given, *opts.get(self.name, ())]
             elif self.name in opts:
-                raise UsageError(f"{self.old} is {new} by its old name", hint=f"give {new} alone")
+                raise UsageError(
+                    f"{self.old} is the old name of {new}",
+                    hint=f"give {new} alone",
+                    code="cli.conflicting-options",
+                )
             opts = {**opts, self.name: given}
             if not ctx.resilient_parsing:  # the shell completes a command line
                 progress_for_terminal().note(

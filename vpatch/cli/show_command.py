@@ -67,7 +67,10 @@ def _read(notes: Path) -> bytes:
         return read_file(notes, LARGEST_BESIDE)
     except OSError as error:
         raise UsageError(
-            f"cannot be read: {error.strerror}", where=str(notes), hint="correct or remove it"
+            f"the notes cannot be read: {error.strerror}",
+            where=str(notes),
+            hint="correct or remove it",
+            code="library.unreadable-notes",
         ) from error
 
 

@@ -52,7 +52,11 @@ def command(
     """
     context = open_context(patches_dirs, recipes_dirs, offline)
     if every and vllm:
-        raise UsageError("--all and --vllm both name releases", hint="give one of the two")
+        raise UsageError(
+            "--all and --vllm both name releases",
+            hint="give one of the two",
+            code="cli.conflicting-options",
+        )
     versions = (
         context.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
     )

@@ -72,7 +72,11 @@ def command(
         )
     for option, value in (("--vllm", vllm), ("--evidence-dir", evidence_dir)):
         if value is not None:
-            raise UsageError(f"{option} is for behaviour tests", hint="give --engine cpu as well")
+            raise UsageError(
+                f"{option} would have no effect without --engine",
+                hint="give --engine cpu as well, to run behaviour tests",
+                code="cli.unused-option",
+            )
     return _examples(chosen, as_json=as_json)
 
 

@@ -64,7 +64,11 @@ def command(
     a real vLLM runs for this project.
     """
     if sum((show, listing, revoke)) > 1 or (listing and (paths or hosts)):
-        raise UsageError("these options exclude each other", hint="give one of them")
+        raise UsageError(
+            "these options exclude each other",
+            hint="give one of them",
+            code="cli.conflicting-options",
+        )
     context = open_context()
     store = Store(default_folder())
     if listing:

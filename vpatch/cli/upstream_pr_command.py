@@ -122,13 +122,15 @@ def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
     """Refuse --submit where it has no meaning, or where no person can confirm it."""
     if offline or on or as_json:
         raise UsageError(
-            "--submit is to upstream as it is now, and asks a person",
+            "--submit needs upstream as it is now, and asks a person",
             hint="leave out --offline, --on and --json",
+            code="cli.conflicting-options",
         )
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise UsageError(
-            "--submit asks a person to confirm, and there is no terminal",
-            hint="run it at a terminal: upstream takes nothing that no person stands behind",
+            "--submit asks a person to confirm, but there is no terminal",
+            hint="run it at a terminal: upstream accepts only what a person answers for",
+            code="upstream.no-terminal",
         )
 
 
@@ -207,7 +209,11 @@ def _confirm(patch_id: str, fork: str) -> None:
         show_default=False,
     )
     if typed.strip() != patch_id:
-        raise VpatchError("it was not confirmed, and nothing was sent")
+        raise VpatchError(
+            "you did not confirm it, so vpatch sent nothing",
+            hint="run the command again to send it",
+            code="upstream.not-confirmed",
+        )
 
 
 def _print_sent(sent: Sent, fork: str, branch: str) -> None:

@@ -22,6 +22,8 @@ _LISTED = {"PATCH": "vpatch list", "NAME": "vpatch evidence list"}
 class UnknownCommandError(UsageError):
     """There is no command of that name."""
 
+    code = "cli.no-such-command"
+
 
 def unknown_command(group: str, name: str, known: Sequence[str]) -> UnknownCommandError:
     near = get_close_matches(name, known, n=1)
@@ -35,7 +37,12 @@ def unknown_command(group: str, name: str, known: Sequence[str]) -> UnknownComma
 def as_ours(error: click.ClickException) -> UsageError:
     """Say what is wrong, and what to write instead."""
     said = _MEANT.sub("", error.format_message()).strip().rstrip(".")
-    return UsageError(said[:1].lower() + said[1:], hint="; ".join(_hint(error)))
+    is_missing = isinstance(error, click.MissingParameter)
+    return UsageError(
+        said[:1].lower() + said[1:],
+        hint="; ".join(_hint(error)),
+        code="cli.missing-option" if is_missing else "cli.wrong-usage",
+    )
 
 
 def _hint(error: click.ClickException) -> list[str]:

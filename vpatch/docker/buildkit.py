@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from docker.utils import exclude_paths
 
-from vpatch.errors import UsageError
+from vpatch.errors import UnavailableError
 from vpatch.util.own_environment import inherited
 from vpatch.util.run_log import command_line
 
@@ -29,12 +29,13 @@ def started(build: Build, result: Path, where: str) -> Iterator[subprocess.Popen
     """Start a build on the engine that is `where`; it is told to end where the block breaks off.
 
     Raises:
-        UsageError: there is no command line of Docker.
+        UnavailableError: Docker's command line is not installed.
     """
     if shutil.which("docker") is None:
-        raise UsageError(
-            "this build needs BuildKit, and so Docker's command line, which is not on the PATH",
+        raise UnavailableError(
+            "this build needs BuildKit, but Docker's command line is not on the PATH",
             hint="install docker and its buildx plugin",
+            code="docker.no-buildkit",
         )
     # On this engine, whatever the command line would choose by its own settings.
     ours = {k: v for k, v in inherited().items() if k not in _CLIENTS_OWN}

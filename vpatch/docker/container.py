@@ -16,7 +16,8 @@ from docker.errors import APIError, NotFound
 from docker.types import DeviceRequest
 
 from vpatch import __version__
-from vpatch.docker.errors import ERRORS, DockerError, asking
+from vpatch.docker.errors import ERRORS, asking
+from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,7 +115,12 @@ class Container:
             for chunk in chunks:
                 whole += chunk
                 if len(whole) > _LARGEST:
-                    raise DockerError("the file is too large to be vpatch's", where=path)
+                    raise VpatchError(
+                        "vpatch does not write files as large as this one",
+                        hint="build the image anew with vpatch build-image",
+                        where=path,
+                        code="docker.file-too-large",
+                    )
             with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
                 entry = archive.getmembers()[0]
                 content = archive.extractfile(entry) if entry.isfile() else None

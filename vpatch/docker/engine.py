@@ -18,7 +18,15 @@ from docker.utils import kwargs_from_env, parse_repository_tag
 from vpatch.docker import leftovers
 from vpatch.docker.buildkit import started
 from vpatch.docker.container import Container, ContainerConfig
-from vpatch.docker.errors import ERRORS, NO_SPACE, DockerError, asking, gist_of, no_image
+from vpatch.docker.errors import (
+    ERRORS,
+    NO_SPACE,
+    BuildFailedError,
+    DockerError,
+    asking,
+    gist_of,
+    no_image,
+)
 from vpatch.docker.names import platform_of, repository_of
 from vpatch.docker.transfer import counted
 from vpatch.util.run_log import command_line, timed
@@ -27,6 +35,7 @@ from vpatch.util.visible import without_colours
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from vpatch.errors import VpatchError
     from vpatch.progress import Task
 
 _log = logging.getLogger(__name__)
@@ -86,8 +95,9 @@ class Docker:
             raise DockerError(
                 f"no Docker Engine answers: {gist_of(error)}",
                 where=self.where,
-                hint="start it, or name another with DOCKER_HOST; you may have to be in the "
-                "group docker, and ~/.docker/config.json may be wrong",
+                hint="start it, or name another with DOCKER_HOST; check that you are in the group "
+                "docker, and that ~/.docker/config.json is right",
+                code="docker.unreachable",
             ) from error
 
         _log.info("the Docker Engine at %s, API %s", self.where, self.api.api_version)
@@ -120,8 +130,8 @@ class Docker:
         """Fetch an image from its registry; `task` counts its bytes.
 
         Raises:
-            NoSuchImageError: it is not there, or the registry cannot be asked.
-            DockerError: it cannot be kept here.
+            NoSuchImageError: the registry does not have it.
+            DockerError: the registry does not answer, or the engine cannot keep the image.
         """
         repository, tag = parse_repository_tag(name)
         with (
@@ -143,7 +153,8 @@ class Docker:
         """Ask a registry what a name means now, and return NAME@sha256:HEX.
 
         Raises:
-            NoSuchImageError: it is not there, or the registry cannot be asked.
+            NoSuchImageError: the registry does not have it.
+            DockerError: the registry does not answer.
         """
         try:
             with timed(_log, logging.INFO, f"asking the registry for the digest of {name}"):
@@ -156,7 +167,8 @@ class Docker:
         """Build an image, and return its id; `log` gets all output, `tell` each step.
 
         Raises:
-            DockerError: a step failed, or the engine did. No container is left.
+            BuildFailedError: a step failed. No container is left.
+            DockerError: the engine failed, its disk is full, or BuildKit is missing.
         """
         with timed(_log, logging.INFO, f"building {build.dockerfile} in {build.context}"):
             if build.secrets or build.target:
@@ -246,7 +258,7 @@ class Docker:
             if len(self.api.inspect_image(name)["RepoTags"]) > 1:  # type: ignore[no-untyped-call]
                 self.api.remove_image(name, noprune=True)
 
-    def failed(self, what: str, log: BinaryIO) -> DockerError:
+    def failed(self, what: str, log: BinaryIO) -> VpatchError:
         """Return an error for a build that left a log."""
         log.flush()
         text = Path(log.name).read_bytes().decode(errors="replace")
@@ -258,15 +270,18 @@ class Docker:
         if what.startswith("The command "):
             what = "a step of it failed"  # the log names it; what matters is what the step said
         shown = "".join(f"\n    {line}" for line in ending[-_SHOWN:])
-        if NO_SPACE in what or any(NO_SPACE in line for line in ending[-_SHOWN:]):
+        message = f"the build failed: {what.strip()}{shown}"
+        told = [what, *ending[-_SHOWN:]]
+        if any(NO_SPACE in line for line in told):
             hint = f"free space where the engine keeps its data ({self._data()}): docker system df"
-        elif any("exec format error" in line for line in [what, *ending[-_SHOWN:]]):
+            return DockerError(message, where=log.name, hint=hint, code="docker.disk-full")
+        hint = f"see the whole log, {log.name}"
+        if any("exec format error" in line for line in told):
             hint = f"the base is for another architecture than {self.platform}; name another --base"
-        elif any("buildx" in line or "BuildKit" in line for line in ending[-_SHOWN:]):
+        elif any("buildx" in line or "BuildKit" in line for line in told[1:]):
             hint = "install BuildKit: Docker's buildx plugin"
-        else:
-            hint = f"see the whole log, {log.name}"
-        return DockerError(f"the build failed: {what.strip()}{shown}", where=log.name, hint=hint)
+            return DockerError(message, where=log.name, hint=hint, code="docker.no-buildkit")
+        return BuildFailedError(message, where=log.name, hint=hint)
 
     def tag(self, image: str, name: str) -> None:
         repository, tag = parse_repository_tag(name)
@@ -292,11 +307,17 @@ class Docker:
                     raise DockerError(
                         f"it cannot be pushed: {event['error']}",
                         where=name,
-                        hint="see that the registry is there, and log in with docker login",
+                        hint="check that the registry answers, and log in with docker login",
+                        code="docker.push-failed",
                     )
                 digest = event.get("aux", {}).get("Digest") or digest
         if digest is None:
-            raise DockerError("the registry named no digest", where=name)
+            raise DockerError(
+                "the registry returned no digest",
+                where=name,
+                hint="check in the registry whether the image is there, then push it again",
+                code="docker.push-failed",
+            )
         return f"{repository}@{digest}"
 
     @contextmanager

@@ -10,7 +10,7 @@ import urllib3
 from docker.credentials.errors import StoreError
 from docker.errors import APIError, DockerException, StreamParseError
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -28,12 +28,33 @@ NO_SPACE = "no space left on device"
 _FREE = "free space where the engine keeps its data: docker system df"
 
 
-class DockerError(VpatchError):
-    """Docker cannot do what it is asked for."""
+# What an engine says of a registry that it cannot reach, or that has had enough for now.
+_UNREACHABLE = (
+    "dial tcp",
+    "i/o timeout",
+    "handshake timeout",
+    "Client.Timeout",
+    "connection re",  # refused, reset
+    "toomanyrequests",
+)
 
 
-class NoSuchImageError(DockerError):
-    """There is no image of that name, here or in its registry."""
+class DockerError(UnavailableError):
+    """The Docker Engine, or a registry that it asks, does not do what vpatch asks for."""
+
+    code = "docker.failed"
+
+
+class NoSuchImageError(VpatchError):
+    """There is no image of that name, neither here nor in its registry."""
+
+    code = "docker.no-such-image"
+
+
+class BuildFailedError(VpatchError):
+    """A step of a build failed."""
+
+    code = "docker.build-failed"
 
 
 @contextmanager
@@ -44,14 +65,28 @@ def asking(what: str) -> Iterator[None]:
     except ERRORS as error:
         gist = gist_of(error) or type(error).__name__
         hint = "see the message of the engine, and whether it still runs"
-        raise DockerError(gist, where=what, hint=_FREE if NO_SPACE in gist else hint) from error
+        if NO_SPACE in gist:
+            raise DockerError(gist, where=what, hint=_FREE, code="docker.disk-full") from error
+        raise DockerError(gist, where=what, hint=hint) from error
 
 
-def no_image(name: str, why: str) -> DockerError:
+def no_image(name: str, why: str) -> VpatchError:
+    """Return what to raise for an image that cannot be pulled; `why` is the engine's message."""
+    why = why.strip()
     if NO_SPACE in why:
-        return DockerError(f"it cannot be pulled: {why.strip()}", where=name, hint=_FREE)
+        return DockerError(
+            f"it cannot be pulled: {why}", where=name, hint=_FREE, code="docker.disk-full"
+        )
+    what = f"there is no such image here, and it cannot be pulled: {why}"
+    if any(sign in why for sign in _UNREACHABLE):
+        return DockerError(
+            what,
+            where=name,
+            hint="check the name of the registry and the network, then try again",
+            code="docker.registry-unreachable",
+        )
     return NoSuchImageError(
-        f"there is no such image here, and it cannot be pulled: {why.strip()}",
+        what,
         where=name,
         hint="check the name and the platform, or log in to its registry with docker login",
     )

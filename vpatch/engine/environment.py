@@ -17,8 +17,8 @@ from packaging.version import Version
 
 from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.process import run
-from vpatch.errors import UsageError
-from vpatch.source.cache import CacheError, disk_size
+from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.source.cache import disk_size
 from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
 from vpatch.util.untrusted import parse_json
 
@@ -72,7 +72,8 @@ def managed_engine(
     """Open the environment for an exact release, made where it is missing; nobody removes it then.
 
     Raises:
-        EngineError: it cannot be made here.
+        EngineError: it cannot be made on this machine, or without the network.
+        VpatchError: the package index has no such build, or the environment is damaged.
     """
     folder = _folder(cache, kind, version)
     lock_file = cache / "locks" / folder.name
@@ -87,9 +88,10 @@ def managed_engine(
                 return
         if offline:
             raise EngineError(
-                f"there is no {kind} engine of vLLM {version} in the cache",
+                f"the cache has no {kind} engine with vLLM {version}",
                 where=str(folder),
                 hint=f"make it once: vpatch engine --engine {kind} --vllm {version}",
+                code="engine.not-in-cache",
             )
         lock = wait_to_make(lock_file, on_wait=tell, made=(folder / _COMPLETE).exists)
         if lock is not None:
@@ -102,13 +104,14 @@ def existing_engine(typed: str) -> Engine:
     """Look at somebody's own environment, by its Python: a path, or a name on PATH.
 
     Raises:
-        UsageError: it is not a Python, or has no vLLM, or has one that does not start.
+        UsageError: it is not a Python, or it has no vLLM, or its vLLM does not start.
     """
     found_python = shutil.which(typed)
     if found_python is None:
         raise UsageError(
-            f"{typed} is neither cpu, cuda, nor a Python",
+            f"{typed} is neither cpu, cuda nor a Python",
             hint="give --engine cpu, cuda, or the path of a Python in which vLLM is installed",
+            code="engine.no-python",
         )
     python = Path(found_python).absolute()
     with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
@@ -119,9 +122,10 @@ def existing_engine(typed: str) -> Engine:
             )
         except OSError as error:
             raise UsageError(
-                f"it is no Python: {error}",
+                f"it is not a Python: {error}",
                 where=typed,
                 hint="give the path of a Python in which vLLM is installed",
+                code="engine.no-python",
             ) from error
         text = ended.log.read_text(encoding="utf-8", errors="replace")
         found = probed(text)
@@ -129,10 +133,16 @@ def existing_engine(typed: str) -> Engine:
             raise UsageError(
                 f"its vLLM does not start:\n{ended.ending}",
                 where=str(python),
-                hint="see that `import vllm` works there",
+                hint="make `import vllm` work in this Python",
+                code="engine.vllm-does-not-start",
             )
     if not found["package"]:
-        raise UsageError("it has no vLLM", where=str(python), hint="install vLLM there")
+        raise UsageError(
+            "it has no vLLM",
+            where=str(python),
+            hint="install vLLM in this Python",
+            code="engine.no-vllm",
+        )
     package = Path(found["package"])
     return Engine(python, package, found["kind"], _version_of(package), found["pytest"])
 
@@ -159,6 +169,7 @@ def packages_beside(
                 f"the engine lacks {' and '.join(packages)}",
                 where=str(environment),
                 hint="run this once without --offline",
+                code="engine.not-in-cache",
             )
         install_aside(environment, packages, target, progress)
     return target
@@ -199,8 +210,11 @@ def remove_engine(folder: Path, progress: Progress) -> int:
             (folder / _COMPLETE).unlink(missing_ok=True)
             shutil.rmtree(folder)
         except OSError as error:
-            raise CacheError(
-                f"it cannot be removed: {error}", where=str(folder), hint="remove it by hand"
+            raise UnavailableError(
+                f"it cannot be removed: {error}",
+                where=str(folder),
+                hint="remove it by hand",
+                code="engine.not-removed",
             ) from error
     return size
 
@@ -213,8 +227,9 @@ def _folder(cache: Path, kind: Kind, version: str) -> Path:
 def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
     if kind == "cuda" and not Path("/dev/nvidiactl").exists():
         raise EngineError(
-            "there is no NVIDIA GPU here, and a cuda engine needs one",
+            "a cuda engine needs an NVIDIA GPU, and this machine has none",
             hint="use --engine cpu, or run this on a machine that has a GPU",
+            code="engine.no-gpu",
         )
     if folder.exists():
         shutil.rmtree(folder)  # what an interrupted run left
@@ -222,7 +237,11 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
         fill(kind, version, folder, progress)
         engine = _located(folder / "bin" / "python", kind)
         if engine.version != version:
-            raise EngineError(f"it has vLLM {engine.version}, not {version}", where=str(folder))
+            raise VpatchError(
+                f"it has vLLM {engine.version}, not {version}",
+                where=str(folder),
+                code="engine.damaged",
+            )
         content = json.dumps({"kind": kind, "vllm": version})
         (folder / _COMPLETE).write_text(content, encoding="utf-8")
     finally:
@@ -234,7 +253,12 @@ def _located(python: Path, kind: Kind) -> Engine:
     """An environment that vpatch made: where its vLLM lies need not be asked."""
     found = list(python.parent.parent.glob("lib/python3*/site-packages/vllm"))
     if len(found) != 1:
-        raise EngineError("it has no vLLM", where=str(python), hint="vpatch cache clear, and again")
+        raise VpatchError(
+            "it has no vLLM",
+            where=str(python),
+            hint="run vpatch cache clear, then run the command again",
+            code="engine.damaged",
+        )
     return Engine(python, found[0], kind, _version_of(found[0]), made=True)
 
 
@@ -244,7 +268,10 @@ def _version_of(package: Path) -> str:
     text = file.read_text("utf-8") if file.is_file() else ""
     found = re.search(r"^__version__ = .*?'([^']+)'", text, re.MULTILINE)
     if found is None:
-        raise EngineError(
-            "it names no version", where=str(file), hint="use one that was built, as a wheel is"
+        raise UsageError(
+            "it does not say its version",
+            where=str(file),
+            hint="use a vLLM that was installed from a wheel",
+            code="engine.no-version",
         )
     return Version(found[1]).public

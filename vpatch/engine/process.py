@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError
 from vpatch.util.own_environment import inherited
 from vpatch.util.run_log import command_line
 
@@ -32,12 +32,16 @@ _MARK = "VPATCH_RUN"
 _KEPT = {"SPT_NOENV": "1"}
 
 
-class ProcessError(VpatchError):
-    """A process that does not end."""
+class ProcessError(UnavailableError):
+    """A process does not end."""
+
+    code = "engine.process-does-not-end"
 
 
-class LogError(VpatchError):
-    """What a command prints cannot be kept, so nothing can be said of how it ran."""
+class LogError(UnavailableError):
+    """The output of a command cannot be kept, so nobody can judge how it ran."""
+
+    code = "engine.log-lost"
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,8 @@ class Child:
         ended, stuck = self.family.kill()
         if stuck:
             raise ProcessError(
-                f"processes that cannot be killed: {', '.join(map(str, sorted(stuck)))}",
-                hint="see what they wait for; a driver may have to be reset",
+                f"these processes cannot be killed: {', '.join(map(str, sorted(stuck)))}",
+                hint="find out what they wait for; a driver may need a reset",
             )
         return len(ended - {self.process.pid})
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.errors import UsageError
+from vpatch.errors import UnavailableError
 from vpatch.util.directories import remove
 
 if TYPE_CHECKING:
@@ -55,8 +55,10 @@ class Holder:
         return not psutil.pid_exists(self.pid)
 
 
-class ClaimedError(UsageError):
+class ClaimedError(UnavailableError):
     """Another run holds the claim."""
+
+    code = "evidence.claimed"
 
 
 @contextmanager
@@ -136,9 +138,9 @@ def _taken(claim: Path, holder: Holder | None, what: str) -> ClaimedError:
     if holder is not None:
         by += f" (process {holder.pid} on {holder.host}, since {holder.since})"
     return ClaimedError(
-        f"{by} collects {what} of that name",
+        f"{by} is collecting {what} under that name",
         where=str(claim),
-        hint="give another --name; if that run is dead, remove this file",
+        hint="wait for it, or give another --name; if that run is dead, remove this file",
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vpatch.errors import UsageError
 from vpatch.evidence.claim import ClaimedError, claimed
 from vpatch.evidence.store import LOGS
+from vpatch.util.os_errors import cannot_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,9 @@ _LONGEST = 200
 
 
 class TakenError(UsageError):
-    """There is something of that name."""
+    """The name is taken."""
+
+    code = "evidence.name-taken"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ def collected(
     With `numbered`, a name that is taken gets a number: -2, -3, and so on.
 
     Raises:
-        UsageError: the name is taken, or is not a name.
+        UsageError: the name is taken, or cannot be a name, or there is no folder to write to.
+        UnavailableError: another run has claimed the name, or nothing can be written there.
     """
     refuse_no_name(name, what)
     with ExitStack() as stack:
@@ -51,8 +55,9 @@ def collected(
             (workdir / LOGS).mkdir(parents=True)
         except OSError as error:
             option = "--evidence-dir" if what == "evidence" else "--output-dir"
-            raise UsageError(
-                f"nothing can be written there: {error.strerror}",
+            raise cannot_write(
+                what,
+                error,
                 where=str(root),
                 hint=f"name another folder with {option}",
             ) from error
@@ -63,9 +68,10 @@ def collected(
             kept = next(p for p in (root / f"{name}-{n}" for n in count(2)) if not p.exists())
             workdir.rename(kept)
             raise UsageError(
-                f"somebody made {what} of that name meanwhile; what was collected is in {kept}",
+                f"somebody else made {what} of that name meanwhile; yours is in {kept}",
                 where=str(final),
-                hint="rename one of the two",
+                hint="rename one of the two folders",
+                code="evidence.name-taken",
             )
         workdir.rename(final)
 
@@ -98,7 +104,7 @@ def refuse_name(root: Path, name: str, what: str) -> None:
     """Refuse a name before anything is done for it.
 
     Raises:
-        UsageError: there is something of that name, or it is not a name.
+        UsageError: the name is taken, or cannot be a name.
     """
     refuse_no_name(name, what)
     refuse_taken(root, name, what)
@@ -108,13 +114,14 @@ def refuse_no_name(name: str, what: str) -> None:
     """Refuse what cannot be a name.
 
     Raises:
-        UsageError: it is not a name.
+        UsageError: it cannot be a name.
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise UsageError(
-            f"{name!r} is no name of {what}",
-            hint="use letters, digits, '.', '_', '+' and '-', 200 of them at most, and begin with "
-            "a letter or digit",
+            f"{name!r} cannot be a name of {what}",
+            hint="use at most 200 letters, digits, '.', '_', '+' and '-', and begin with a letter "
+            "or a digit",
+            code="evidence.bad-name",
         )
 
 
@@ -122,7 +129,7 @@ def refuse_taken(root: Path, name: str, what: str) -> None:
     """Refuse a name that something has.
 
     Raises:
-        TakenError: there is something of that name.
+        TakenError: the name is taken.
     """
     if (root / name).exists():
         raise TakenError(

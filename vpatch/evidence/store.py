@@ -37,7 +37,7 @@ _VERDICTS = {"pass": "passedTests", "fail": "failedTests"}
 
 
 class EvidenceError(VpatchError):
-    """Evidence that is not there, or was changed."""
+    """Evidence is missing, or somebody changed it."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,24 @@ def read_evidence(folder: Path) -> Evidence:
         record = parse_json(read_file(file, _LARGEST))
     except OSError as error:
         raise EvidenceError(
-            f"there is no evidence: {error.strerror}",
+            f"the evidence cannot be read: {error.strerror}",
             where=str(file),
-            hint="see vpatch evidence list",
+            hint="vpatch evidence list shows what there is",
+            code="evidence.not-found",
         ) from error
     except ValueError as error:
-        raise EvidenceError(f"is no record: {error}", where=str(file)) from error
+        raise EvidenceError(
+            f"it is not a record: {error}",
+            where=str(file),
+            hint="restore the file, or move its folder elsewhere",
+            code="evidence.unreadable",
+        ) from error
     if not isinstance(record, dict) or record.get("record-version") != 1:
-        raise EvidenceError("is no record that this vpatch knows", where=str(file))
+        raise EvidenceError(
+            "this vpatch does not know this kind of record",
+            where=str(file),
+            code="evidence.unknown-version",
+        )
     return Evidence(folder, record)
 
 

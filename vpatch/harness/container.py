@@ -144,7 +144,7 @@ class _Copy(threading.Thread):
         self.error = LogError(
             f"the log of a container cannot be copied: {why}",
             where=str(self.output.name),
-            hint="free space there, and see whether Docker still runs; then run it again",
+            hint="free space there, check that Docker still runs, then run the command again",
         )
         with suppress(VpatchError):
             self.container.end()

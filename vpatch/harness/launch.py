@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import requests
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError
 from vpatch.harness.client import MODEL
 from vpatch.harness.faults import fault, start_hangs
 
@@ -55,7 +55,7 @@ def free_port(port: int | None) -> int | None:
     """Return the port, or None where it is in use; without one, return one that is free.
 
     Raises:
-        VpatchError: there is none.
+        UnavailableError: no port is free.
     """
     if port is not None:
         # A server that ended leaves connections behind, which forbid nothing.
@@ -64,8 +64,11 @@ def free_port(port: int | None) -> int | None:
     for chosen in random.sample(_PORTS, len(_PORTS)):
         if _is_free(chosen, reuse=False):
             return chosen
-    raise VpatchError(
-        f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free", where=_HOST, hint="give --port"
+    raise UnavailableError(
+        f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free",
+        where=_HOST,
+        hint="give --port",
+        code="harness.no-free-port",
     )
 
 

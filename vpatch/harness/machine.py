@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 
 if TYPE_CHECKING:
     from vpatch.declare.smoke import Needs
@@ -22,8 +22,10 @@ _QUERY = "name,compute_cap,memory.total,driver_version"
 _QUERY_SECONDS = 60
 
 
-class MissingError(VpatchError):
-    """A plan needs what is not here."""
+class MissingError(UnavailableError):
+    """The machine lacks what a plan needs."""
+
+    code = "harness.machine-lacks"
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,9 @@ def missing(needs: Needs, machine: Machine, engine: str) -> list[VpatchError]:
         hint = "PYTHON, of an environment with its plugin" if other else needs.engine
         found.append(
             MissingError(
-                f"the recipe needs a vLLM that runs on {needs.engine}, and this is for {engine}",
+                f"the recipe needs a vLLM that runs on {needs.engine}; this one runs on {engine}",
                 hint=f"give --engine {hint}, on a machine that has the hardware",
+                code="harness.wrong-engine",
             )
         )
     fitting = [
@@ -98,7 +101,7 @@ def missing(needs: Needs, machine: Machine, engine: str) -> list[VpatchError]:
         found.append(
             MissingError(
                 f"the recipe needs {wanted}; this machine has: {here}",
-                hint="run it on a machine that has them",
+                hint="run it on a machine that has what the recipe needs",
             )
         )
     return found

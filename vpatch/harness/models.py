@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine import PAYLOAD
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.sandbox import run_in
 
@@ -23,7 +23,9 @@ _MAKING_SECONDS = 600.0
 
 
 class ModelError(VpatchError):
-    """A checkpoint that is not there, or cannot be made."""
+    """A checkpoint is not on this machine."""
+
+    code = "harness.no-such-model"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def locate(model: Model) -> Path | None:
     """Return where a checkpoint lies; None for a synthetic one, which is made when it is needed.
 
     Raises:
-        ModelError: it is not there. What is not there is not fetched: it may have 150 GB.
+        ModelError: it is not on this machine. vpatch does not fetch it: it may have 150 GB.
     """
     if model.checkpoint is None:
         return None
@@ -70,7 +72,8 @@ def prepare(
     `memory` is the cache's folder that remembers the digests of large files.
 
     Raises:
-        ModelError: it is not there, or cannot be made.
+        ModelError: it is not on this machine.
+        UnavailableError: it cannot be made.
     """
     folder = locate(model)
     if folder is not None:
@@ -85,10 +88,11 @@ def prepare(
     command: list[str | Path] = [site.python, PAYLOAD / script, folder, kind]
     ended = run_in(site, command, workdir=workdir, log=log, further={}, timeout=_MAKING_SECONDS)
     if ended.code != 0:
-        raise ModelError(
+        raise UnavailableError(
             f"the synthetic checkpoint {name} cannot be made:\n{ended.ending}",
             where=str(folder),
             hint="free space in the folder for temporary files, or name another with TMPDIR",
+            code="harness.model-not-made",
         )
     known = _ACCEPTANCE.get(kind, kind)
     return PreparedModel(
@@ -102,7 +106,11 @@ def given(checkpoint: str) -> Model:
 
     place, _, revision = checkpoint.partition("@")
     if not place:
-        raise UsageError("--model names nothing", hint="give a folder or an id, as org/name")
+        raise UsageError(
+            "--model is empty",
+            hint="give a folder or an id, as org/name",
+            code="cli.bad-value",
+        )
     if Path(checkpoint).expanduser().is_dir():
         return Model.model_validate({"checkpoint": checkpoint})
     return Model.model_validate({"checkpoint": place, "revision": revision or None})
@@ -132,5 +140,6 @@ def _in_hub_cache(repository: str, revision: str) -> Path:
             f"the checkpoint {repository} ({revision}) is not on this machine",
             where=str(place),
             hint=f"fetch it (hf download {repository} --revision {revision}), or give --model PATH",
+            code="harness.model-not-fetched",
         )
     return snapshot

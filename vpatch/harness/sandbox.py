@@ -120,9 +120,10 @@ class OverlaySite:
             found = digest_of(places[0].read_bytes()) if places else "absent"
             if found != digest:
                 raise OverlayError(
-                    f"the patched file is {short_digest(found)}, and was {short_digest(digest)}",
+                    f"the patched file is {short_digest(found)}, but was {short_digest(digest)}",
                     where=path,
-                    hint="find out what writes there, and run it again",
+                    hint="find out what writes to it, then run the command again",
+                    code="harness.files-changed",
                 )
 
 
@@ -158,10 +159,11 @@ def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], workdir: P
         for name, inside in by_package.items():
             if not (packages / name / "__init__.py").is_file():
                 raise OverlayError(
-                    f"{min(inside)} lies in no package that is installed there",
+                    f"{min(inside)} is not in an installed package",
                     where=str(packages),
-                    hint="build an image, in which it is compiled, or leave out its patch: "
-                    "only Python files can be laid over an installed vLLM",
+                    hint="build an image, which compiles it, or leave out its patch: "
+                    "vpatch can lay only Python files over an installed vLLM",
+                    code="harness.not-installed",
                 )
             path.append(make_overlay(packages / name, inside, workdir / f"{number}-{name}"))
     return OverlaySite(engine.python, tuple(path), digests)

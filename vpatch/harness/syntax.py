@@ -24,7 +24,8 @@ def refuse_syntax_errors(python: Path, trees: Iterable[Mapping[str, Change]]) ->
     """Let an engine's Python compile what trees change in its packages.
 
     Raises:
-        UsageError: a file has a syntax error; all of them are told at once.
+        UsageError: a file has a syntax error; the error names all of them.
+        VpatchError: the Python does not run.
     """
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
         workdir = Path(name)
@@ -42,13 +43,15 @@ def refuse_syntax_errors(python: Path, trees: Iterable[Mapping[str, Change]]) ->
             raise VpatchError(
                 f"the files of the tree cannot be compiled:\n{ended.ending}",
                 where=str(python),
-                hint="see that this Python works",
+                hint="check that this Python works",
+                code="harness.python-failed",
             )
     found = [
         UsageError(
             f"syntax error: {message}",
             where=path if line is None else f"{path}:{line}",
             hint="correct this file of your tree",
+            code="harness.syntax-error",
         )
         for path, line, message in json.loads(told[1])
     ]

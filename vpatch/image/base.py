@@ -26,7 +26,9 @@ _PYTHON = "python:3.12-slim-bookworm"
 
 
 class BaseError(VpatchError):
-    """A base that cannot be built on."""
+    """A base is for another platform."""
+
+    code = "image.wrong-platform"
 
 
 @dataclass(frozen=True)
@@ -92,14 +94,16 @@ def refuse_network(choice: Choice) -> None:
     """
     if choice.mode != "overlay":
         raise UsageError(
-            f"--offline, and a build in the mode {choice.mode} fetches packages",
+            f"a build in the mode {choice.mode} fetches packages, which --offline forbids",
             hint="leave out --offline, or use --mode overlay with a --base on this machine",
+            code="image.offline",
         )
     if choice.repin:
         raise UsageError(
-            "--offline, and --repin asks a registry",
+            "--repin asks a registry, which --offline forbids",
             where=choice.base,
             hint="leave out one of the two",
+            code="image.offline",
         )
 
 
@@ -161,15 +165,16 @@ def _there(
     if image is None:
         if name.startswith("sha256:"):
             raise NoSuchImageError(
-                "the base that was locked is not on this machine, and no registry has it",
+                "the locked base is not on this machine, and no registry has it",
                 where=name,
-                hint="make or load it again, or name another --base",
+                hint="build or load it again, or name another --base",
             )
         if offline:
             raise UsageError(
-                f"--offline, and this machine has no such image for {wanted}",
+                f"this machine has no such image for {wanted}, and --offline forbids to pull it",
                 where=name,
                 hint="name a --base that `docker images` lists, or leave out --offline to pull it",
+                code="image.offline",
             )
         image = pull(docker, name, platform, progress)
     if image.platform != wanted:
@@ -192,7 +197,11 @@ def pull(docker: Docker, name: str, platform: str | None, progress: Progress) ->
     task.done()
     image = docker.image(name)
     if image is None:
-        raise NoSuchImageError("it was pulled, and is not there", where=name)
+        raise NoSuchImageError(
+            "the image is gone right after it was pulled",
+            where=name,
+            hint="find out what removes images, then run the command again",
+        )
     return image
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch.docker.buildkit import sent_files
 from vpatch.docker.engine import Build
-from vpatch.errors import UsageError, VpatchError
+from vpatch.docker.errors import NoSuchImageError
+from vpatch.errors import UnavailableError, UsageError
 from vpatch.git import checkout as git
 from vpatch.git.found import opened_checkout
 from vpatch.image.context import EPOCH, labels_of, release_of, version_of, write_context
@@ -74,7 +75,8 @@ def build_image(
     builds say, `tell` each step.
 
     Raises:
-        DockerError: a build failed, or what came of it is not what the lock says.
+        BuildFailedError: a build failed, or its result is not what the lock says.
+        DockerError: the engine does not answer, or its disk is full.
     """
     with contexts(payload, settings) as workdir, docker.interruptible():
         below = payload.image.pinned
@@ -82,10 +84,10 @@ def build_image(
             below = docker.build(build, log, tell)
         base = docker.image(below)
         if base is None:
-            raise VpatchError(
-                "the image that was built, or pulled, is not in this engine",
+            raise NoSuchImageError(
+                "the image is gone right after it was built or pulled",
                 where=below,
-                hint="see that nothing removes images meanwhile",
+                hint="find out what removes images, then run the command again",
             )
         tell("Reading the package vllm")
         image, files = recorded(docker, base.id, payload.image, release_of(payload.lock))
@@ -113,9 +115,10 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise VpatchError(
+        raise UnavailableError(
             f"the build could not be prepared: {error}",
             hint="free space in the folder for temporary files, or name another with TMPDIR",
+            code="image.not-prepared",
         ) from error
 
 
@@ -161,20 +164,23 @@ def _refuse_idle(mode: ImageMode, settings: BuildSettings) -> None:
         idle = [option for option, value in given.items() if value]
         if idle:
             raise UsageError(
-                f"an overlay fetches nothing and takes no arguments: {', '.join(idle)} would have "
-                "no effect",
+                f"an overlay fetches nothing and takes no arguments, so {', '.join(idle)} would "
+                "have no effect",
                 hint="leave it out, or choose another --mode",
+                code="cli.unused-option",
             )
     fixed = sorted(settings.arguments.keys() & _FIXED) if mode == "cpu" else []
     if fixed:
         raise UsageError(
-            f"the lock says {fixed[0]}, and --build-arg may not say another",
+            f"the lock fixes {fixed[0]}, so --build-arg cannot change it",
             hint="name the base with --base, and the release with --vllm",
+            code="cli.conflicting-options",
         )
     if mode == "source" and settings.certificates:
         raise UsageError(
-            "vLLM's Dockerfile has no place for certificates",
-            hint="name bases that have them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
+            "vLLM's Dockerfile takes no certificates",
+            hint="name bases that contain them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
+            code="cli.unused-option",
         )
 
 

@@ -85,8 +85,9 @@ def release_of(lock: LockFile) -> str:
     """
     if lock.source.tree != "vllm" or lock.source.version is None:
         raise UsageError(
-            f"an image is of a release of vLLM, and this is a lock of {lock.source.origin}",
+            f"an image needs a release of vLLM, and this lock is for {lock.source.origin}",
             hint="give --vllm VERSION",
+            code="image.not-a-release",
         )
     return Version(lock.source.version).public
 

@@ -111,8 +111,9 @@ def indexes(pip: PipSettings) -> dict[str, str]:
         known = [url for url in urls if url and url.startswith(("http://", "https://"))]
         if any(split_credentials(url)[1] for url in known):
             raise UsageError(
-                f"pip's setting {name} has a password, which the image's history would show",
-                hint="hand pip's settings over as a secret: --secret id=pip.conf,src=FILE",
+                f"pip's setting {name} contains a password, which the image's history would show",
+                hint="pass pip's settings as a secret: --secret id=pip.conf,src=FILE",
+                code="image.password-in-settings",
             )
         if known:
             found[name] = " ".join(known)

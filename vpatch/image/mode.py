@@ -19,7 +19,9 @@ _SHOWN = 10
 
 
 class ModeError(UsageError):
-    """A mode that cannot carry the patches."""
+    """The image mode cannot carry the patches."""
+
+    code = "image.wrong-mode"
 
 
 def is_shipped(path: str) -> bool:
@@ -52,7 +54,7 @@ def choose_mode(
     built = to_build(lock)
     if asked in ("overlay", "cpu") and built:
         raise ModeError(
-            f"an image in the mode {asked} cannot carry what has to be built: {_listed(built)}",
+            f"an image in the mode {asked} cannot carry files that need a build: {_listed(built)}",
             where=", ".join(_patches_of(lock, built)),
             hint="use --mode source, or leave out these patches",
         )

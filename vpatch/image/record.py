@@ -50,6 +50,7 @@ def recorded(
                 "\n".join([f"its python3 ended with {code}:", *lines]),
                 where=image.base,
                 hint="name a --base in which python3 runs",
+                code="image.python-failed",
             )
         folder = _folder_in(answer, image)
         if folder is None:
@@ -57,11 +58,17 @@ def recorded(
                 "python3 of this image has no package vllm",
                 where=image.base,
                 hint=_WITH_VLLM if image.mode == "overlay" else "name another --base",
+                code="image.no-vllm",
             )
         _refuse_other_release(container.read(f"{folder}/_version.py"), image, release)
         digests = container.digests(folder)
         if digests is None:
-            raise VpatchError("the folder of vllm cannot be read", where=f"{image.base}:{folder}")
+            raise VpatchError(
+                "the folder of vllm cannot be read",
+                where=f"{image.base}:{folder}",
+                hint="name another --base",
+                code="image.unreadable",
+            )
         is_cpu = image.mode == "cpu"
         try:
             apt = _of_apt(container.read(f"{_INSTALLED}/apt.txt")) if is_cpu else ()
@@ -70,15 +77,17 @@ def recorded(
             raise VpatchError(
                 f"what the build installed cannot be read: {type(error).__name__}",
                 where=f"{image.base}:{_INSTALLED}",
-                hint="use --no-cache to build it anew",
+                hint="build it anew with --no-cache",
+                code="image.unreadable",
             ) from error
     text = package.list_text(of_mode(image, digests))
     contents = digest_of(text.encode())
     if image.mode != "source" and image.contents not in (None, contents):
         raise VpatchError(
-            f"the package vllm that was locked is {image.contents}, and this one is {contents}",
+            f"the locked package vllm is {image.contents}, and this one is {contents}",
             where=image.base,
             hint="use --repin to lock what is there now",
+            code="image.base-changed",
         )
     found = {"package": folder, "contents": contents, "apt": apt, "pip": pip}
     return image.model_copy(update=found), text
@@ -93,9 +102,10 @@ def _folder_in(answer: bytes, image: LockedImage) -> str | None:
     if folder is None or (isinstance(folder, str) and folder.startswith("/")):
         return folder
     raise VpatchError(
-        "python3 of this image did not answer as it was asked",
+        "python3 of this image gave an unexpected answer",
         where=image.base,
         hint="name a --base in which python3 runs",
+        code="image.python-failed",
     )
 
 
@@ -110,9 +120,10 @@ def _refuse_other_release(text: bytes | None, image: LockedImage, release: str) 
         hint = f"name a --base with vLLM {release}"
         other = f", or apply the patches to {there} with --vllm {there}"
         raise VpatchError(
-            f"it has vLLM {there}, and the patches are for {release}",
+            f"it has vLLM {there}, but the patches are for {release}",
             where=image.base,
             hint=hint + other if image.mode == "overlay" else hint,
+            code="image.wrong-version",
         )
 
 

@@ -48,14 +48,18 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
     """
     if not docker.is_local:
         raise UsageError(
-            "a run shares folders with its containers, and the engine is elsewhere",
+            "a run shares folders with its containers, but the engine is on another machine",
             where=docker.where,
-            hint="run it on the machine of the engine",
+            hint="run it on the engine's machine",
+            code="docker.not-local",
         )
     image = docker.image(name)
     if image is None:
         raise UsageError(
-            "there is no such image here", where=name, hint="see docker images, or docker pull it"
+            "this engine has no such image",
+            where=name,
+            hint="choose one that `docker images` lists, or run docker pull",
+            code="image.not-here",
         )
     with docker.container(
         image.id, ["python3", "-c", PROBE], ContainerConfig(gpus=gpus)
@@ -63,9 +67,10 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
         carried = container.read(LOCK)
         if carried is None:
             raise UsageError(
-                f"it has no {LOCK}, and so vpatch did not build it",
+                f"it has no {LOCK}, so vpatch did not build it",
                 where=name,
                 hint="build one with vpatch build-image",
+                code="image.not-built-by-vpatch",
             )
         container.start()
         container.wait(_SECONDS)
@@ -73,5 +78,10 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
     found = probed(text)
     if found is None or not found["package"]:
         lines = "\n".join(text.splitlines()[-_SHOWN:])
-        raise VpatchError(f"its vLLM does not start:\n{lines}", where=name)
+        raise VpatchError(
+            f"its vLLM does not start:\n{lines}",
+            where=name,
+            hint="correct what the lines above name, then build the image anew",
+            code="image.vllm-does-not-start",
+        )
     return PatchedImage(name, image, parse_lock(carried, f"{name}:{LOCK}"), found["kind"])

@@ -37,14 +37,20 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
     """
     file = checkout / DOCKERFILE
     if not file.is_file():
-        raise VpatchError(f"this vLLM has no {DOCKERFILE}", where=str(checkout))
+        raise VpatchError(
+            f"this vLLM has no {DOCKERFILE}",
+            where=str(checkout),
+            hint="build it by hand, and use that image as --base with --mode overlay",
+            code="image.unusable-dockerfile",
+        )
     try:
         text = read_file(file, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise VpatchError(
             f"cannot be read: {getattr(error, 'strerror', None) or error}",
             where=str(file),
-            hint="mend it in the source",
+            hint="correct it in the source",
+            code="image.unusable-dockerfile",
         ) from error
     known: dict[str, str] = {}
     for line in text.split("\n"):
@@ -58,9 +64,10 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
     missing = [name for name in (COMPILER, FINAL) if name not in known]
     if missing:
         raise VpatchError(
-            f"it has no argument {missing[0]}, and so its base cannot be pinned",
+            f"it has no argument {missing[0]}, so its base cannot be pinned",
             where=str(file),
-            hint="build it by hand, and take the image as --base for --mode overlay",
+            hint="build it by hand, and use that image as --base with --mode overlay",
+            code="image.unusable-dockerfile",
         )
     return {name: known[name] for name in (COMPILER, FINAL)}
 
@@ -73,8 +80,9 @@ def needed(checkout: Path | None) -> Path:
     """
     if checkout is None:
         raise UsageError(
-            "the mode source needs the checkout of the lock, and not the lock alone",
+            "the mode source needs the lock's checkout as well",
             hint="give --vllm or --recipe",
+            code="image.no-checkout",
         )
     return checkout
 

@@ -92,15 +92,17 @@ def verify_image(docker: Docker, name: str, lock: LockFile | None, progress: Pro
         if lock is None:
             if carried is None and "vpatch.lock" in image.labels:
                 raise VpatchError(
-                    f"its labels say that vpatch built it, and {LOCK} is gone",
+                    f"its labels say that vpatch built it, but {LOCK} is gone",
                     where=name,
-                    hint="say what it is to have: --lock FILE",
+                    hint="name the lock that it should match: --lock FILE",
+                    code="image.lock-gone",
                 )
             if carried is None:
                 raise UsageError(
-                    f"it has no {LOCK}, and so vpatch did not build it",
+                    f"it has no {LOCK}, so vpatch did not build it",
                     where=name,
-                    hint="say what it is to have: --lock FILE",
+                    hint="name the lock that it should match: --lock FILE",
+                    code="image.not-built-by-vpatch",
                 )
             lock = parse_lock(carried, f"{name}:{LOCK}")
         text = files_only.read(MANIFEST)
@@ -142,9 +144,10 @@ def _outside(
     package = (image.package if image else None) or place
     if package is None:
         raise VpatchError(
-            "nothing says where its package vllm lies",
+            "the image does not say where its package vllm is",
             where=INSTALLED,
             hint="build it again with vpatch build-image, and give that lock: --lock FILE",
+            code="image.unreadable",
         )
     whole = container.digests(package)
     digests = None if whole is None else of_mode(image, whole)
@@ -213,13 +216,21 @@ def _answer(container: Container, name: str) -> dict[str, Any]:
         how = f"did not end in {_SECONDS:g} s" if code is None else f"ended with {code}"
         lines = "\n".join(said.decode(errors="replace").splitlines()[-_SHOWN:])
         raise VpatchError(
-            f"its Python {how}:\n{lines}", where=name, hint="see that python3 runs there"
+            f"its Python {how}:\n{lines}",
+            where=name,
+            hint="check that python3 runs in the image",
+            code="image.python-failed",
         )
     try:
         return _shaped(parse_json(answer))
     except (ValueError, AttributeError, LookupError, TypeError):
         pass  # said below: whatever it is, its Python did not write what the script writes
-    raise VpatchError("its Python did not answer as it was asked", where=name)
+    raise VpatchError(
+        "its Python gave an unexpected answer",
+        where=name,
+        hint="check that the image's python3 is not replaced",
+        code="image.python-failed",
+    )
 
 
 def _shaped(found: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
 from vpatch.harness.models import prepare
 from vpatch.harness.sandbox import run_in
@@ -67,7 +67,7 @@ def run_smoke(
 
     Raises:
         OverlayError: the engine's packages are not those of the trees.
-        VpatchError: the run could not be made.
+        UnavailableError: the machine is in the way, such as a full disk.
     """
     made = datetime.now(UTC).isoformat(timespec="seconds")
     phases: list[Phase] = ["before", "after"] if order.before else ["after"]
@@ -77,10 +77,11 @@ def run_smoke(
         record = record_of(ran)
         write_evidence(workdir, record)
     except OSError as error:
-        raise VpatchError(
+        raise UnavailableError(
             f"the run could not be made: {error}",
             where=str(workdir),
             hint="free space there and in the folder for temporary files (or name it with TMPDIR)",
+            code="smoke.could-not-run",
         ) from error
     return record
 

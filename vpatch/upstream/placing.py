@@ -22,6 +22,8 @@ _Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 class PlacingError(UsageError):
     """A test does not fit into the file that it is for."""
 
+    code = "upstream.test-does-not-fit"
+
 
 def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     """Return upstream's test file with what a test of ours has; without one, a new file of it.
@@ -40,14 +42,14 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     for name, code in mine.items():
         if name in taken and (code is None or code != taken[name]):
             raise PlacingError(
-                f"there is a {name!r} already, that is not ours",
+                f"the file already has another {name!r}",
                 where=at,
-                hint="rename the one of the patch; if upstream took it over, drop it",
+                hint="rename it in the patch's test; if upstream took it over, remove it there",
             )
     imports = [line for line in ours.body if _is_import(line)]
     body = [line for line in ours.body[_docstrings(ours) :] if not _is_import(line)]
     if not body:
-        raise PlacingError("the test has nothing but imports", where=at, hint="write the test")
+        raise PlacingError("the test consists of imports only", where=at, hint="write the test")
     merged = list(module.body)
     for line in imports:
         if _code(line).startswith(_FUTURE):
@@ -63,7 +65,11 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
         try:
             compile(placed, at, "exec", dont_inherit=True)
         except SyntaxError as error:
-            raise PlacingError(f"with the test it does not compile: {error}", where=at) from error
+            raise PlacingError(
+                f"the file does not compile with the test: {error}",
+                where=at,
+                hint="correct the patch's test",
+            ) from error
     return placed
 
 
@@ -71,7 +77,9 @@ def _parsed(source: bytes, where: str) -> cst.Module:
     try:
         return parse(where, source)
     except UnparsableFile as error:
-        raise PlacingError(f"is no Python: it {error.what}", where=error.where) from error
+        raise PlacingError(
+            f"this is not Python: it {error.what}", where=error.where, hint="correct the file"
+        ) from error
 
 
 def _docstrings(module: cst.Module) -> int:

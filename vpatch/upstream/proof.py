@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from vpatch.errors import VpatchError
 from vpatch.evidence.store import is_test, tampered
 from vpatch.planning.definitions import changed_names
 from vpatch.util.digest import digest_of
@@ -38,8 +37,8 @@ class Proven:
         return [*self.tests.values(), *self.smoke]
 
 
-class IncomparableError(VpatchError):
-    """What evidence was made on cannot be had again, to compare it with upstream's."""
+class IncomparableError(Exception):
+    """What evidence was made on cannot be made again, to compare it with upstream's."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class Judge:
         try:
             there = self.decide(record)
         except IncomparableError as error:
-            return error.what
+            return str(error)
         if there.variant != self.decision.variant:
             return f"there it was the variant {there.variant}, and is {self.decision.variant} here"
         for path in sorted(ours.keys() | there.changes.keys()):

@@ -28,12 +28,15 @@ _TEXT = "utf-8"
 _LARGEST = 250_000
 
 
+_REPORT = "name another file in the target, or ask upstream to correct this one"
 # What odd values of a file do, where other values are expected.
 _ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class RulesError(VpatchError):
     """Upstream's tree does not state its rules where the target says."""
+
+    code = "upstream.unreadable-rules"
 
 
 def tags_of(title: str) -> list[str] | None:
@@ -55,7 +58,7 @@ def known_tags(tree: Tree, titles: Titles) -> tuple[frozenset[str], bool]:
         raise RulesError(
             f"it has no heading {titles.below!r}",
             where=titles.tags_in,
-            hint="correct the target, by what upstream's tree has",
+            hint="write in the target what upstream's tree has",
         )
     tags = {tag for quoted in _QUOTED_TAGS.findall(found[2]) for tag in _TAG.findall(quoted)}
     return frozenset(tags), "any descriptive tag" in found[2].lower()
@@ -79,10 +82,14 @@ def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> lis
                 labels |= dict.fromkeys(added)
         return sorted(labels)
     except PatternFaultError as error:
-        raise RulesError(f"a condition cannot be told: {error}", where=file) from error
+        raise RulesError(
+            f"a condition cannot be evaluated: {error}", where=file, hint=_REPORT
+        ) from error
     except _ODD as error:
         raise RulesError(
-            f"its rules are not as Mergify has them: {type(error).__name__}: {error}", where=file
+            f"these are not Mergify's rules: {type(error).__name__}: {error}",
+            where=file,
+            hint=_REPORT,
         ) from error
 
 
@@ -137,14 +144,20 @@ def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
     """
     text = _text(tree, path)
     if len(text) > _LARGEST:
-        raise RulesError(f"it is larger than {_LARGEST} characters", where=path)
+        raise RulesError(
+            f"it is larger than {_LARGEST} characters",
+            where=path,
+            hint="name another in the target",
+        )
     try:
         document = YAML(typ="safe", pure=True).load(text)
         document[key]
     except Exception as error:
         # Whatever the parser says of such a file: the file is wrong, and not vpatch.
         raise RulesError(
-            f"it has no {what} that can be read: {type(error).__name__}: {error}", where=path
+            f"it has no {what} that vpatch can read: {type(error).__name__}: {error}",
+            where=path,
+            hint=_REPORT,
         ) from error
     found: dict[str, Any] = document
     return found
@@ -152,7 +165,9 @@ def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
 
 def _text(tree: Tree, path: str) -> str:
     if path not in tree.paths():
-        raise RulesError("is not in upstream's tree", where=path, hint="correct the target")
+        raise RulesError(
+            "the file is not in upstream's tree", where=path, hint="correct the path in the target"
+        )
     return text_of(tree, path)
 
 
@@ -166,5 +181,5 @@ def text_of(tree: Tree, path: str) -> str:
         return tree.read(path).decode(_TEXT)
     except UnicodeDecodeError as error:
         raise RulesError(
-            f"is not UTF-8: {error.reason}", where=path, hint="mend it upstream"
+            f"is not UTF-8: {error.reason}", where=path, hint="ask upstream to correct it"
         ) from error

@@ -64,9 +64,10 @@ def refuse_credentials(url: str) -> str:
     """
     if has_secret(url):
         raise UsageError(
-            "the fork's URL has credentials in it, which others would see",
+            "the fork's URL contains credentials, which others would see",
             where=redact(url),
-            hint="give it without them, and leave them to git (gh auth setup-git)",
+            hint="give it without them; git has its own way to log in (gh auth setup-git)",
+            code="upstream.password-in-url",
         )
     return url
 
@@ -81,7 +82,8 @@ def refuse_ended(pull: Pull | None) -> None:
         raise VpatchError(
             f"it was proposed before, and was {pull.state}",
             where=pull.url,
-            hint="read why; if it is to be taken up again, reopen it there",
+            hint="read why; if you want to continue, reopen it there",
+            code="upstream.already-proposed",
         )
 
 
@@ -146,9 +148,10 @@ def _push(
     task.done()
     if f"sha1:{base}" != proposed.base.digest:
         raise VpatchError(
-            f"{proposed.target.branch} moved to {base[:12]} while this was made",
+            f"{proposed.target.branch} moved to {base[:12]} while vpatch made the commit",
             where=proposed.target.repository,
             hint="run the command again",
+            code="upstream.branch-moved",
         )
     now = datetime.now(UTC)
     made = git.add_commit(way.workdir, base, proposed.files, proposed.message, way.person, now)
@@ -189,5 +192,6 @@ def _written_by_others(
         f"its branch {proposed.branch} has a commit that vpatch did not make "
         f"({git.subject_of(way.workdir, there)})",
         where=way.fork.full_name,
-        hint=f"{hint}; vpatch writes over nobody's work",
+        hint=f"{hint}; vpatch never overwrites other people's work",
+        code="upstream.foreign-commit",
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError
 from vpatch.github.client import GitHub, Thread
 from vpatch.github.errors import UnreachableError
 from vpatch.util.files import replace_file
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 _VERSION = "{version}"
 
 
-class UnknownThreadError(VpatchError):
-    """Nobody may be asked, and nobody was asked before."""
+class UnknownThreadError(UnavailableError):
+    """GitHub is out of reach, and was not asked before."""
+
+    code = "upstream.unknown-thread"
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,12 @@ class Threads:
                 pass  # of another vpatch, or damaged: as if it were not there
         if self.unreachable is None:
             raise UnknownThreadError(
-                "offline, and GitHub was not asked about it before",
+                "GitHub was never asked about it, and --offline forbids to ask",
                 where=ref,
                 hint="run it once without --offline",
             )
         error = self.unreachable
-        what = f"{error.what}, and was not asked about it before"
+        what = f"{error.what}, and was never asked about it"
         raise UnknownThreadError(what, where=ref, hint=error.hint)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch import __version__
-from vpatch.errors import UsageError
+from vpatch.util.os_errors import cannot_write
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
@@ -56,15 +56,16 @@ class RunLog:
         """Append all records to a file, which only the user may read where it is new.
 
         Raises:
-            UsageError: it cannot be written.
+            UsageError, UnavailableError: it cannot be written.
         """
         if path in self.files:
             return
         try:
             handler = _File(path, self.echo)
         except OSError as error:
-            raise UsageError(
-                f"the log cannot be written: {error.strerror}",
+            raise cannot_write(
+                "the log",
+                error,
                 where=str(path),
                 hint="name another file with --log-file",
             ) from error
