@@ -29,6 +29,7 @@ EDIT = "- {find: f(), rewrite: g()}"
 LIBRARY = {"--patches": "--patches-dir", "--recipes": "--recipes-dir"}
 OLD = re.compile(r"(?<![\w-])--(?:to|patches|recipes)(?![\w-])|evidence \w+ [^\n`]*--from\b")
 READ = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "vpatch", "patches", "recipes")
+SUFFIXES = {".md", ".py", ".yml", ".yaml", ".html"}
 BESIDE = (".github", ".ci", "benchmarks", "tests")
 
 
@@ -142,7 +143,7 @@ def read_files():
     for name in (*READ, *BESIDE):
         path = ROOT / name
         files = [path] if path.is_file() else path.rglob("*")
-        yield from (f for f in files if f.suffix in {".md", ".py", ".yml", ".yaml", ".sh", ".html"})
+        yield from (f for f in files if f.suffix in SUFFIXES or f.parent.name == ".ci")
 
 
 def test_only_the_new_names_are_written():
