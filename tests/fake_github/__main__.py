@@ -76,7 +76,7 @@ def main(words=None):
         github = contract.github = GitHub(url=url, plain_url=url, tokens={TOKEN})
         upstream = options.upstream.resolve().as_uri()
         there = github.add_repository(options.name, clone_url=upstream)
-        add_declared(there, find_library(Path.cwd(), options.patches).load_all())
+        add_declared(there, find_library(Path.cwd(), options.patches_dir).load_all())
         before = set(there.threads)
         fork = f"{github.login}/{options.name.partition('/')[2]}"
         github.add_repository(fork, fork_of=options.name, clone_url=options.fork.resolve().as_uri())
