@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 from tests.checkpoint.builders import matrix, trunk, write_checkpoint, write_shard
+from tests.helpers import fails
 from vpatch.checkpoint.folder import INDEX, open_checkpoint
-from vpatch.checkpoint.header import CheckpointError
-from vpatch.errors import ManyErrors, UsageError, VpatchError
+from vpatch.errors import ManyErrors
 
 TWO = {"a.safetensors": {"x": matrix()}, "b.safetensors": {"y": matrix()}}
 
@@ -75,21 +75,21 @@ def test_an_index_that_leads_out_of_the_folder(file, tmp_path):
     inside = write_checkpoint(tmp_path / "inside", {}, TWO)
     write_shard(tmp_path / "b.safetensors", {"y": matrix()})
     indexed(inside, {"x": "a.safetensors", "y": file})
-    with pytest.raises(CheckpointError, match="is no file of this folder") as caught:
+    with fails("checkpoint.unsafe-index", "is not a file of this folder") as caught:
         open_checkpoint(inside)
     assert caught.value.where == str(inside / INDEX)
 
 
 def test_an_index_that_names_a_pickle(tmp_path):
     indexed(write_checkpoint(tmp_path, {}, TWO), {"x": "pytorch_model.bin"})
-    with pytest.raises(CheckpointError, match="which is no safetensors file"):
+    with fails("checkpoint.unsafe-index", "which is not a safetensors file"):
         open_checkpoint(tmp_path)
 
 
 def test_a_tensor_that_is_there_twice(tmp_path):
     write_checkpoint(tmp_path, {}, TWO, index=False)
     write_shard(tmp_path / "c.safetensors", {"x": matrix()})
-    with pytest.raises(CheckpointError, match=r"x is in a\.safetensors as well as in c"):
+    with fails("checkpoint.damaged", r"x is in a\.safetensors as well as in c"):
         open_checkpoint(tmp_path)
 
 
@@ -111,21 +111,21 @@ def test_a_pickle_is_named_and_not_unpickled(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(UsageError, match=r"a pickle \(pytorch_model\.bin\)"):
+    with fails("checkpoint.wrong-format", r"a pickle \(pytorch_model\.bin\)"):
         open_checkpoint(tmp_path)
     assert not (tmp_path / "unpickled").exists()
 
 
 def test_a_gguf_is_named(tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(UsageError, match="GGUF"):
+    with fails("checkpoint.wrong-format", "GGUF"):
         open_checkpoint(tmp_path)
 
 
 def test_a_folder_without_tensors(tmp_path):
-    with pytest.raises(UsageError, match="there are no safetensors files"):
+    with fails("checkpoint.wrong-format", "there are no safetensors files"):
         open_checkpoint(tmp_path)
-    with pytest.raises(UsageError, match="no such folder"):
+    with fails("checkpoint.no-such-folder"):
         open_checkpoint(tmp_path / "other")
 
 
@@ -134,7 +134,7 @@ def test_a_folder_without_tensors(tmp_path):
 def test_json_that_is_none(name, text, tmp_path):
     write_checkpoint(tmp_path, {}, TWO)
     (tmp_path / name).write_bytes(text)
-    with pytest.raises(VpatchError, match="it is no JSON") as caught:
+    with fails("checkpoint.damaged", "it is not (a )?JSON") as caught:
         open_checkpoint(tmp_path)
     assert caught.value.where == str(tmp_path / name)
 
@@ -143,14 +143,14 @@ def test_json_that_is_a_pipe(tmp_path):
     write_checkpoint(tmp_path, {}, TWO)
     (tmp_path / "config.json").unlink()
     os.mkfifo(tmp_path / "config.json")
-    with pytest.raises(CheckpointError, match="no regular file"):
+    with fails("checkpoint.damaged", "not a regular file"):
         open_checkpoint(tmp_path)
 
 
 def test_an_index_without_a_map(tmp_path):
     write_checkpoint(tmp_path, {}, TWO)
     (tmp_path / INDEX).write_text("{}")
-    with pytest.raises(CheckpointError, match="no weight_map"):
+    with fails("checkpoint.damaged", "no weight_map"):
         open_checkpoint(tmp_path)
 
 

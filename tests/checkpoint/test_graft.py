@@ -11,11 +11,11 @@ import sys
 import pytest
 
 from tests.checkpoint import builders as b
+from tests.helpers import fails
 from vpatch.checkpoint import graft as module
 from vpatch.checkpoint.folder import open_checkpoint
 from vpatch.checkpoint.graft import graft
 from vpatch.checkpoint.header import CheckpointError
-from vpatch.errors import UsageError
 from vpatch.progress import Silent
 
 INDEX = "model.safetensors.index.json"
@@ -184,7 +184,7 @@ def _tensors(path):
 def test_another_tensor_of_the_same_name_is_not_touched(source, tmp_path):
     target = dropped(tmp_path / "target", b.trunk() | HEAD)
     before = digests(target)
-    with pytest.raises(CheckpointError, match="is there already, with another value"):
+    with fails("checkpoint.graft-conflict", "is there already, with another value"):
         run(target, source)
     assert digests(target) == before
 
@@ -202,14 +202,14 @@ def test_of_the_source_only_shards_with_mtp_are_needed(source, tmp_path):
     (source / "a.safetensors").unlink()
     assert run(dropped(tmp_path / "target"), source).written
     (source / "b.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"shards are missing: b\.safetensors"):
+    with fails("checkpoint.incomplete", r"shards are missing: b\.safetensors"):
         run(dropped(tmp_path / "other"), source)
 
 
 def test_a_target_with_a_missing_shard(source, tmp_path):
     target = dropped(tmp_path / "target")
     (target / "y.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"shards are missing: y\.safetensors"):
+    with fails("checkpoint.incomplete", r"shards are missing: y\.safetensors"):
         run(target, source)
 
 
@@ -227,7 +227,7 @@ def test_floats_become_the_trunks(old, new, tmp_path):
         bits = 8 if new == "BF16" else 11
         assert all(abs(x - y) <= abs(x) * 2**-bits for x, y in zip(before, after, strict=True))
     assert not run(target, source, as_trunk=True).changed
-    with pytest.raises(CheckpointError, match="with the same --as"):
+    with fails("checkpoint.graft-conflict", "with the same --as"):
         run(target, source)
 
 
@@ -270,7 +270,7 @@ def test_a_value_that_is_too_large_is_refused(tmp_path):
     source = original(tmp_path / "source", head, values=values)
     target = dropped(tmp_path / "target", {n: ("F16", s) for n, (_, s) in b.trunk().items()})
     before = digests(target)
-    with pytest.raises(CheckpointError, match=f"{name} has values that are too large for F16"):
+    with fails("checkpoint.cannot-convert", f"{name} has values that are too large for F16"):
         run(target, source, as_trunk=True)
     assert digests(target) == before
 
@@ -278,7 +278,7 @@ def test_a_value_that_is_too_large_is_refused(tmp_path):
 def test_what_is_no_float_is_not_converted(tmp_path):
     source = original(tmp_path / "source", b.mimo_head(dtype="F8_E4M3"))
     target = dropped(tmp_path / "target")
-    with pytest.raises(CheckpointError, match="is F8_E4M3 and cannot be made BF16"):
+    with fails("checkpoint.cannot-convert", "is F8_E4M3 and cannot be made BF16"):
         run(target, source, as_trunk=True)
     run(target, source)
     assert value(target, "model.mtp_layers.0.mlp.up_proj.weight")[0] == "F8_E4M3"
@@ -315,12 +315,12 @@ def test_a_dtype_that_the_trunk_keeps_is_kept(tmp_path):
 def test_a_source_of_another_model(keys, says, source, tmp_path):
     config = json.loads((source / "config.json").read_text())
     (source / "config.json").write_text(json.dumps(config | keys))
-    with pytest.raises(UsageError, match=f"not of one model: {says}"):
+    with fails("checkpoint.wrong-source", f"not of one model: {says}"):
         run(dropped(tmp_path / "target"), source)
 
 
 def test_a_source_that_has_none_either(tmp_path):
-    with pytest.raises(UsageError, match="it has no MTP tensors"):
+    with fails("checkpoint.wrong-source", "it has no MTP tensors"):
         run(dropped(tmp_path / "target"), dropped(tmp_path / "source"))
 
 
@@ -331,18 +331,18 @@ def test_a_source_that_lacks_some(source, tmp_path):
     document = json.loads(index.read_text())
     del document["weight_map"]["model.mtp_layers.0.mlp.down_proj.weight"]
     index.write_text(json.dumps(document))
-    with pytest.raises(CheckpointError, match="has not all MTP tensors itself"):
+    with fails("checkpoint.incomplete", "lacks MTP tensors itself"):
         run(dropped(tmp_path / "target"), source)
 
 
 def test_its_own_source(source):
-    with pytest.raises(UsageError, match="is its own source"):
+    with fails("checkpoint.wrong-source", "is its own source"):
         run(source, source)
 
 
 def test_a_config_that_is_not_there(source, tmp_path):
     (source / "config.json").unlink()
-    with pytest.raises(UsageError, match=r"no config\.json"):
+    with fails("checkpoint.wrong-source", r"no config\.json"):
         run(dropped(tmp_path / "target"), source)
 
 
@@ -352,9 +352,7 @@ def test_layers_behind_a_trunk_of_another_name(tmp_path):
     tensors = b.trunk(prefix="model.language_model.layers")
     config = b.config_of("DeepseekV3ForCausalLM")
     target = b.write_checkpoint(tmp_path / "target", config, tensors)
-    with pytest.raises(
-        CheckpointError, match=r"called model\.layers\.N, and the target's model\.l"
-    ):
+    with fails("checkpoint.wrong-source", r"called model\.layers\.N, and the target's model\.l"):
         run(target, source)
 
 
@@ -362,7 +360,7 @@ def test_a_full_disk(source, tmp_path, monkeypatch):
     target = dropped(tmp_path / "target")
     before = digests(target)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10})())
-    with pytest.raises(CheckpointError, match="are free"):
+    with fails("checkpoint.unwritable", "are free"):
         run(target, source)
     assert digests(target) == before
 
@@ -379,7 +377,7 @@ def test_a_disk_that_lies_is_found_out(source, tmp_path, monkeypatch):
         return real(path)
 
     monkeypatch.setattr(module, "read_shard", flipped)
-    with pytest.raises(CheckpointError, match="does not read back as it was written"):
+    with fails("checkpoint.written-wrong"):
         run(target, source)
     assert digests(target) == before
 
@@ -392,7 +390,7 @@ def test_a_write_that_fails_leaves_nothing(source, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module.os, "fsync", full)
-    with pytest.raises(CheckpointError, match="No space left on device"):
+    with fails("checkpoint.unwritable", "No space left on device"):
         run(target, source)
     assert digests(target) == before
 
@@ -420,7 +418,7 @@ def test_a_source_that_changes_meanwhile(change, says, source, tmp_path, monkeyp
 
 def test_two_at_once(source, tmp_path):
     target = dropped(tmp_path / "target")
-    with module.alone_in(target), pytest.raises(CheckpointError, match="another vpatch"):
+    with module.alone_in(target), fails("checkpoint.in-use", "another vpatch"):
         run(target, source)
 
 

@@ -25,6 +25,7 @@ def refused(path):
     error = caught.value
     assert error.where == str(path)
     assert error.hint
+    assert error.code == ("checkpoint.damaged" if path.exists() else "checkpoint.unreadable")
     return error.what
 
 
@@ -53,12 +54,12 @@ def test_a_file_that_ends_in_its_header(kept, tmp_path):
 def test_a_file_that_ends_in_its_data(tmp_path):
     path = write_shard(tmp_path / "a.safetensors", {"x": matrix()})
     os.truncate(path, path.stat().st_size - 1)
-    assert "is truncated: 127 bytes of data, and the header tells of 128" in refused(path)
+    assert "is truncated: 127 bytes of data, and the header lists 128" in refused(path)
 
 
 def test_bytes_that_nothing_tells_of(tmp_path):
     path = with_header(tmp_path / "a", {"x": entry()}, b"12345678")
-    assert "has 4 bytes that its header does not tell of" in refused(path)
+    assert "has 4 bytes that its header does not list" in refused(path)
 
 
 def test_a_header_that_is_too_large_is_not_read(tmp_path):
@@ -70,17 +71,17 @@ def test_a_header_that_is_too_large_is_not_read(tmp_path):
 
 def test_a_pickle_is_no_safetensors_file(tmp_path):
     (tmp_path / "a").write_bytes(b"\x80\x04\x95 and so on, for some bytes")
-    assert "is no safetensors file" in refused(tmp_path / "a")
+    assert "is not a safetensors file" in refused(tmp_path / "a")
 
 
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        (b"[1]", "no JSON object"),
-        (b"{", "no JSON"),
-        (b"\xff{}", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
-        (b'{"x": 1, "x": 2}', "stands there twice"),
+        (b"[1]", "not a JSON object"),
+        (b"{", "not JSON"),
+        (b"\xff{}", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"x": 1, "x": 2}', "is there twice"),
         ({"x": 1}, "x has no dtype, shape and offsets"),
         ({"x": {"dtype": "F32", "shape": [1]}}, "x has no dtype"),
         ({"x": entry(dtype="F33")}, "x is of no known dtype (F33)"),
@@ -94,7 +95,7 @@ def test_a_pickle_is_no_safetensors_file(tmp_path):
         ({"x": entry(), "y": entry()}, "begins at 0, not 4"),
         ({"x": entry(), "y": entry(8, 12)}, "y begins at 8, not 4"),
         ({"x": entry(4, 0)}, "has -4"),
-        ({"x": entry(0, 1, "F4", [3])}, "has a header that lies"),
+        ({"x": entry(0, 1, "F4", [3])}, "has a wrong header"),
     ],
 )
 def test_a_header_that_lies(document, says, tmp_path):
@@ -103,7 +104,7 @@ def test_a_header_that_lies(document, says, tmp_path):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a")
-    assert "no regular file" in refused(tmp_path / "a")
+    assert "not a regular file" in refused(tmp_path / "a")
 
 
 def test_a_file_that_is_not_there(tmp_path):

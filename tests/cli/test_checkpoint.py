@@ -60,7 +60,7 @@ def test_inspect_with_a_python_that_is_none(empty):
     (folder,) = head_of(empty, "whole")
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "Any"}')
     run = empty.run("checkpoint", "inspect", "whole", "--engine", "./nowhere", code=2)
-    assert "its transformers cannot be asked" in run.errors
+    assert "vpatch cannot ask its transformers" in run.errors
 
 
 def test_ignore_names(empty):

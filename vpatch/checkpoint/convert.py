@@ -31,5 +31,6 @@ def converted(piece: bytes, old: str, new: str, name: str) -> bytes:
         raise CheckpointError(
             f"{name} has values that are too large for {new}",
             hint="graft it in the format of its source: --as source",
+            code="checkpoint.cannot-convert",
         )
     return made.tobytes()

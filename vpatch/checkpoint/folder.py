@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vpatch.checkpoint.header import CheckpointError, Shard, Tensor, read_shard
+from vpatch.checkpoint.header import (
+    CheckpointError,
+    CheckpointUnavailableError,
+    Shard,
+    Tensor,
+    read_shard,
+)
 from vpatch.errors import UsageError, combine
 from vpatch.util.untrusted import parse_json
 
@@ -21,6 +27,7 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Some models have their language model's config in one of these.
 _NESTED = ("text_config", "llm_config", "language_config")
 _LARGEST_JSON = 256_000_000
+_REMEDY = "fetch it again, or correct it"
 # Of layers, for instance: all of them are gone through.
 _MOST = 100_000
 
@@ -76,12 +83,16 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint's JSON files, and the headers of its shards.
 
     Raises:
-        UsageError: the folder is not there, or has no safetensors checkpoint.
-        CheckpointError: a file is damaged, or the index names what cannot be a shard.
+        UsageError: the folder does not exist, or has no safetensors checkpoint.
+        CheckpointError: a file is damaged, or the index names a file that cannot be a shard.
+        CheckpointUnavailableError: a file cannot be read.
     """
     if not folder.is_dir():
         raise UsageError(
-            "there is no such folder", where=str(folder), hint="name the folder of a checkpoint"
+            "there is no such folder",
+            where=str(folder),
+            hint="name the folder of a checkpoint",
+            code="checkpoint.no-such-folder",
         )
     config = read_json(folder / CONFIG) if (folder / CONFIG).exists() else {}
     there = sorted(path.name for path in folder.glob("*.safetensors"))
@@ -126,22 +137,20 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         if not path.is_file():
-            raise CheckpointError("it is no regular file", where=str(path), hint="put it right")
+            raise CheckpointError("it is not a regular file", where=str(path), hint=_REMEDY)
         if path.stat().st_size > _LARGEST_JSON:
-            raise CheckpointError(
-                "it is too large to be true", where=str(path), hint="put it right"
-            )
+            raise CheckpointError("it is too large", where=str(path), hint=_REMEDY)
         found = parse_json(path.read_bytes())
     except OSError as error:
-        raise CheckpointError(
-            f"it cannot be read: {error.strerror or error}", where=str(path), hint="put it right"
+        raise CheckpointUnavailableError(
+            f"it cannot be read: {error.strerror or error}",
+            where=str(path),
+            hint="check the disk and the permissions",
         ) from error
     except ValueError as error:
-        raise CheckpointError(
-            f"it is no JSON: {error}", where=str(path), hint="fetch it again, or put it right"
-        ) from error
+        raise CheckpointError(f"it is not JSON: {error}", where=str(path), hint=_REMEDY) from error
     if not isinstance(found, dict):
-        raise CheckpointError("it is no JSON object", where=str(path), hint="put it right")
+        raise CheckpointError("it is not a JSON object", where=str(path), hint=_REMEDY)
     return found
 
 
@@ -162,15 +171,17 @@ def _listed(folder: Path, index: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         # A shard lies in the folder itself, whatever it may be a link to.
         if not isinstance(file, str) or file in {"", ".", ".."} or set(file) & set("/\\\0"):
             raise CheckpointError(
-                f"it says that {tensor} is in {file!r}, which is no file of this folder",
+                f"it says that {tensor} is in {file!r}, which is not a file of this folder",
                 where=where,
-                hint="do not use this checkpoint: such an index is wrong, or means harm",
+                hint="do not use this checkpoint: such an index is wrong, or malicious",
+                code="checkpoint.unsafe-index",
             )
         if not file.endswith(".safetensors"):
             raise CheckpointError(
-                f"it says that {tensor} is in {file}, which is no safetensors file",
+                f"it says that {tensor} is in {file}, which is not a safetensors file",
                 where=where,
-                hint="convert the checkpoint to safetensors: nothing is unpickled here",
+                hint="convert the checkpoint to safetensors: vpatch unpickles nothing",
+                code="checkpoint.unsafe-index",
             )
         found.setdefault(file, []).append(tensor)
     return {file: tuple(names) for file, names in sorted(found.items())}
@@ -184,7 +195,7 @@ def _check_once(shards: list[Shard]) -> None:
                 raise CheckpointError(
                     f"{name} is in {seen[name].path.name} as well as in {shard.path.name}",
                     where=str(shard.path.parent),
-                    hint="remove the shard that is left over",
+                    hint="remove the superfluous shard",
                 )
             seen[name] = shard
 
@@ -194,17 +205,22 @@ def _no_tensors(folder: Path) -> UsageError:
     pickles = [name for name in files if name.endswith(_PICKLES)]
     if pickles:
         return UsageError(
-            f"it has its tensors as a pickle ({pickles[0]}), which could run anything when read; "
+            f"its tensors are in a pickle ({pickles[0]}), which could run any code when read; "
             "nothing was unpickled",
             where=str(folder),
-            hint="convert it to safetensors, where you trust it",
+            hint="convert it to safetensors on a machine where that is safe",
+            code="checkpoint.wrong-format",
         )
     if any(name.endswith(".gguf") for name in files):
         return UsageError(
-            "it is in GGUF, which is not read here",
+            "it is in GGUF, which vpatch does not read",
             where=str(folder),
             hint="name the checkpoint that it was made of",
+            code="checkpoint.wrong-format",
         )
     return UsageError(
-        "there are no safetensors files", where=str(folder), hint="name the folder of a checkpoint"
+        "there are no safetensors files",
+        where=str(folder),
+        hint="name the folder of a checkpoint",
+        code="checkpoint.wrong-format",
     )

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint, read_json
 from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
-from vpatch.checkpoint.header import BITS, CheckpointError, Tensor, read_shard, write_header
+from vpatch.checkpoint.header import (
+    BITS,
+    CheckpointError,
+    CheckpointUnavailableError,
+    Tensor,
+    read_shard,
+    write_header,
+)
 from vpatch.checkpoint.inspection import inspect
 from vpatch.checkpoint.writing import alone_in, back_up, replace_json, replacing
 from vpatch.util.extras import require
@@ -101,7 +108,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
 
 
 def _pieces(one: Taken) -> Iterator[bytes]:
-    """Yield a tensor's bytes as they shall be."""
+    """Yield the bytes that a tensor is to have."""
     for piece in _read(one.shard, one.tensor):
         if one.dtype == one.tensor.dtype:
             yield piece
@@ -121,13 +128,17 @@ def _read(shard: Shard, tensor: Tensor) -> Iterator[bytes]:
             while left:
                 piece = _exactly(file, min(left, _PIECE))
                 if not piece:
-                    hint = "see who writes to it"
-                    raise CheckpointError("it became shorter meanwhile", where=where, hint=hint)
+                    raise CheckpointUnavailableError(
+                        "it became shorter meanwhile",
+                        where=where,
+                        hint="find out who writes to it",
+                        code="checkpoint.in-use",
+                    )
                 left -= len(piece)
                 yield piece
     except OSError as error:
-        raise CheckpointError(
-            f"it cannot be read: {error.strerror or error}", where=where, hint="see to the disk"
+        raise CheckpointUnavailableError(
+            f"it cannot be read: {error.strerror or error}", where=where, hint="check the disk"
         ) from error
 
 
@@ -157,7 +168,8 @@ def _check_equal(one: Taken, shard: Shard, tensor: Tensor, task: Task) -> None:
         f"{one.name} is there already, with {what}, and would be {one.dtype}"
         f"{list(one.tensor.shape)}",
         where=str(shard.path),
-        hint="graft with the same --as as before, or take these tensors out first",
+        hint="graft with the same --as as before, or remove these tensors first",
+        code="checkpoint.graft-conflict",
     )
 
 
@@ -181,10 +193,11 @@ def _write_shard(path: Path, new: Sequence[Taken], progress: Progress) -> None:
     header = write_header(tensors, {"format": "pt"})
     free = shutil.disk_usage(path.parent).free
     if free < end + len(header):
-        raise CheckpointError(
-            f"{end / 1e9:.1f} GB are to be written, and {free / 1e9:.1f} GB are free",
+        raise CheckpointUnavailableError(
+            f"the graft needs {end / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
             where=str(path.parent),
             hint="free space there",
+            code="checkpoint.unwritable",
         )
     task = progress.start(f"Writing {path.name}", total=end)
     digests = {}
@@ -211,10 +224,11 @@ def _verify(path: Path, written: str, digests: dict[str, bytes], progress: Progr
     task = progress.start("Reading it back", total=sum(t.size for t in shard.tensors.values()))
     for name, tensor in shard.tensors.items():
         if _digest(_read(shard, tensor), task) != digests[name]:
-            raise CheckpointError(
+            raise CheckpointUnavailableError(
                 f"{name} does not read back as it was written",
                 where=str(path),
-                hint="see to the disk; the checkpoint is as it was",
+                hint="check the disk; the checkpoint is as it was",
+                code="checkpoint.written-wrong",
             )
     task.done()
 
@@ -249,8 +263,9 @@ def _read_back(target: Path, taken: Sequence[Taken]) -> None:
     after = open_checkpoint(target)
     lacking = {one.name for one in taken} - after.names()
     if lacking or after.missing:
-        raise CheckpointError(
-            f"after all, the index does not lead to {min(lacking or set(after.missing))}",
+        raise CheckpointUnavailableError(
+            f"the index does not list {min(lacking or set(after.missing))} although it was written",
             where=str(target / INDEX),
-            hint="see who else writes to the checkpoint",
+            hint="find out who else writes to the checkpoint",
+            code="checkpoint.in-use",
         )

@@ -41,7 +41,7 @@ def plan_graft(target: Inspection, source: Inspection, *, as_trunk: bool) -> tup
 
     Raises:
         UsageError: the two are not of one model, or the source has no MTP tensors either.
-        CheckpointError: shards are missing, or a tensor cannot be had in the trunk's format.
+        CheckpointError: shards are missing, or a tensor has no equal in the trunk's format.
     """
     _check_same(target.checkpoint, source.checkpoint)
     scheme = source.mtp.scheme
@@ -50,6 +50,7 @@ def plan_graft(target: Inspection, source: Inspection, *, as_trunk: bool) -> tup
             "it has no MTP tensors",
             where=str(source.checkpoint.folder),
             hint="name the checkpoint that the conversion was made of",
+            code="checkpoint.wrong-source",
         )
     _check_outer(scheme, target, source)
     wanted = set(source.mtp.names)
@@ -62,9 +63,10 @@ def plan_graft(target: Inspection, source: Inspection, *, as_trunk: bool) -> tup
         raise _not_all_there(source.checkpoint, tuple(gone))
     if source.mtp.missing:
         raise CheckpointError(
-            f"it has not all MTP tensors itself: {', '.join(source.mtp.missing[:4])}",
+            f"it lacks MTP tensors itself: {', '.join(source.mtp.missing[:4])}",
             where=str(source.checkpoint.folder),
             hint="fetch it again",
+            code="checkpoint.incomplete",
         )
     formats = _Trunk(target.checkpoint) if as_trunk else None
     found = []
@@ -124,6 +126,7 @@ class _Trunk:
                 f"{', '.join(FLOATS)} are converted into each other",
                 where=self._folder,
                 hint="graft it in the format of its source (--as source), or dequantise the source",
+                code="checkpoint.cannot-convert",
             )
         return str(wanted)
 
@@ -132,11 +135,17 @@ def _check_same(target: Checkpoint, source: Checkpoint) -> None:
     for one in (target, source):
         if not one.config:
             raise UsageError(
-                "it has no config.json", where=str(one.folder), hint="fetch it with the rest"
+                "it has no config.json",
+                where=str(one.folder),
+                hint="fetch it with the rest",
+                code="checkpoint.wrong-source",
             )
     if target.folder.resolve() == source.folder.resolve():
         raise UsageError(
-            "it is its own source", where=str(target.folder), hint="give --from the original"
+            "it is its own source",
+            where=str(target.folder),
+            hint="give --from the original",
+            code="checkpoint.wrong-source",
         )
     mine, its = target.language, source.language
     differing = [
@@ -151,20 +160,22 @@ def _check_same(target: Checkpoint, source: Checkpoint) -> None:
             f"the two are not of one model: {', '.join(differing)}",
             where=str(source.folder),
             hint="give --from the checkpoint that the conversion was made of",
+            code="checkpoint.wrong-source",
         )
 
 
 def _check_outer(scheme: Scheme, target: Inspection, source: Inspection) -> None:
-    """Layers behind the trunk must have the same names around them as the trunk's own."""
+    """Check that the names of layers after the trunk begin as those of the trunk."""
     if not scheme.behind:
         return
     before = {m["outer"] for name in target.modules if (m := TRUNK.match(name))}
     its = {m["outer"] for name in source.mtp.names if (m := TRUNK.match(name))}
     if before and not its <= before:
-        raise CheckpointError(
+        raise UsageError(
             f"its layers are called {min(its)}layers.N, and the target's {min(before)}layers.N",
             where=str(source.checkpoint.folder),
             hint="give --from a checkpoint with the target's names",
+            code="checkpoint.wrong-source",
         )
 
 
@@ -173,4 +184,5 @@ def _not_all_there(checkpoint: Checkpoint, files: tuple[str, ...]) -> Checkpoint
         f"shards are missing: {', '.join(files[:4])}",
         where=str(checkpoint.folder),
         hint="fetch them; of the source, those with MTP tensors are enough",
+        code="checkpoint.incomplete",
     )

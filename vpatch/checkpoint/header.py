@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vpatch.errors import VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,15 @@ _REMEDY = "fetch the file again, or convert the checkpoint again"
 
 
 class CheckpointError(VpatchError):
-    """A checkpoint whose files are damaged, or contradict each other."""
+    """A checkpoint is damaged, or a graft does not fit it."""
+
+    code = "checkpoint.damaged"
+
+
+class CheckpointUnavailableError(CheckpointError, UnavailableError):
+    """A checkpoint cannot be read or written now: the disk, permissions, another process."""
+
+    code = "checkpoint.unreadable"
 
 
 class Tensor(NamedTuple):
@@ -63,7 +71,8 @@ def read_shard(path: Path) -> Shard:
     """Read the header of a safetensors file, and compare it with the file's size.
 
     Raises:
-        CheckpointError: the file is truncated, is not a safetensors file, or its header lies.
+        CheckpointError: the file is truncated, is not a safetensors file, or its header is wrong.
+        CheckpointUnavailableError: the file cannot be read.
     """
     try:
         with _opened(path) as file:
@@ -72,14 +81,18 @@ def read_shard(path: Path) -> Shard:
             if announced > LARGEST:
                 raise _damaged(
                     path,
-                    f"is no safetensors file: it announces a header of {announced} bytes, and "
-                    f"{LARGEST} are allowed",
+                    f"is not a safetensors file: it announces a header of {announced} bytes, "
+                    f"more than the limit of {LARGEST}",
                 )
             if announced > size - LENGTH:
                 raise _damaged(path, f"is truncated: {size} bytes, in the middle of its header")
             text = file.read(announced)
     except OSError as error:
-        raise _damaged(path, f"cannot be read: {error.strerror or error}") from error
+        raise CheckpointUnavailableError(
+            f"it cannot be read: {error.strerror or error}",
+            where=str(path),
+            hint="check the disk and the permissions",
+        ) from error
     return Shard(path, LENGTH + announced, _tensors(path, text, size - LENGTH - announced))
 
 
@@ -97,7 +110,7 @@ def write_header(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
 def _opened(path: Path) -> Any:
     # Reading a pipe might never end.
     if not stat.S_ISREG(path.stat().st_mode):
-        raise _damaged(path, "is no regular file")
+        raise _damaged(path, "is not a regular file")
     return path.open("rb")
 
 
@@ -105,24 +118,20 @@ def _tensors(path: Path, text: bytes, workdir: int) -> dict[str, Tensor]:
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"has a header that is no JSON: {error}") from error
+        raise _damaged(path, f"has a header that is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise _damaged(path, "has a header that is no JSON object")
+        raise _damaged(path, "has a header that is not a JSON object")
     document.pop("__metadata__", None)
     found = {name: _tensor(path, name, entry) for name, entry in document.items()}
     end = 0
     for name, tensor in sorted(found.items(), key=lambda item: item[1][2:]):
         if tensor.begin != end:
-            raise _damaged(
-                path, f"has a header that lies: {name} begins at {tensor.begin}, not {end}"
-            )
+            raise _damaged(path, f"has a wrong header: {name} begins at {tensor.begin}, not {end}")
         end = tensor.end
     if end > workdir:
-        raise _damaged(
-            path, f"is truncated: {workdir} bytes of data, and the header tells of {end}"
-        )
+        raise _damaged(path, f"is truncated: {workdir} bytes of data, and the header lists {end}")
     if end < workdir:
-        raise _damaged(path, f"has {workdir - end} bytes that its header does not tell of")
+        raise _damaged(path, f"has {workdir - end} bytes that its header does not list")
     return found
 
 
@@ -131,17 +140,17 @@ def _tensor(path: Path, name: str, entry: object) -> Tensor:
         case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [begin, end]}:
             numbers = (*shape, begin, end)
         case _:
-            raise _damaged(path, f"has a header that lies: {name} has no dtype, shape and offsets")
+            raise _damaged(path, f"has a wrong header: {name} has no dtype, shape and offsets")
     if dtype not in BITS:
-        raise _damaged(path, f"has a header that lies: {name} is of no known dtype ({dtype})")
+        raise _damaged(path, f"has a wrong header: {name} is of no known dtype ({dtype})")
     plain = all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
     if not plain or not all(0 <= n < _NUMBERS for n in numbers) or len(shape) > _DIMENSIONS:
-        raise _damaged(path, f"has a header that lies: {name} has numbers that cannot be")
+        raise _damaged(path, f"has a wrong header: {name} has numbers that cannot be")
     bits = math.prod(shape) * BITS[dtype]
     if bits % 8 or bits // 8 != end - begin:
         raise _damaged(
             path,
-            f"has a header that lies: {name} is {dtype}{shape}, which is {bits // 8} bytes, "
+            f"has a wrong header: {name} is {dtype}{shape}, which is {bits // 8} bytes, "
             f"and has {end - begin}",
         )
     return Tensor(dtype, tuple(shape), begin, end)
@@ -150,7 +159,7 @@ def _tensor(path: Path, name: str, entry: object) -> Tensor:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name is there twice")
     return found
 
 

@@ -40,5 +40,7 @@ def without_fp8(platform: str, *, blocks: bool) -> str | None:
 
 def _unknown(platform: str) -> UsageError:
     return UsageError(
-        f"there is no platform {platform}", hint=f"give --platform one of {', '.join(NAMES)}"
+        f"there is no platform {platform}",
+        hint=f"give --platform one of {', '.join(NAMES)}",
+        code="checkpoint.unknown-platform",
     )

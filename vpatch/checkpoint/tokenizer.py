@@ -75,13 +75,14 @@ def _ask(python: Path, name: str) -> tuple[str, bool]:
     words = done.stdout.split()
     if done.returncode != 0 or len(words) != 2:  # noqa: PLR2004 - a version and an answer
         lines = done.stderr.strip().splitlines()
-        raise _cannot(python, lines[-1] if lines else "it says nothing")
+        raise _cannot(python, lines[-1] if lines else "it prints nothing")
     return words[0], words[1] == "True"
 
 
 def _cannot(python: Path, why: str) -> UsageError:
     return UsageError(
-        f"its transformers cannot be asked: {why}",
+        f"vpatch cannot ask its transformers: {why}",
         where=str(python),
         hint="give --engine the Python that vLLM is installed for",
+        code="checkpoint.wrong-engine",
     )

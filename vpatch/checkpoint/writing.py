@@ -9,7 +9,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from vpatch.checkpoint.header import CheckpointError
+from vpatch.checkpoint.header import CheckpointUnavailableError
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,20 +25,26 @@ def alone_in(folder: Path) -> Iterator[None]:
 
     Raises:
         UsageError: there is no such folder.
-        CheckpointError: one does already, or the folder cannot be written to.
+        CheckpointUnavailableError: one does already, or the folder cannot be written to.
     """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise UsageError(
-            "there is no such folder", where=str(folder), hint="name the folder of a checkpoint"
+            "there is no such folder",
+            where=str(folder),
+            hint="name the folder of a checkpoint",
+            code="checkpoint.no-such-folder",
         ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise CheckpointError(
-                "another vpatch is writing to it", where=str(folder), hint="wait until it is done"
+            raise CheckpointUnavailableError(
+                "another vpatch is writing to it",
+                where=str(folder),
+                hint="wait until it is done",
+                code="checkpoint.in-use",
             ) from error
         except OSError:
             pass  # a file system without locks: whoever has one there works on it alone
@@ -101,10 +107,11 @@ def _told(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CheckpointError(
+        raise CheckpointUnavailableError(
             f"it cannot be written to: {error.strerror or error}",
             where=str(error.filename or folder),
-            hint="free space, or see to your rights there; nothing was left half done",
+            hint="free space, or correct the permissions; nothing was left half done",
+            code="checkpoint.unwritable",
         ) from error
 
 
