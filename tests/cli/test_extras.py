@@ -82,6 +82,7 @@ def test_the_other_commands_and_the_api_import_no_extra(tmp_path):
     code = f"""
 import json
 import vpatch.api
+import vpatch.output.commands
 from vpatch import cli
 print(json.dumps([cli.cli.get_command(None, name).name for name in {CORE}]))
 """
@@ -111,6 +112,14 @@ def test_one_missing_package_is_enough(module, tmp_path):
         if module in EXTRAS[extra]:
             run = without([module], name, "--help", folder=tmp_path)
             refused(run, f"`vpatch {name}`", extra, module)
+
+
+def test_with_json_it_is_an_error_of_the_command(tmp_path):
+    run = without(["docker"], "verify-image", "some:tag", "--json", folder=tmp_path)
+    document = json.loads(run.stdout)
+    (error,) = document["errors"]
+    assert (document["command"], document["exit_code"]) == ("verify-image", 4)
+    assert error["code"] == "util.missing-extra"
 
 
 def test_a_package_that_cannot_be_imported_is_a_fault(tmp_path):

@@ -47,14 +47,14 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise unknown_command(ctx.command_path, name, self.list_commands(ctx))
-        found = super().resolve_command(ctx, args)
+        name, known = args[0], self.list_commands(ctx)
+        if not name.startswith("-") and name not in known:
+            raise unknown_command(ctx.command_path, name, known)
         log = ctx.find_object(RunLog)
-        if log is not None and found[0] is not None:
-            log.command.append(found[0])
-        return found
+        if log is not None and name in known:
+            # Before the command is imported, which may fail as well.
+            log.command.append(name)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
