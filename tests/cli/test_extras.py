@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from tests.checkpoint import builders
+from tests.documents import page
 from vpatch import cli
 from vpatch.util.extras import EXTRAS
 
@@ -112,6 +114,12 @@ def test_one_missing_package_is_enough(module, tmp_path):
         if module in EXTRAS[extra]:
             run = without([module], name, "--help", folder=tmp_path)
             refused(run, f"`vpatch {name}`", extra, module)
+
+
+def test_the_page_shows_what_is_printed(tmp_path):
+    marked = r"^```console\n\$ vpatch (.*)\n(.*\n.*\n)```"
+    ((command, output),) = re.findall(marked, page("reference/extras.md"), re.MULTILINE)
+    assert without(ALL, *command.split(), folder=tmp_path).stderr == output
 
 
 def test_with_json_it_is_an_error_of_the_command(tmp_path):

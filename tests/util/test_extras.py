@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -14,7 +15,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.documents import page
 from tests.helpers import fails
+from vpatch import cli
 from vpatch.util import extras
 from vpatch.util.extras import EXTRAS, require
 
@@ -48,6 +51,18 @@ def test_the_table_has_the_modules_of_every_extra():
     }
     table = {extra: set().union(*map(DISTRIBUTIONS.get, EXTRAS[extra])) for extra in EXTRAS}
     assert table == declared
+
+
+def test_the_page_has_every_extra_with_its_commands_and_packages():
+    found = re.findall(
+        r"^\| `(\w+)` \| (.+) \| (.+) \|$", page("reference/extras.md"), re.MULTILINE
+    )
+    rows = {extra: (commands, packages) for extra, commands, packages in found}
+    assert {extra: set(packages.split(", ")) for extra, (_, packages) in rows.items()} == {
+        extra: distributions(PROJECT["optional-dependencies"][extra]) for extra in EXTRAS
+    }
+    for command, extra in cli._EXTRAS.items():
+        assert f"`vpatch {command}`" in rows[extra][0]
 
 
 def test_all_has_every_extra():
