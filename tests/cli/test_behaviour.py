@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from google.protobuf.json_format import Parse, ParseDict
 from in_toto_attestation.predicates.test_result.v0 import test_result_pb2
 from in_toto_attestation.v1.statement_pb2 import Statement
 
-from tests.cli.conftest import TEST
+from tests.cli.conftest import ROOT, TEST
 from tests.engine.test_process import gone
 from tests.engine.wheels import engine_wheels
 from tests.helpers import fails
@@ -277,3 +278,13 @@ def test_a_full_disk_stops_a_test(proven, monkeypatch):
 def test_an_engine_without_pytest(tmp_path):
     with fails("engine.no-pytest"):
         refuse_unfit(Engine(tmp_path / "python", tmp_path, "cpu", VERSION, has_pytest=False))
+
+
+def test_evidence_that_was_written_before_is_verified(proven):
+    """Its record has no schema_version."""
+    old = ROOT / "tests" / "resources" / "records_v1" / "evidence" / "behaviour"
+    shutil.copytree(old, proven.folder / "evidence" / "behaviour")
+    run = proven.run("evidence", "verify", "behaviour")
+    assert run.out.startswith("behaviour matches (passed, ")
+    record = proven.run("evidence", "show", "behaviour", "--json").json["record"]
+    assert (record["schema_version"], record["kind"]) == (2, "test")

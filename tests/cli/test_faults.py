@@ -337,7 +337,7 @@ def test_a_fault_of_the_index_as_json(project):
     (error,) = run.json_errors
     assert error["what"].startswith("the index answered 500")
     assert error["where"] == project.index.url
-    assert error["next"]
+    assert error["hint"]
 
 
 # --- the cache --------------------------------------------------------------------------------

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import EDITS
-from tests.projects import FILES, archive, write_patch, write_tree
+from tests.cli.conftest import EDITS, ROOT
+from tests.projects import FILES, VERSION, archive, write_patch, write_tree
 from tests.smoke.fake_vllm import FAKE
 from vpatch import api
 from vpatch.app.smoke import SmokeOptions
@@ -135,7 +136,6 @@ def test_evidence_that_was_made_up(smoked):
     for made_up, said in (
         (record | {"digest": "sha256:" + "0" * 64}, "results.json: its digest"),
         (record | {"result": "failed"}, "results.json: its result"),
-        ({"record-version": 1}, "results.json is not whole: KeyError: 'subject'"),
     ):
         (folder / "results.json").write_text(json.dumps(made_up))
         statement = json.loads((folder / "statement.json").read_text())
@@ -373,7 +373,7 @@ def test_an_interrupt_leaves_nothing(smoked, ending):
 
 
 def test_the_api_writes_the_evidence_that_the_command_does(smoked, capfd, monkeypatch):
-    one = smoke(smoked, "--json").json
+    one = smoke(smoked, "--json").json["record"]
     for name, value in smoked.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(smoked.folder)
@@ -386,3 +386,25 @@ def test_the_api_writes_the_evidence_that_the_command_does(smoked, capfd, monkey
     written = json.loads((result.folder / "results.json").read_text())
     assert written == json.loads(json.dumps(result.record))
     assert written["asked"] == one["asked"]
+
+
+OLD = ROOT / "tests" / "resources" / "records_v1" / "evidence"
+
+
+def test_evidence_that_was_written_before_is_listed_shown_and_verified(smoked):
+    """Its record has no schema_version, and other keys."""
+    shutil.copytree(OLD / "smoke", smoked.folder / "evidence" / "smoke")
+    # The plan as it was then.
+    plan = json.loads((OLD / "smoke" / "results.json").read_text())["plan"]
+    recipe = {"vllm": VERSION, "patches": ["strength"], "smoke": plan}
+    smoked.recipe.write_text(json.dumps(recipe))
+    assert smoked.run("evidence", "list").out.endswith("  passed  matches\n")
+    assert smoked.run("evidence", "verify", "smoke").out.startswith("smoke matches (passed, ")
+    shown = smoked.run("evidence", "show", "smoke").out
+    assert shown == (OLD / "smoke" / "report.md").read_text()
+    record = smoked.run("evidence", "show", "smoke", "--json").json["record"]
+    assert (record["schema_version"], record["kind"]) == (2, "smoke")
+    assert record["cells"][1]["rounds"][0]["tokens_per_second"] > 0
+    results = smoked.folder / "evidence" / "smoke" / "results.json"
+    results.write_text(results.read_text().replace('"passed"', '"failed"'))
+    assert "results.json" in smoked.run("evidence", "verify", "smoke", code=1).out

@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import Parse, ParseDict
@@ -45,6 +47,43 @@ def collect(root, name="proof", made=None, results=None, **keys):
         record = record_of_run(log, results, **keys)
         write_evidence(workdir, record | ({"made": made} if made else {}))
     return read_evidence(root / name)
+
+
+OLD = Path(__file__).parents[1] / "resources" / "records_v1" / "evidence"
+
+
+@pytest.mark.parametrize("name", ["smoke", "before-and-after", "behaviour"])
+def test_evidence_of_version_1_is_whole(name):
+    """Its report and its statement are made again, and are those that were written then."""
+    written = json.loads((OLD / name / "results.json").read_text())
+    assert written["record-version"] == 1
+    evidence = read_evidence(OLD / name)
+    assert tampered(evidence) == []
+    assert evidence.record["schema_version"] == 2
+    assert evidence.record["kind"] == ("test" if name == "behaviour" else "smoke")
+    assert "record-version" not in evidence.record
+
+
+def test_old_figures_have_their_new_names():
+    (_, cell, *_) = read_evidence(OLD / "smoke").record["cells"]
+    assert (cell["tensor_parallel"], cell["max_tokens"]) == (1, 8)
+    assert cell["rounds"][0]["load_seconds"] > 0
+    # What the recipe declares keeps its keys.
+    assert cell["flags"] == {"max-model-len": 64}
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    evidence = collect(tmp_path)
+    assert json.loads((evidence.folder / "results.json").read_text()) == evidence.record
+
+
+def test_a_report_keeps_the_digits_of_its_record(tmp_path):
+    """A whole number is not made 16.0: the report would be another one."""
+    folder = tmp_path / "old"
+    shutil.copytree(OLD / "smoke", folder)
+    text = (folder / "results.json").read_text().replace('"memory": 23.5', '"memory": 16')
+    (folder / "results.json").write_text(text)
+    assert repr(read_evidence(folder).record["machine"]["memory"]) == "16"
 
 
 def statement_of(evidence):
@@ -188,7 +227,8 @@ def test_a_report_in_another_encoding(tmp_path):
 def test_a_record_that_says_too_little(tmp_path):
     evidence = collect(tmp_path)
     (evidence.folder / "results.json").write_text('{"record-version": 1}')
-    assert "results.json" in tampered(read_evidence(evidence.folder))
+    with fails("evidence.unreadable", match="the key 'vpatch' is missing"):
+        read_evidence(evidence.folder)
 
 
 @pytest.mark.parametrize(
@@ -378,6 +418,9 @@ def test_evidence_that_is_not_there(tmp_path):
         ("[]", "evidence.unknown-version"),
         ("{}", "evidence.unknown-version"),
         ('{"record-version": 2}', "evidence.unknown-version"),
+        ('{"schema_version": 3}', "evidence.unknown-version"),
+        ('{"schema_version": 2, "kind": "test"}', "evidence.unreadable"),
+        ('{"schema_version": 2, "kind": "other"}', "evidence.unreadable"),
     ],
 )
 def test_a_record_that_is_damaged(tmp_path, text, code):

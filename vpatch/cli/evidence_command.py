@@ -24,7 +24,7 @@ from vpatch.evidence.store import (
     read_evidence,
     tampered,
 )
-from vpatch.output.evidence import EvidenceListOutput, EvidenceOutput, EvidenceRecordOutput
+from vpatch.output.evidence import EvidenceListOutput, EvidenceOutput, EvidenceShowOutput
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
@@ -93,9 +93,7 @@ def show(name: str, evidence_dir: Path, *, as_json: bool) -> CommandResult | Exi
             code="evidence.changed",
         )
     if as_json:
-        return CommandResult(
-            EvidenceRecordOutput(folder=evidence.folder, record=dict(evidence.record))
-        )
+        return CommandResult(EvidenceShowOutput.of(evidence))
     click.echo((evidence.folder / REPORT).read_text(encoding="utf-8"), nl=False)
     return ExitCode.CLEAN
 

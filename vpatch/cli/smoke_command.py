@@ -23,7 +23,7 @@ from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.evidence.smoke_report import cures_of
-from vpatch.output.evidence import EvidenceRecordOutput
+from vpatch.output.evidence import SmokeOutput
 from vpatch.smoke.checks import verdict_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def command(
     )
     code = ExitCode.CLEAN if result.passed else ExitCode.FINDINGS
     if as_json:
-        return CommandResult(EvidenceRecordOutput(folder=result.folder, record=result.record), code)
+        return CommandResult(SmokeOutput.of(result.folder, result.record), code)
     _print_end(result.record, result.folder)
     return code
 

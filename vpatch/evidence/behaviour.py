@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch import __version__
+from vpatch.evidence.records import SCHEMA_VERSION
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.util.digest import digest_of, short_digest
 from vpatch.util.visible import visible
@@ -42,7 +43,7 @@ class ProofRun:
 def record_of_test(ran: ProofRun) -> dict[str, Any]:
     file = ran.patch.folder / ran.proof.test
     record = {
-        "record-version": 1,
+        "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "vpatch": __version__,
         "name": ran.name,

@@ -14,8 +14,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from vpatch.declare.words import first_of
 from vpatch.errors import VpatchError
 from vpatch.evidence.behaviour import KIND, report_of_test, result_of_test, verdicts_of_test
+from vpatch.evidence.records import is_known, upgraded
 from vpatch.evidence.smoke_report import report_of, result_of
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
@@ -72,7 +76,7 @@ def all_evidence(root: Path) -> tuple[list[Evidence], list[EvidenceError]]:
 
 
 def read_evidence(folder: Path) -> Evidence:
-    """Read a record.
+    """Read a record of any version, as this version writes it.
 
     Raises:
         EvidenceError: there is none, or it is damaged.
@@ -94,13 +98,22 @@ def read_evidence(folder: Path) -> Evidence:
             hint="restore the file, or move its folder elsewhere",
             code="evidence.unreadable",
         ) from error
-    if not isinstance(record, dict) or record.get("record-version") != 1:
+    if not is_known(record):
         raise EvidenceError(
             "this vpatch does not know this kind of record",
             where=str(file),
             code="evidence.unknown-version",
         )
-    return Evidence(folder, record)
+    try:
+        return Evidence(folder, upgraded(record))
+    except (ValidationError, RecursionError) as error:
+        said = first_of(error) if isinstance(error, ValidationError) else "it is too deep"
+        raise EvidenceError(
+            f"the record is not complete: {said}",
+            where=str(file),
+            hint="restore the file, or move its folder elsewhere",
+            code="evidence.unreadable",
+        ) from error
 
 
 def tampered(evidence: Evidence) -> list[str]:

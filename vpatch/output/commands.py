@@ -9,7 +9,12 @@ from vpatch.output.bench import BenchCompareOutput, BenchOutput
 from vpatch.output.cache import CacheClearOutput, CacheListOutput, EngineOutput
 from vpatch.output.checkpoints import GraftOutput, IgnoreNamesOutput, InspectOutput
 from vpatch.output.diagnosis import DiagnoseOutput
-from vpatch.output.evidence import EvidenceListOutput, EvidenceOutput, EvidenceRecordOutput
+from vpatch.output.evidence import (
+    EvidenceListOutput,
+    EvidenceOutput,
+    EvidenceShowOutput,
+    SmokeOutput,
+)
 from vpatch.output.images import BuildImageOutput, VerifyImageOutput
 from vpatch.output.library import ListOutput, ShowOutput, TestOutput
 from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
@@ -33,11 +38,11 @@ RESULTS: dict[str, type[OutputModel]] = {
     "diagnose": DiagnoseOutput,
     "engine": EngineOutput,
     "evidence list": EvidenceListOutput,
-    "evidence show": EvidenceRecordOutput,
+    "evidence show": EvidenceShowOutput,
     "evidence verify": EvidenceOutput,
     "list": ListOutput,
     "show": ShowOutput,
-    "smoke": EvidenceRecordOutput,
+    "smoke": SmokeOutput,
     "status": StatusOutput,
     "test": TestOutput,
     "trust": TrustOutput,

@@ -5,23 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from vpatch.evidence.records import EvidenceRecord, SmokeRecord
 from vpatch.output.base import OutputModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from vpatch.app.evidence import VerifiedEvidence
+    from vpatch.evidence.store import Evidence
 
 
 class EvidenceOutput(OutputModel):
     """Some evidence, and whether it is for what its command would run now."""
 
     name: str
-    made: str | None
+    made: str
     """When it was made, in ISO 8601."""
-    result: str | None
+    result: str
     """`passed` or `failed`."""
-    digest: str | None
+    digest: str
     """The digest of what was run."""
     changed: list[str]
     """The files that somebody changed since."""
@@ -33,9 +35,9 @@ class EvidenceOutput(OutputModel):
         record = found.evidence.record
         return cls(
             name=found.evidence.name,
-            made=record.get("made"),
-            result=record.get("result"),
-            digest=record.get("digest"),
+            made=record["made"],
+            result=record["result"],
+            digest=record["digest"],
             changed=found.changed,
             differs=found.differs,
         )
@@ -51,10 +53,27 @@ class EvidenceListOutput(OutputModel):
         return cls(evidence=[EvidenceOutput.of(one) for one in found])
 
 
-class EvidenceRecordOutput(OutputModel):
-    """The result of `vpatch evidence show` and `vpatch smoke`."""
+class EvidenceShowOutput(OutputModel):
+    """The result of `vpatch evidence show`."""
 
     folder: Path
     """The folder of the evidence."""
-    record: dict[str, Any]
-    """What results.json has: see the reference of the record."""
+    record: EvidenceRecord
+    """What results.json has, in the form of the newest version."""
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Self:
+        return cls.model_validate({"folder": evidence.folder, "record": evidence.record})
+
+
+class SmokeOutput(OutputModel):
+    """The result of `vpatch smoke`."""
+
+    folder: Path
+    """The folder of the evidence."""
+    record: SmokeRecord
+    """What results.json has."""
+
+    @classmethod
+    def of(cls, folder: Path, record: Mapping[str, Any]) -> Self:
+        return cls.model_validate({"folder": folder, "record": record})

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch import __version__
+from vpatch.evidence.records import SCHEMA_VERSION
 from vpatch.evidence.smoke_report import result_of
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.sandbox import inherited
@@ -45,7 +46,8 @@ class SmokeRun:
 
 def record_of(ran: SmokeRun) -> dict[str, Any]:
     record = {
-        "record-version": 1,
+        "schema_version": SCHEMA_VERSION,
+        "kind": "smoke",
         "vpatch": __version__,
         "name": ran.name,
         "made": ran.made,
@@ -80,12 +82,12 @@ def _cell(result: CellResult) -> dict[str, Any]:
         "k": cell.k,
         "model": cell.model,
         "mode": cell.mode,
-        "tensor-parallel": cell.tensor_parallel,
+        "tensor_parallel": cell.tensor_parallel,
         "flags": dict(cell.flags),
         "environment": dict(cell.environment),
         "sampling": cell.sampling_arguments,
-        "max-tokens": cell.max_tokens,
-        "long-tokens": cell.long_tokens,
+        "max_tokens": cell.max_tokens,
+        "long_tokens": cell.long_tokens,
         "prompts": cell.prompts,
         "rounds": [_round(visit) for visit in result.visits],
     }
@@ -101,10 +103,10 @@ def _round(visit: CellRun) -> dict[str, Any]:
 def _measured(measured: Measured) -> dict[str, Any]:
     counters, fault = total(measured), measured.fault
     return {
-        "load-seconds": measured.load_seconds,
-        "memory-bytes": measured.memory,
-        "gpu-memory-bytes": measured.gpu_memory,
-        "tokens-per-second": speed_of(measured),
+        "load_seconds": measured.load_seconds,
+        "memory_bytes": measured.memory,
+        "gpu_memory_bytes": measured.gpu_memory,
+        "tokens_per_second": speed_of(measured),
         "speculative": measured.speculative and dict(measured.speculative),
         "counters": asdict(counters) | {"rate": counters.rate, "length": counters.length},
         "passes": {name: asdict(one) for name, one in measured.passes.items()},

@@ -1,0 +1,276 @@
+"""The records of smoke runs and of behaviour tests, as `results.json` has them.
+
+Keys are in snake_case. A plan, a proof and what was asked for keep the keys of their files and
+options. Version 1 of a record had hyphens in its keys, and said its version as `record-version`;
+`upgraded` is the one place that knows this.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+)
+
+SCHEMA_VERSION = 2
+# As it was written: a report that is made again must show the same digits.
+Number = int | float
+CheckVerdict = Literal["pass", "fail", "not run"]
+RunResult = Literal["passed", "failed"]
+Phases = Literal["before", "after"]
+
+
+def _either(name: str) -> str | AliasChoices:
+    """The key as it is, or as version 1 wrote it."""
+    return AliasChoices(name, name.replace("_", "-")) if "_" in name else name
+
+
+class _EvidencePart(BaseModel):
+    """A part of a record. Keys that a later version added are kept."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        alias_generator=AliasGenerator(validation_alias=_either),
+        use_attribute_docstrings=True,
+    )
+
+
+class SubjectPin(_EvidencePart):
+    """A pinned tree, as in vpatch.lock."""
+
+    tree: str
+    version: str | None
+    digest: str
+    ref: str | None = None
+
+
+class SubjectPatch(_EvidencePart):
+    id: str
+    digest: str
+    variant: str | None = None
+
+
+class SubjectFile(_EvidencePart):
+    """A touched file: its digest without the patches, null if they create it, and with them."""
+
+    path: str
+    before: str | None
+    after: str
+
+
+class SubjectTree(_EvidencePart):
+    pin: SubjectPin
+    patches: list[SubjectPatch]
+    files: list[SubjectFile]
+
+
+class RunEngine(_EvidencePart):
+    kind: str
+    """`cpu` or `cuda`."""
+    vllm: str
+    """The version of vLLM."""
+
+
+class RunGpu(_EvidencePart):
+    name: str
+    capability: str | None = None
+    memory: Number | None = None
+    """In GiB."""
+    driver: str | None = None
+
+
+class RunMachine(_EvidencePart):
+    processor: str
+    cores: int
+    memory: Number
+    """In GiB."""
+    gpus: list[RunGpu]
+    system: str | None = None
+    problem: str | None = None
+    """Why nothing is known of the GPUs."""
+
+
+class RunImage(_EvidencePart):
+    name: str
+    id: str
+
+
+class RunModel(_EvidencePart):
+    model: str
+    """The checkpoint, in words."""
+    digest: str
+
+
+class CheckRecord(_EvidencePart):
+    name: str
+    verdict: CheckVerdict
+    figure: str
+    """What was seen, in short."""
+    reason: str
+    """Why it fails, or was not run."""
+    claimed: bool = False
+    """Whether the plan claims that it passes."""
+
+
+class RoundCounters(_EvidencePart):
+    """vLLM's counters of speculative decoding."""
+
+    drafts: int
+    draft_tokens: int
+    accepted: int
+    per_position: list[int]
+    rate: Number | None = None
+    length: Number | None = None
+
+
+class RoundFault(_EvidencePart):
+    """Why a round did not come to its end."""
+
+    kind: str
+    what: str
+    cause: str | None
+    ending: list[str]
+    """The last lines of the log."""
+
+
+class CellRound(_EvidencePart):
+    """A run of a cell. Without `skipped`, it was measured."""
+
+    log: str
+    skipped: str | None = None
+    """Why it did not run."""
+    load_seconds: Number | None = None
+    memory_bytes: int | None = None
+    gpu_memory_bytes: int | None = None
+    tokens_per_second: Number | None = None
+    speculative: dict[str, Any] | None = None
+    counters: RoundCounters | None = None
+    passes: dict[str, Any] | None = None
+    """The requests and their outputs, by name."""
+    server: dict[str, Any] | None = None
+    fault: RoundFault | None = None
+
+
+class CellRecord(_EvidencePart):
+    """A cell of the plan, in one phase."""
+
+    phase: Phases
+    cell: str
+    """Its name."""
+    verdict: CheckVerdict
+    checks: list[CheckRecord]
+    k: int
+    model: str
+    mode: str
+    tensor_parallel: int | None = None
+    flags: dict[str, Any] | None = None
+    environment: dict[str, str] | None = None
+    sampling: dict[str, Any] | None = None
+    max_tokens: int | None = None
+    long_tokens: int | None = None
+    prompts: list[Any] | None = None
+    rounds: list[CellRound] | None = None
+
+
+class SymptomRecord(_EvidencePart):
+    """A known symptom in the log of a cell."""
+
+    phase: Phases
+    cell: str
+    patch: str
+    taken: bool
+    symptom: str
+    log: str | None = None
+    line: int | None = None
+
+
+class _EvidenceRecord(_EvidencePart):
+    schema_version: Literal[2]
+    vpatch: str
+    """The version of vpatch."""
+    name: str
+    made: str
+    """When it was made, in ISO 8601."""
+    digest: str
+    """The digest of `subject`."""
+    asked: dict[str, Any]
+    """What the command line said, by the names of the options."""
+    subject: list[SubjectTree]
+    engine: RunEngine
+    machine: RunMachine
+    result: RunResult
+
+
+class SmokeRecord(_EvidenceRecord):
+    """The record of a smoke run."""
+
+    kind: Literal["smoke"]
+    models: dict[str, RunModel]
+    plan: dict[str, Any]
+    """The smoke plan, with the keys of the recipe."""
+    imports: dict[Phases, list[CheckRecord]]
+    cells: list[CellRecord]
+    symptoms: list[SymptomRecord]
+    inherited: dict[str, str] | None = None
+    """Variables of the environment that may change what an engine does."""
+    image: RunImage | None = None
+
+
+class TestFile(_EvidencePart):
+    file: str
+    digest: str
+
+
+class TestOutcome(_EvidencePart):
+    name: str
+    outcome: Literal["passed", "failed", "skipped"]
+    message: str
+    seconds: Number | None = None
+
+
+class TestRuns(_EvidencePart):
+    pristine: list[TestOutcome]
+    patched: list[TestOutcome]
+
+
+class BehaviourTestRecord(_EvidenceRecord):
+    """The record of a behaviour test."""
+
+    kind: Literal["test"]
+    patch: str
+    test: TestFile
+    proof: dict[str, Any]
+    """What patch.yaml declares of the test, with its keys."""
+    runs: TestRuns
+    problems: list[str]
+
+
+EvidenceRecord = Annotated[SmokeRecord | BehaviourTestRecord, Field(discriminator="kind")]
+_RECORD: TypeAdapter[SmokeRecord | BehaviourTestRecord] = TypeAdapter(EvidenceRecord)
+
+
+def upgraded(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a record as this version writes it.
+
+    Raises:
+        ValidationError: it is not whole.
+    """
+    if found.get("record-version") == 1:
+        rest = {key: value for key, value in found.items() if key != "record-version"}
+        found = {"schema_version": SCHEMA_VERSION, "kind": "smoke"} | rest
+    # What was not written stays away: reports and digests are made again from the rest.
+    return _RECORD.validate_python(found).model_dump(mode="json", exclude_unset=True)
+
+
+def is_known(found: Any) -> bool:
+    """Whether this is a record, of a version that can be read."""
+    return isinstance(found, dict) and (
+        found.get("schema_version") == SCHEMA_VERSION or found.get("record-version") == 1
+    )
