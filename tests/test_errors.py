@@ -18,6 +18,8 @@ AREAS = {*PACKAGES, "vpatch"}
 CODE = re.compile(r"([a-z]+)\.[a-z0-9]+(?:-[a-z0-9]+)*")
 # These have defaults that say nothing, so each construction needs a code.
 BARE = {"VpatchError", "UsageError", "UnavailableError"}
+# Those that add a hint themselves, are the reason of a conflict, or leave nothing to do.
+HINTLESS = {"DamagedEntry", "UnparsableFile", "IdleError", "InterruptedRunError", "ManyErrors"}
 
 
 def is_code(text):
@@ -86,17 +88,22 @@ def given(node, tree):
     return {f"not a literal: {ast.unparse(node)}"}
 
 
-def raised():
-    """Each construction of an error: the place, its codes, and the exit code."""
+def constructions():
     trees = sources()
     errors = errors_of(trees.values())
-    del errors["ManyErrors"]  # its errors have codes and exit codes of their own
     for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and (error := errors.get(name_of(node.func))):
-                place = f"{path.relative_to(ROOT)}:{node.lineno}"
-                codes = [given(k.value, tree) for k in node.keywords if k.arg == "code"]
-                yield place, codes[0] if codes else {error.code}, error.exit_code
+                yield path, tree, node, error
+
+
+def raised():
+    """Each construction of an error: the place, its codes, and the exit code."""
+    for path, tree, node, error in constructions():
+        if error.__name__ != "ManyErrors":  # its errors have codes and exit codes of their own
+            place = f"{path.relative_to(ROOT)}:{node.lineno}"
+            codes = [given(k.value, tree) for k in node.keywords if k.arg == "code"]
+            yield place, codes[0] if codes else {error.code}, error.exit_code
 
 
 RAISED = list(raised())
@@ -106,6 +113,15 @@ TABLE = re.findall(r"^\| `([^`]+)` \| (\d+) \| (.+) \|$", page("reference/errors
 
 def test_every_error_has_a_code():
     assert [place for place, codes, _ in RAISED if None in codes] == []
+
+
+def test_every_error_says_what_to_do_next():
+    without = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, _, node, error in constructions()
+        if error.__name__ not in HINTLESS and "hint" not in {k.arg for k in node.keywords}
+    ]
+    assert without == []
 
 
 def test_every_code_says_where_and_what():

@@ -680,7 +680,10 @@ def test_a_name_that_no_image_can_have(project, tag):
 def test_a_file_for_the_id_that_cannot_be(project):
     words = ["build-image", "--vllm", "0.50", "--iidfile", "nowhere/id"]
     run = project.run(*words, code=2)
-    assert run.errors == "error: nowhere: there is no such folder to write the image's id to\n"
+    assert run.errors == (
+        "error: nowhere: there is no such folder to write the image's id to\n"
+        "  next: make the folder, or give another path\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool, off
         raise UsageError(
             "there is no such folder to write the image's id to",
             where=str(iidfile.parent),
+            hint="make the folder, or give another path",
             code="cli.bad-value",
         )
     if push and not tags:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vpatch.bench.measured import LoadResult
 
 RECORD = "bench.json"
+_ANOTHER = f"name a folder that vpatch bench made, or its {RECORD}"
 RAW = "raw"
 _LARGEST = 256 * MEGABYTE
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -89,21 +90,28 @@ def read_record(place: Path) -> dict[str, Any]:
         raise RecordError(
             f"the record cannot be read: {error.strerror}",
             where=str(file),
-            hint=f"name a folder that vpatch bench made, or its {RECORD}",
+            hint=_ANOTHER,
             code="bench.record-not-found",
         ) from error
     except (ValueError, RecursionError) as error:
         raise RecordError(
-            f"it is not a record: {error}", where=str(file), code="bench.unreadable-record"
+            f"it is not a record: {error}",
+            where=str(file),
+            hint=_ANOTHER,
+            code="bench.unreadable-record",
         ) from error
     if not isinstance(found, dict) or not found.keys() >= {"points", "sides", "plan"}:
         raise RecordError(
-            "it is not a record of a benchmark", where=str(file), code="bench.unreadable-record"
+            "it is not a record of a benchmark",
+            where=str(file),
+            hint=_ANOTHER,
+            code="bench.unreadable-record",
         )
     if found.get("schema_version") != SCHEMA_VERSION and found.get("record-version") != 1:
         raise RecordError(
             "this vpatch does not know this kind of record",
             where=str(file),
+            hint="use the version of vpatch that wrote it",
             code="bench.unknown-version",
         )
     try:

@@ -240,6 +240,7 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
             raise VpatchError(
                 f"it has vLLM {engine.version}, not {version}",
                 where=str(folder),
+                hint="check pip's settings for another index, and run the command again",
                 code="engine.damaged",
             )
         content = json.dumps({"kind": kind, "vllm": version})

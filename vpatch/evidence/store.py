@@ -102,6 +102,7 @@ def read_evidence(folder: Path) -> Evidence:
         raise EvidenceError(
             "this vpatch does not know this kind of record",
             where=str(file),
+            hint="use the version of vpatch that wrote it",
             code="evidence.unknown-version",
         )
     try:
