@@ -74,6 +74,8 @@ def matched(pattern, code):
         ('f(f"{p}.$q")', 'f(f"{p}a")', None),
         ('f("a.$q")', 'f("a.b[0]")', {"q": "b[0]"}),
         ('f("a.$q")', 'f("a.)")', None),
+        ('f("$q.$q")', 'f("a.a")', {"q": "a"}),
+        ('f("$q.$q")', 'f("a.b")', None),
         ('f(f"{x}")', 'f(f"{x=}")', None),
         ('f(b"a")', 'f("a")', None),
         ("return $x", "return 1 + 1", {"x": "1 + 1"}),
@@ -284,6 +286,21 @@ def test_many_metavariables_in_a_text():
 def test_what_is_between_the_parts_of_a_text(parts, text):
     found = re.fullmatch("(.+)".join(map(re.escape, parts)), text)
     assert _between(parts, text) == (None if found is None else list(found.groups()))
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0c", "\x1c"])
+def test_a_separator_in_a_text_ends_no_line_of_a_pattern(separator):
+    text = f'"{separator}"'
+    assert matched(f"f(a={text}, ...)", f"f(a={text}, b=1)") == {}
+    assert matched(f"f(a={text}, ...)", 'f(a="", b=1)') is None
+
+
+def test_a_long_table_is_compared():
+    """It may have more rows than Python has levels of recursion."""
+    table = f"[{', '.join(map(str, range(3000)))}]"
+    assert matched("f($x, $x)", f"f({table}, {table})") is not None
+    assert matched("f($x, $x)", f"f({table}, {table[:-1]}, 0])") is None
+    assert matched(f"x = {table}", f"x = {table}") == {}
 
 
 def test_gaps_that_can_be_filled_in_very_many_ways():

@@ -35,12 +35,13 @@ def spell_gaps(source: str) -> str:
         ]
     except (tokenize.TokenError, IndentationError):
         return source  # libcst says what is wrong
-    lines = source.splitlines(keepends=True)
+    # Not splitlines(): to the tokens, a form feed or a separator of Unicode ends no line.
+    lines = source.split("\n")
     for token, text in sorted(_respelt(tokens), key=lambda item: item[0].start, reverse=True):
         row, column = token.start
         line = lines[row - 1]
         lines[row - 1] = line[:column] + text + line[column + len("...") :]
-    return "".join(lines)
+    return "\n".join(lines)
 
 
 def _respelt(tokens: Tokens) -> Iterator[tuple[tokenize.TokenInfo, str]]:

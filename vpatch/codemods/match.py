@@ -256,21 +256,24 @@ def _same_text(pattern: str | bytes | None, text: str | bytes | None, match: Mat
 
 def _same_sequence(pattern: Sequence[Any], nodes: Sequence[Any], match: Match) -> bool:
     """Match in order; a gap takes as few neighbours as the rest allows."""
-    if not pattern:
-        return not nodes
-    head, rest = pattern[0], pattern[1:]
-    if not match.literal and is_gap(head):
-        for taken in range(len(nodes) + 1):
-            match.try_another()
-            trial = match.copy()
-            if _same_sequence(rest, nodes[taken:], trial):
-                match.become(trial)
-                return True
-        return False
-    if not nodes or not same(head, nodes[0], match):
-        return False
-    match.paired[id(head)] = nodes[0]
-    return _same_sequence(rest, nodes[1:], match)
+    # A loop, as a table or a block may have more elements than Python has levels of recursion.
+    for index, item in enumerate(pattern):
+        if not match.literal and is_gap(item):
+            return _same_behind_gap(pattern[index + 1 :], nodes[index:], match)
+        if index == len(nodes) or not same(item, nodes[index], match):
+            return False
+        match.paired[id(item)] = nodes[index]
+    return len(pattern) == len(nodes)
+
+
+def _same_behind_gap(rest: Sequence[Any], nodes: Sequence[Any], match: Match) -> bool:
+    for taken in range(len(nodes) + 1):
+        match.try_another()
+        trial = match.copy()
+        if _same_sequence(rest, nodes[taken:], trial):
+            match.become(trial)
+            return True
+    return False
 
 
 def _same_call(pattern: cst.Call, node: cst.Call, match: Match) -> bool:
