@@ -128,6 +128,34 @@ def test_every_piece_of_a_string_counts(monkeypatch):
     assert caught.value.line == 3
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-8-sig"])
+@pytest.mark.parametrize(
+    ("code", "is_deep"),
+    [
+        ("x = '\xe9', {quotes}  # c", False),
+        ("x = '\xe9' + {quotes}  # (", False),
+        ("x = '\xe9', {pieces}  # c", True),
+    ],
+)
+def test_pieces_are_counted_in_any_encoding(code, is_deep, encoding):
+    many = '"' * 200
+    text = code.format(quotes=f"'''{many}'''", pieces='"" ' * 200)
+    source = f"# coding: {encoding.removesuffix('-sig')}\n{text}\n".encode(encoding)
+    if is_deep:
+        with pytest.raises(NestedTooDeeplyError):
+            measured(source)
+    else:
+        assert isinstance(measured(source), ast.Module)
+
+
+def test_code_that_libcst_does_not_come_back_from_is_refused(monkeypatch):
+    monkeypatch.setattr(ast, "parse", fail)
+    monkeypatch.setattr(nesting, "_PARSE", "while True: pass")
+    monkeypatch.setattr(nesting, "_SECONDS", 0.1)
+    with pytest.raises(NestedTooDeeplyError):
+        measured(b"type X = int\n" + b"# more\n" * 200)
+
+
 def test_a_file_of_a_tree_is_a_conflict():
     deep = f"x = f({CHAINS['brackets'](3000)})\n"
     with pytest.raises(UnparsableFile):

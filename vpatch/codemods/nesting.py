@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tokenize
 import warnings
+from importlib.util import decode_source
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def _check_depth(tree: ast.Module, source: bytes) -> None:
         if isinstance(node, ast.BoolOp):
             depth += len(node.values)
         elif isinstance(node, (ast.Constant, ast.JoinedStr)):
-            lines = lines or source.splitlines(keepends=True)
+            # The columns are of UTF-8, whatever the file's own encoding is.
+            lines = lines or decode_source(source).encode().splitlines(keepends=True)
             depth += _pieces(node, lines, DEEPEST - depth)
         if depth > DEEPEST:
             raise NestedTooDeeplyError(line)
@@ -111,5 +113,5 @@ def _pieces(node: ast.Constant | ast.JoinedStr, lines: list[bytes], workdir: int
     if sum(text.count(quote) for quote in _QUOTES) <= workdir:
         return 0
     # In brackets, as it may have several lines.
-    tokens = tokenize.tokenize(io.BytesIO(b"(" + text + b")").readline)
+    tokens = tokenize.generate_tokens(io.StringIO(f"({text.decode()})").readline)
     return sum(token.type in _STRINGS for token in tokens)
