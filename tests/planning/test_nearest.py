@@ -112,6 +112,36 @@ def test_a_glob_is_no_scope_of_its_own():
     assert [what.partition(" (")[0] for what, _ in found] == ["not admitted"]
 
 
+@pytest.mark.parametrize("was", ["...", "(...)", "[...]", "f(...)"])
+def test_a_value_with_an_ellipsis_is_near_itself_alone(was):
+    """In a value, `...` is Python's own, and no gap."""
+    edit = {"set-value": "1", "of": "C.X", "was": was}
+    (elsewhere,) = told(f"X = f(2)\nX = {was}\n", edit)
+    assert elsewhere[1] == "vllm/a.py:2"
+
+
+def test_an_import_that_goes_beside_nothing():
+    edit = {"add-import": "import a", "beside": "load_weights($x, 1)"}
+    assert told("load_weight(x, 1)\n", edit) == [("nearest: load_weight(x, 1)", "vllm/a.py:1")]
+
+
+def test_a_file_that_cannot_be_parsed_hides_no_other():
+    edit = {"find": "load($x)", "rewrite": "load($x, 1)", "within": "C.f"}
+    files = {
+        "vllm/a.py": "def load(x:\n",
+        "vllm/b.py": "def g():\n    load(1)\n    load(2)\n",
+    }
+    found = told(files, edit, ["vllm/a.py"])
+    why = "not admitted (it is in g, and `within` is C.f)"
+    assert found[1:] == [(f"{why}: load(1)", "vllm/b.py:2"), (f"{why}: load(2)", "vllm/b.py:3")]
+
+
+def test_a_call_is_not_like_what_calls_nothing():
+    edit = {"find": "value = load_weights(x)", "rewrite": "value = 1"}
+    source = "value = load_weight(x)\nvalue = load_weights\n"
+    assert told(source, edit) == [("nearest: value = load_weight(x)", "vllm/a.py:1")]
+
+
 CODEMOD = """
 import libcst as cst
 from vpatch.codemods import SiteTransformer

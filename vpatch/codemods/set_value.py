@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
@@ -41,13 +41,25 @@ class SetValue:
 
     @property
     def sought(self) -> Pattern:
-        return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {code_of(self.was)}")
+        was = code_of(cast("cst.CSTNode", self.was.visit(_Bracket())))
+        return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {was}")
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         transformer = _SetValueTransformer(self)
         outcome = transformer.run(module, extents)
         # Elsewhere the name is an import or another variable.
         return outcome if transformer.is_assigned else EditOutcome(module, ())
+
+
+class _Bracket(cst.CSTTransformer):
+    """Spells Python's own Ellipsis as a pattern does: `...` alone would be a gap."""
+
+    def leave_Ellipsis(
+        self, original_node: cst.Ellipsis, updated_node: cst.Ellipsis
+    ) -> cst.BaseExpression:
+        if original_node.lpar:
+            return updated_node
+        return updated_node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 class _SetValueTransformer(SiteTransformer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -72,10 +73,11 @@ def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[F
 
 
 def _found_in(paths: Sequence[str], sought: Pattern, view: View) -> Sequence[FoundSite]:
-    try:
-        return search(sought, Scope(), [escape(path) for path in paths], view)
-    except UnparsableFile:
-        return []
+    found: list[FoundSite] = []
+    for path in paths:
+        with suppress(UnparsableFile):
+            found += search(sought, Scope(), [escape(path)], view)
+    return found
 
 
 def _why(edit: BoundEdit, place: Scope, found: FoundSite) -> str:
