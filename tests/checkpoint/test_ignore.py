@@ -67,7 +67,7 @@ def test_an_entry_that_hits_in_vllm_alone_is_fine(tmp_path):
 
 def test_a_pattern_that_is_none(tmp_path):
     one = entries(listed(tmp_path, "compressed-tensors", "ignore", ["re:("]))["re:("]
-    assert "no regular expression" in one.fault
+    assert "not a regular expression" in one.fault
     assert not judged(tmp_path).clean
 
 

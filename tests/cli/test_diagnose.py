@@ -67,7 +67,7 @@ def test_a_vllm_that_found_no_device(empty):
     run = empty.run("diagnose", log, code=1)
     assert run.out.startswith(
         "engine.log:1: Device string must not be empty\n"
-        "  vLLM found no device that it can run on: no GPU driver, and it is no CPU build\n"
+        "  vLLM found no device that it can run on: no GPU driver, and it is not a CPU build\n"
         "  next: on a machine without a GPU install vLLM's CPU build"
     )
     (found,) = empty.run("diagnose", log, "--json", code=1).json["explained"]

@@ -215,7 +215,7 @@ def test_stub_is_not_taken_for_any_body():
 
 def test_body_on_the_header_line():
     result = run({"insert": "z()", "at-start-of": "def f(): ..."}, "def f(): return 1\n")
-    assert "stands on the line of its header" in result.mismatch
+    assert "is on the line of its header" in result.mismatch
 
 
 def test_anchor_twice_where_one_was_declared():

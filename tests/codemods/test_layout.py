@@ -83,7 +83,7 @@ def test_parameters_on_a_line(find, new, before, after):
             "would drop what the pattern leaves out",
         ),
         ("(a, b)", "(a)", "def f(\n    a,\n    b,  # why\n): pass\n", "drop the comment '# why'"),
-        ("(..., c)", "(..., d, c)", "def f(a, *, c): pass\n", "keep what ... stands for"),
+        ("(..., c)", "(..., d, c)", "def f(a, *, c): pass\n", "keep what ... matches"),
     ],
 )
 def test_parameters_of_which_something_would_be_lost(find, new, before, message):
@@ -149,4 +149,4 @@ def test_what_would_be_no_python_is_a_problem():
     edit = rewrite("def f(a, ...): ...", "def f(a, b=1, ...): ...")
     assert edited(edit, "def f(a, c=2): pass\n") == "def f(a, b=1, c=2): pass\n"
     result = run(edit, "def f(a, c): pass\n")
-    assert "the new code is no Python there" in result.mismatch
+    assert "the new code is not Python there" in result.mismatch

@@ -78,7 +78,7 @@ def test_a_new_comment_comes_along():
 @pytest.mark.parametrize(
     ("edit", "source", "message"),
     [
-        (GROW, "if a: import x\n", "stands on the line of a block's header"),
+        (GROW, "if a: import x\n", "is on the line of a block's header"),
         (GROW, "import x  # noqa\n", "would drop the comment '# noqa'"),
         (SHRINK, TRY.replace("None", "None  # no") + "\n", "would drop the comment '# no'"),
         (SHRINK, f"{TRY}\nfinally:\n    y\n", "would drop what the pattern leaves out"),

@@ -79,7 +79,7 @@ def test_patch(changes):
         ({"upstream": ({**PULL, "state": "done"},)}, "'open', 'merged' or 'closed'"),
         ({"proof": ({**PROOF, "engine": "tpu"},)}, "'cpu' or 'cuda'"),
         ({"proof": ({**PROOF, "fails-before": {}},)}, "at least 1 item"),
-        ({"proof": ({**PROOF, "fails-before": {"test_x": "("}},)}, "no regular expression"),
+        ({"proof": ({**PROOF, "fails-before": {"test_x": "("}},)}, "not a regular expression"),
         ({"proof": ({**PROOF, "references": {"path": "0.30.0"}},)}, "match pattern"),
         ({"proof": ({**PROOF, "timeout": 0},)}, "greater than 0"),
         ({"on-request": ""}, "at least 1 char"),

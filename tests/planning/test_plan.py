@@ -692,7 +692,7 @@ def test_a_tree_that_has_half_of_it_gets_nothing_twice(tmp_path, edits, source, 
     decision = decide(patch_of(tmp_path, edits=edits), tree)
     assert decision.state == state, decision.reason
     if state == "conflict" and "statements" not in decision.reason:
-        assert "vllm/m.py: the same code stands at another place of this block" in decision.reason
+        assert "vllm/m.py: the same code is at another place of this block" in decision.reason
         # An effect tells that the work is to be done.
         patch = patch_of(tmp_path, "told", edits=edits, effect={"find": "f(1, a)", "files": "x"})
         assert "after the patch, the tree still" in decide(patch, tree).reason

@@ -103,7 +103,7 @@ def test_conditions_of_labels():
     ("conditions", "said"),
     [
         ('"files~=^(a+)+$"', "a condition cannot be evaluated: it is not matched after 10 s"),
-        ('"files~=("', "a condition cannot be evaluated: it is no regular expression"),
+        ('"files~=("', "a condition cannot be evaluated: it is not a regular expression"),
         ("1", "these are not Mergify's rules: "),
         ("{or: [], and: []}", "these are not Mergify's rules: "),
         ("{or: 1}", "these are not Mergify's rules: "),

@@ -33,7 +33,7 @@ def test_none_that_may_be_endless_is_matched_here(pattern):
 
 @pytest.mark.parametrize("pattern", ["(", "(a*)*(", "a" * 600 + "[", "(" * 400, "(?P<1>a)*", "*"])
 def test_what_is_no_pattern(pattern):
-    with pytest.raises(PatternFaultError, match="it is no regular expression: "):
+    with pytest.raises(PatternFaultError, match="it is not a regular expression: "):
         check(pattern)
 
 
@@ -61,7 +61,7 @@ def test_a_pattern_that_is_none_is_a_finding_of_its_own(tmp_path):
     listed(tmp_path, "compressed-tensors", "ignore", ["re:(", "re:lm_head"])
     assert [entry.fault is None for entry in judged(tmp_path).entries] == [False, True]
     found = list(_lists(inspect(tmp_path)))
-    assert "quantization_config.ignore has 're:(', and it is no regular expression" in next(
+    assert "quantization_config.ignore has 're:(', and it is not a regular expression" in next(
         one.what for one in found if one.kind == "ignore-pattern"
     )
     assert "ignore-names" not in {one.kind for one in found}

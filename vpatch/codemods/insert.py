@@ -192,7 +192,7 @@ class _Inside(_Inserter):
             return updated
         block = cast("cst.BaseCompoundStatement", updated).body
         if not isinstance(block, cst.IndentedBlock):
-            problem = "its body stands on the line of its header"
+            problem = "its body is on the line of its header"
             self.add(original, todo=True, match=match, problem=problem)
             return updated
         statements = list(statements_of(block))

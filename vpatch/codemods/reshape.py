@@ -82,7 +82,7 @@ class Reshape(SiteTransformer):
         for statement in statements:
             match = self._matched(self.find, statement)
             if match is not None:
-                problem = "stands on the line of a block's header, where no compound statement may"
+                problem = "is on the line of a block's header, where no compound statement may"
                 self.add(statement, todo=True, match=match, problem=problem)
 
     def _grown(

@@ -68,7 +68,7 @@ def _with_changes(node: cst.CSTNode, changes: dict[str, Any]) -> cst.CSTNode:
     try:
         return node.with_changes(**changes)
     except cst.CSTValidationError as error:
-        raise CannotRewrite(f"the new code is no Python there: {error}") from error
+        raise CannotRewrite(f"the new code is not Python there: {error}") from error
 
 
 def _rewrite_sequence(
@@ -179,7 +179,7 @@ def put(
         return _with_operator(pattern, template, node, match, parent)
     elif has_gap(pattern, template):
         raise CannotRewrite(
-            f"the pattern and the new code differ too much to keep what ... stands for in "
+            f"the pattern and the new code differ too much to keep what ... matches in "
             f"{' '.join(code_of(node).split())[:60]}"
         )
     else:

@@ -17,7 +17,7 @@ class Explanation:
     hint: str
 
 
-_NO_PLATFORM = "vLLM found no device that it can run on: no GPU driver, and it is no CPU build"
+_NO_PLATFORM = "vLLM found no device that it can run on: no GPU driver, and it is not a CPU build"
 _USE_A_BUILD_THAT_FITS = (
     "on a machine without a GPU install vLLM's CPU build (vpatch engine makes one); with a GPU see "
     "that nvidia-smi works, in a container too"

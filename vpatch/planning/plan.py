@@ -351,7 +351,7 @@ def _repeated(attempt: _Attempt) -> str | None:
         for found in result.found:
             if found.repeat is Repeat.UNUSUAL or (found.repeat and half_done):
                 return (
-                    f"{result.edit.name}: {found.path}: the same code stands at another place of "
+                    f"{result.edit.name}: {found.path}: the same code is at another place of "
                     f"this block, so the work may be done; declare an `effect` that tells"
                 )
     return None

@@ -87,7 +87,7 @@ class Cache:
                 except DamagedEntry as damage:
                     if populate is None:
                         raise
-                    progress.note(f"{damage.what}; it is fetched anew")
+                    progress.note(f"{damage.what}; it is fetched again")
                     tree, damaged = None, True
                 if tree is not None:
                     _log.info("%s is in the cache: %s", pin.label, tree.folder)

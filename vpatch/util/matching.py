@@ -91,7 +91,9 @@ def _matched(pattern: str, listed: list[str], how: Literal["match", "search"]) -
         raise PatternFaultError(_too_long())
     if ended.returncode > 0:
         said = ended.stderr.strip().rpartition("\n")[2]
-        raise PatternFaultError(f"it is no regular expression: {said.partition(': ')[2] or said}")
+        raise PatternFaultError(
+            f"it is not a regular expression: {said.partition(': ')[2] or said}"
+        )
     places: list[int] = json.loads(ended.stdout)
     return places
 
@@ -107,7 +109,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
         try:
             return re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            raise PatternFaultError(f"it is no regular expression: {error}") from error
+            raise PatternFaultError(f"it is not a regular expression: {error}") from error
 
 
 def _too_long() -> str:
