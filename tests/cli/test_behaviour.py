@@ -23,6 +23,7 @@ from tests.projects import VERSION
 from tests.waiting import LIMIT, until
 from vpatch.app.proofs import refuse_unfit
 from vpatch.engine.environment import Engine
+from vpatch.evidence.store import read_evidence
 
 pytestmark = pytest.mark.slow
 
@@ -213,6 +214,7 @@ def test_a_behaviour_test_leaves_evidence(proven):
     run, folder = left_by(proven)
     assert f"  evidence: evidence/{folder.name}\n" in run.out
     record = json.loads((folder / "results.json").read_text())
+    assert read_evidence(folder).record == record  # as its model says
     assert (record["kind"], record["patch"], record["result"]) == ("test", "name-proj", "passed")
     assert [test["outcome"] for test in record["runs"]["pristine"]] == ["failed", "passed"]
     report = (folder / "report.md").read_text()

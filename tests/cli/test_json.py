@@ -8,11 +8,18 @@ import re
 import jsonschema
 import pytest
 
+from tests.bench.records import record
 from tests.cli.conftest import Run
 from tests.projects import NO_SUCH, VERSION
 from vpatch.app import selection
+from vpatch.app.bench import BenchResult
+from vpatch.bench.match import differences
+from vpatch.bench.record import read_record
+from vpatch.bench.report import report_of
+from vpatch.cli import bench_command
 from vpatch.cli.schema_command import command
-from vpatch.errors import UsageError
+from vpatch.errors import UsageError, VpatchError
+from vpatch.output.bench import BenchOutput
 from vpatch.output.commands import RESULTS, schema_of
 
 
@@ -144,3 +151,30 @@ def test_schema_used_wrongly(words, code, said):
     with pytest.raises(UsageError, match=re.escape(said)) as raised:
         command.main(words, standalone_mode=False)
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "ends"),
+    [
+        (KeyboardInterrupt(), "cli.interrupted", 130),
+        (VpatchError("the server is gone", code="bench.gone"), "bench.gone", 1),
+    ],
+)
+def test_what_was_measured_before_it_broke_off_is_in_the_one_document(
+    empty, monkeypatch, failure, code, ends
+):
+    done = BenchResult(record(), empty.folder / "bench" / "one", failure)
+    monkeypatch.setattr(bench_command, "bench", lambda *_, **__: done)
+    document = empty.run("bench", "--vllm", VERSION, "--json", code=ends).document
+    assert document["result"]["record"]["points"][0]["measured"]["output_tokens"] > 0
+    assert [error["code"] for error in document["errors"]] == [code]
+
+
+def test_a_record_in_a_document_can_be_compared(tmp_path):
+    """It has null for what the file leaves out."""
+    found = BenchOutput.of(tmp_path, record()).model_dump(mode="json")["record"]
+    assert found["sides"][0]["servers"] is None
+    (tmp_path / "bench.json").write_text(json.dumps(found))
+    again = read_record(tmp_path)
+    assert list(differences(again, record())) == []
+    assert report_of(again) == report_of(record())

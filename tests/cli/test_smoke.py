@@ -16,6 +16,7 @@ from tests.projects import FILES, VERSION, archive, write_patch, write_tree
 from tests.smoke.fake_vllm import FAKE
 from vpatch import api
 from vpatch.app.smoke import SmokeOptions
+from vpatch.evidence.store import read_evidence
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +61,7 @@ def test_a_run_and_its_evidence(smoked):
     }
     assert (folder / "environment.txt").read_text() == "a fake environment\n"
     record = json.loads((folder / "results.json").read_text())
+    assert read_evidence(folder).record == record  # as its model says
     (tree,) = record["subject"]
     (patch,) = tree["patches"]
     assert patch["id"] == "strength"
