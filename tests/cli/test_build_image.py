@@ -769,7 +769,7 @@ def test_an_image_whose_lock_is_gone(project, docker, small, tag):
 
 def test_the_help_has_its_lines(project):
     out = project.run("build-image", "--help").out
-    assert "\n  cpu      the same over" in out
+    assert "\n  cpu      like overlay, over" in out
     assert "\\b" not in out
 
 

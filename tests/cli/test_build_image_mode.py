@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.projects import VERSION
-from vpatch.app import build
-from vpatch.cli import build_image_command
+from vpatch.app import build, build_settings
 from vpatch.docker.engine import DockerImage
 from vpatch.errors import VpatchError
 from vpatch.harness.machine import this_machine
@@ -23,7 +22,7 @@ def gpus(monkeypatch):
     def having(*names):
         machine = this_machine()
         object.__setattr__(machine, "gpus", names)
-        for module in (build, build_image_command):
+        for module in (build, build_settings):
             monkeypatch.setattr(module, "this_machine", lambda: machine)
 
     return having
@@ -84,7 +83,7 @@ class Engine:
     ("base", "platform"), [("away:1", "linux/amd64"), ("here:1", "linux/arm64")]
 )
 def test_offline_pulls_no_base(applied, monkeypatch, base, platform):
-    monkeypatch.setattr(build_image_command, "Docker", Engine)
+    monkeypatch.setattr(build, "Docker", Engine)
     run = applied.run(*OFFLINE, "--base", base, "--platform", platform, code=2)
     assert run.err.endswith(
         f"error: {base}: this machine has no such image for {platform}, and --offline forbids "
@@ -100,8 +99,8 @@ def test_offline_builds_an_overlay_on_a_base_that_is_here(applied, monkeypatch):
         built.append(given[1].image)
         raise VpatchError("enough")
 
-    monkeypatch.setattr(build_image_command, "Docker", Engine)
-    monkeypatch.setattr(build_image_command, "build_image", build_image)
+    monkeypatch.setattr(build, "Docker", Engine)
+    monkeypatch.setattr(build, "build_image", build_image)
     run = applied.run(*OFFLINE, "--base", "here:1", "--platform", "linux/amd64", code=1)
     assert run.err.endswith("error: enough\n")
     assert [(image.mode, image.pinned) for image in built] == [("overlay", "sha256:1")]

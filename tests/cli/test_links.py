@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers import fails
 from tests.projects import VERSION, snapshot
-from vpatch.app import build
+from vpatch.app import build_log
 from vpatch.errors import VpatchError
 from vpatch.evidence import claim
 from vpatch.evidence.collecting import collected
@@ -109,7 +109,7 @@ def test_the_log_of_a_build_is_a_link_or_a_pipe(tmp_path, outside):
     for name in ("link.log", "pipe.log"):
         with (
             pytest.raises(VpatchError, match="the log cannot be written"),
-            build.opened_log(tmp_path / name),
+            build_log.opened_log(tmp_path / name),
         ):
             pass
     assert (outside / "mine.txt").read_text() == "mine"

@@ -182,7 +182,7 @@ def test_hosts(cloned):
     assert "host  git.example.com" in cloned.run("trust", "--list").out
     cloned.run("trust", "--revoke", "--host", "git.example.com")
     assert "nothing is trusted" in cloned.run("trust", "--list").out
-    assert "is no host" in cloned.run("trust", "--host", "*", code=2).err
+    assert "is not a host" in cloned.run("trust", "--host", "*", code=2).err
 
 
 def test_a_file_name_cannot_write_to_the_terminal(cloned):

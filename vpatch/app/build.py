@@ -1,40 +1,40 @@
-"""From options to an image build: base, settings, log and tags."""
+"""The use case `build-image`: choose base and settings, build, tag, push and keep the lock."""
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from textwrap import shorten
-from typing import TYPE_CHECKING, BinaryIO
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from vpatch.app.checkout import hide_from_git
-from vpatch.docker.names import is_tag
+from vpatch.app.build_log import Steps, log_path_of, opened_log
+from vpatch.app.build_settings import (
+    base_of,
+    default_tag,
+    note_overlay,
+    refuse_names,
+    source_date_epoch,
+    split_arguments,
+    trusted_certificates,
+)
+from vpatch.app.locked import applied, from_lock
+from vpatch.app.selection import Request
+from vpatch.docker.engine import Docker
 from vpatch.errors import UsageError
 from vpatch.harness.machine import this_machine
-from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
-from vpatch.image.context import EPOCH, release_of, version_of
+from vpatch.image.base import choose, pin, refuse_network
+from vpatch.image.build import BuildSettings, build_image, builds_below, contexts, overlay_build
+from vpatch.image.context import labels_of
 from vpatch.image.mode import to_build
-from vpatch.util.os_errors import cannot_write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import ExitStack
+    from pathlib import Path
 
     from vpatch.app.context import Context
     from vpatch.app.locked import Locked
     from vpatch.checkout.lockfile import ImageMode, LockedImage, LockFile
-    from vpatch.docker.engine import Docker
     from vpatch.image.base import Choice
-    from vpatch.progress import Progress, Task
-
-_REPOSITORY = "vllm-vpatch"
-
-
-_STEP_WIDTH = 88
-
-
-_DIGITS = 12
+    from vpatch.progress import Progress
 
 
 # What the base of the last build is called as long as it is not built.
@@ -42,13 +42,6 @@ _EARLIER = "what the build before made"
 
 
 _LOCAL = "an id of this machine: no registry is known to have this base"
-
-
-_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-# Before what `install.py` reports in the image.
-_SAYS = "verified: "
 
 
 @dataclass(frozen=True)
@@ -67,163 +60,168 @@ class PlannedBuild:
     build_arguments: dict[str, dict[str, str]]
 
 
-def planned_build(locked: Locked, choice: Choice, settings: BuildSettings) -> PlannedBuild:
-    """Return what would be built, and build nothing."""
-    known = choice.known
-    payload = locked.payload(known or choice.unpinned)
-    with contexts(payload, settings) as workdir:
-        builds = builds_below(payload, settings, locked.checkout, workdir)
-        below = _EARLIER if builds else payload.image.pinned
-        builds.append(overlay_build(payload, settings, below, workdir))
-        arguments = {
-            build.dockerfile.relative_to(build.context).as_posix(): dict(build.arguments)
-            for build in builds
-        }
-    return PlannedBuild(
-        mode=choice.mode,
-        base=choice.base,
-        pinned=known.pinned if known else None,
-        files=[file.path for file in payload.lock.files],
-        to_compile=to_build(payload.lock),
-        build_arguments=arguments,
+@dataclass(frozen=True)
+class BuildOptions:
+    """What to build, and how. The names are those of the command's options."""
+
+    lock_file: Path | None = None
+    checkout: Path | None = None
+    force: bool = False
+    mode: ImageMode | None = None
+    base: str | None = None
+    repin: bool = False
+    tags: tuple[str, ...] = ()
+    push: bool = False
+    no_cache: bool = False
+    platform: str | None = None
+    network: str | None = None
+    secrets: tuple[str, ...] = ()
+    certificates: tuple[Path, ...] = ()
+    arguments: tuple[str, ...] = ()
+    iidfile: Path | None = None
+
+
+@dataclass(frozen=True)
+class PreparedBuild:
+    """All that a build needs: what was applied, the base and the mode, and the settings."""
+
+    locked: Locked
+    choice: Choice
+    settings: BuildSettings
+
+    def planned(self) -> PlannedBuild:
+        """Return what would be built, and build nothing."""
+        known = self.choice.known
+        payload = self.locked.payload(known or self.choice.unpinned)
+        with contexts(payload, self.settings) as workdir:
+            builds = builds_below(payload, self.settings, self.locked.checkout, workdir)
+            below = _EARLIER if builds else payload.image.pinned
+            builds.append(overlay_build(payload, self.settings, below, workdir))
+            arguments = {
+                build.dockerfile.relative_to(build.context).as_posix(): dict(build.arguments)
+                for build in builds
+            }
+        return PlannedBuild(
+            mode=self.choice.mode,
+            base=self.choice.base,
+            pinned=known.pinned if known else None,
+            files=[file.path for file in payload.lock.files],
+            to_compile=to_build(payload.lock),
+            build_arguments=arguments,
+        )
+
+
+@dataclass(frozen=True)
+class BuiltImage:
+    """An image that was built. `pushed` has a digest for each tag, and is empty without a push."""
+
+    identity: str
+    choice: Choice
+    image: LockedImage
+    lock: LockFile
+    lock_path: Path
+    labels: dict[str, str]
+    tags: tuple[str, ...]
+    pushed: list[str]
+    log: Path
+
+
+def prepare_build(
+    context: Context, request: Request, options: BuildOptions, stack: ExitStack
+) -> PreparedBuild:
+    """Apply the patches or read the lock, and choose the base and the mode.
+
+    Args:
+        context: the project, its library and the cache.
+        request: what is applied; empty with a lock.
+        options: what to build, and how.
+        stack: keeps the checkout open until the build is over.
+
+    Raises:
+        UsageError: options contradict each other, or a name is not valid.
+        VpatchError: a patch cannot be applied, or no mode fits.
+    """
+    refuse_names(options.tags, options.iidfile, push=options.push, offline=context.offline)
+    if options.lock_file is None:
+        locked = applied(context, request, options.checkout, stack, force=options.force)
+    elif request != Request() or options.base or options.mode or options.repin:
+        raise UsageError(
+            "a lock says the source, the patches, the mode and the base",
+            where=str(options.lock_file),
+            hint="leave out --lock, or all options that name one of them",
+            code="cli.conflicting-options",
+        )
+    else:
+        locked = from_lock(context, options.lock_file, stack)
+    settings = BuildSettings(
+        context.pip_settings,
+        options.network,
+        options.platform,
+        options.secrets,
+        options.certificates,
+        split_arguments(options.arguments),
+        options.no_cache,
+        source_date_epoch(),
     )
+    choice = choose(
+        locked.lock,
+        locked.checkout,
+        mode=options.mode,
+        base=options.base or base_of(context, request.recipe or locked.lock.recipe),
+        arguments=settings.arguments,
+        repin=options.repin,
+        has_gpu=bool(this_machine().gpus),
+    )
+    if context.offline:
+        refuse_network(choice)
+    if options.base and options.mode is None:
+        note_overlay(context.progress, choice, locked.lock)
+    if choice.mode == "cpu":
+        certificates = trusted_certificates(context, options.certificates)
+        settings = replace(settings, certificates=certificates)
+    return PreparedBuild(locked, choice, settings)
 
 
-def base_of(context: Context, recipe: str | None) -> str | None:
-    """The base that a recipe names; None where it names none."""
-    if recipe is None:
-        return None
-    declared, _ = context.library.read_recipe(context.library.recipe(recipe))
-    return declared.image.base if declared.image else None
+def build(context: Context, prepared: PreparedBuild, options: BuildOptions) -> BuiltImage:
+    """Build the image and verify it; then tag it, keep its lock, and push it if asked.
 
-
-def note_overlay(progress: Progress, choice: Choice, lock: LockFile) -> None:
-    """Say that a base means an overlay, where the user may expect a cpu image."""
-    if choice.mode == "overlay" and not this_machine().gpus:
-        progress.note(
-            f"the image is an overlay, so {choice.base} must have vLLM {release_of(lock)}; "
-            "--mode cpu installs the CPU build on a plain base instead"
-        )
-
-
-def trusted_certificates(context: Context, asked: tuple[Path, ...]) -> tuple[Path, ...]:
-    """What pip trusts here, a build has to trust as well."""
-    cert = context.pip_settings.cert
-    return asked or ((Path(cert),) if cert else ())
-
-
-def refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool, offline: bool) -> None:
-    """Say what is wrong with the names of what is to come, before it takes an hour to come."""
-    for tag in tags:
-        if not is_tag(tag):
-            raise UsageError(
-                f"{tag} cannot be the name of an image",
-                hint="give --tag NAME:TAG in small letters, such as registry.example/team/vllm:1",
-                code="cli.bad-value",
-            )
-    if iidfile is not None and not os.access(iidfile.absolute().parent, os.W_OK):
-        raise UsageError(
-            "there is no such folder to write the image's id to",
-            where=str(iidfile.parent),
-            hint="make the folder, or give another path",
-            code="cli.bad-value",
-        )
-    if push and not tags:
-        raise UsageError(
-            "--push needs a name to push",
-            hint="give --tag REGISTRY/NAME:TAG",
-            code="cli.missing-option",
-        )
-    if push and offline:
-        raise UsageError(
-            "--push needs a registry, which --offline forbids",
-            hint="leave out one of the two",
-            code="image.offline",
-        )
-
-
-def split_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
-    wrong = [text for text in arguments if not text.partition("=")[1]]
-    if wrong:
-        raise UsageError(
-            f"--build-arg {wrong[0]} has no value", hint="give NAME=VALUE", code="cli.bad-value"
-        )
-    return {name: value for name, _, value in (text.partition("=") for text in arguments)}
-
-
-def log_path_of(context: Context, lock: LockFile, mode: ImageMode) -> Path:
-    hide_from_git(context.checkouts)
-    # By the commit of the patched tree: the lock of the image is known only after the build.
-    return context.checkouts / f"build-image-{release_of(lock)}-{lock.head[:_DIGITS]}-{mode}.log"
+    Raises:
+        VpatchError: there is no Docker Engine, or the build or a push failed.
+    """
+    progress = context.progress
+    locked, choice, settings = prepared.locked, prepared.choice, prepared.settings
+    with closing(Docker()) as docker:
+        image = pin(docker, choice, options.platform, context.progress, offline=context.offline)
+        payload = locked.payload(image)
+        log_path = log_path_of(context, payload.lock, choice.mode)
+        steps = Steps(context.progress)
+        with opened_log(log_path) as log:
+            built = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
+        steps.end()
+        lock = built.payload.lock
+        locked.keep(lock)
+        names = options.tags or (default_tag(lock),)
+        for name in names:
+            docker.tag(built.identity, name)
+        if options.iidfile is not None:
+            options.iidfile.write_text(built.identity, encoding="ascii")
+        pushed = [push_image(docker, name, progress) for name in names] if options.push else []
+    return BuiltImage(
+        identity=built.identity,
+        choice=choice,
+        image=built.payload.image,
+        lock=lock,
+        lock_path=locked.path,
+        labels=labels_of(lock, built.payload.manifest),
+        tags=names,
+        pushed=pushed,
+        log=log_path,
+    )
 
 
 def pinned_base(image: LockedImage) -> str:
     """The digest of the base, in words for people."""
     return image.pinned if not image.local else f"{image.pinned} ({_LOCAL})"
-
-
-def source_date_epoch() -> int:
-    """Return the time of all files of an image, as https://reproducible-builds.org names it."""
-    text = os.environ.get("SOURCE_DATE_EPOCH", str(EPOCH))
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise UsageError(
-            f"SOURCE_DATE_EPOCH is {text!r}, not a number of seconds since 1970",
-            hint="set it to what `git log -1 --format=%ct` prints, or unset it",
-            code="image.bad-source-date-epoch",
-        )
-    return int(text)
-
-
-def _without_links(path: str, _flags: int) -> int:
-    return os.open(path, _LOG_FLAGS, 0o666)
-
-
-@contextmanager
-def opened_log(path: Path) -> Iterator[BinaryIO]:
-    try:
-        # A project may have put a link there, to have a file of the user's overwritten.
-        log = open(path, "wb", opener=_without_links)  # noqa: SIM115 - for the opener
-    except OSError as error:
-        raise cannot_write(
-            "the log",
-            error,
-            where=str(path),
-            hint="free space or correct the permissions; if it is a link or a pipe, remove it",
-        ) from error
-    with log:
-        yield log
-
-
-def verified_by_build(log: Path) -> list[str]:
-    """What the last step said of itself; nothing where the engine had its layer already."""
-    said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    found = [line for line in said if line.startswith(_SAYS)]
-    return [line.removeprefix(_SAYS) for line in found] or [
-        "when this layer was made, by an earlier build"
-    ]
-
-
-def default_tag(lock: LockFile) -> str:
-    # A tag has no plus.
-    return f"{_REPOSITORY}:{version_of(lock).replace('+', '-')}"
-
-
-class Steps:
-    """Tasks that follow one another: one begins when the last one ends."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task: Task | None = None
-
-    def tell(self, step: str) -> None:
-        self.end()
-        # A step may be a whole script; the log has it.
-        self._task = self._progress.start(shorten(step, _STEP_WIDTH, placeholder=" ..."))
-
-    def end(self) -> None:
-        if self._task is not None:
-            self._task.done()
-            self._task = None
 
 
 def push_image(docker: Docker, name: str, progress: Progress) -> str:

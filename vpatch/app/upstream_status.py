@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.app import selection
 from vpatch.errors import VpatchError
+from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.status import Known, PatchStatus
 from vpatch.upstream.threads import UnknownThreadError
 
@@ -15,6 +19,37 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision, Plan
     from vpatch.upstream.threads import Answer, Threads
+
+
+@dataclass(frozen=True)
+class UpstreamStatus:
+    """A row for each patch that names threads; `note` says why answers are old, if they are."""
+
+    rows: tuple[PatchStatus, ...]
+    note: str | None
+
+
+def upstream_status(context: Context, request: selection.Request) -> UpstreamStatus:
+    """Ask what became of the threads of each patch.
+
+    Raises:
+        UsageError: a version, a recipe or a patch is not there.
+        VpatchError: a source cannot be read.
+    """
+    rows: list[PatchStatus] = []
+    answers: dict[str, Answer | VpatchError] = {}
+    with ExitStack() as stack:
+        threads = context.threads(stack)
+        for job in selection.resolve(request, context.library, whole_library=True):
+            with context.tree(job.spec, job.expected_digest) as tree:
+                alone = selection.decided_alone(job, request.patches)
+                plan = cached_plan(context.plans, job.patches, tree, to_write=False, alone=alone)
+            told = [d for d in plan.decisions if d.patch.declaration.upstream]
+            ask_threads(context, threads, [d.patch for d in told], answers)
+            rows += [patch_status(plan, decision, answers) for decision in told]
+    unreachable = threads.unreachable
+    note = f"{unreachable.what}; these are its last answers" if unreachable else None
+    return UpstreamStatus(tuple(rows), note)
 
 
 def ask_threads(

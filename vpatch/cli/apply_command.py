@@ -15,8 +15,6 @@ from vpatch.cli.options import (
     folder_option,
     json_option,
     library_options,
-    open_context,
-    request_from,
     source_options,
 )
 from vpatch.cli.result import CommandResult
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Request
     from vpatch.checkout.apply import Applied, ApplyRequest
     from vpatch.planning.state import Decision, Plan
 
@@ -43,15 +43,10 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Overwrite the checkout even if it has your changes.")
 @json_option
 def command(
-    vllm: str | None,
-    recipe: str | None,
-    trees: tuple[str, ...],
-    only: tuple[str, ...],
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    request: Request,
+    context: Context,
     checkout: Path | None,
     *,
-    offline: bool,
     force: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
@@ -60,21 +55,19 @@ def command(
     The lock file vpatch.lock in the checkout records exactly what was applied. vpatch writes
     nothing unless every patch is either applied or not needed.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
 
     def show(requests: Sequence[ApplyRequest]) -> None:
         for one in requests if not as_json else ():
-            render.print_pin(one.plan.pin, _chosen(one, only))
+            render.print_pin(one.plan.pin, _chosen(one, request.patches))
             render.print_decisions(one.plan.decisions)
 
-    request = request_from(vllm, recipe, trees, only)
     done = apply_patches(context, request, checkout, force=force, on_planned=show)
     code = ExitCode.FINDINGS if done.refused else ExitCode.CLEAN
     if as_json:
         return CommandResult(ApplyOutput.of(done), code)
     if done.refused:
         plans = [order.plan for order in done.requests]
-        _tell_why_not(plans, done.stopping, " ".join(_source_options(vllm, recipe, trees)))
+        _tell_why_not(plans, done.stopping, " ".join(_words(request)))
     for one in done.applied:
         _print(one)
     return code
@@ -90,12 +83,12 @@ def _tell_why_not(plans: list[Plan], stopping: Sequence[Decision], source: str) 
         click.echo("  next: name a patch that is needed there, or name none", err=True)
 
 
-def _source_options(vllm: str | None, recipe: str | None, trees: tuple[str, ...]) -> Iterator[str]:
-    if vllm:
-        yield f"--vllm {shlex.quote(vllm)}"
-    if recipe:
-        yield f"--recipe {shlex.quote(recipe)}"
-    yield from (f"--tree {shlex.quote(tree)}" for tree in trees)
+def _words(request: Request) -> Iterator[str]:
+    if request.vllm:
+        yield f"--vllm {shlex.quote(request.vllm)}"
+    if request.recipe:
+        yield f"--recipe {shlex.quote(request.recipe)}"
+    yield from (f"--tree {shlex.quote(tree)}" for tree in request.trees)
 
 
 def _chosen(order: ApplyRequest, only: tuple[str, ...]) -> str:

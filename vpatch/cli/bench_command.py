@@ -17,8 +17,6 @@ from vpatch.cli.options import (
     folder_option,
     json_option,
     library_options,
-    open_context,
-    request_from,
     source_options,
     written_in_project,
 )
@@ -31,6 +29,8 @@ from vpatch.output.bench import BenchOutput
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Request
     from vpatch.bench.measure import LoadRun
 
 
@@ -93,13 +93,9 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def command(
-    context: click.Context,
-    vllm: str | None,
-    recipe: str | None,
-    trees: tuple[str, ...],
-    only: tuple[str, ...],
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    click_context: click.Context,
+    request: Request,
+    context: Context,
     engine: str | None,
     image: str | None,
     urls: tuple[str, ...],
@@ -115,7 +111,6 @@ def command(
     name: str | None,
     output_dir: Path,
     *,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode | None:
     """Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.
@@ -127,8 +122,8 @@ def command(
 
     Ends with 1 if something could not be measured.
     """
-    if context.invoked_subcommand is not None:
-        _refuse_options_before(context)
+    if click_context.invoked_subcommand is not None:
+        _refuse_options_before(click_context)
         return None
     options = BenchOptions(
         engine=engine,
@@ -146,8 +141,8 @@ def command(
         name=name,
     )
     result = bench(
-        open_context(patches_dirs, recipes_dirs, offline),
-        request_from(vllm, recipe, trees, only),
+        context,
+        request,
         options,
         output_dir,
         on_result=None if as_json else _print,

@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch.app.build import (
-    Steps,
-    base_of,
-    default_tag,
-    log_path_of,
-    note_overlay,
-    opened_log,
-    pinned_base,
-    planned_build,
-    push_image,
-    refuse_names,
-    source_date_epoch,
-    split_arguments,
-    trusted_certificates,
-    verified_by_build,
-)
-from vpatch.app.locked import applied, from_lock
+from vpatch.app.build import BuildOptions, build, pinned_base, prepare_build
 from vpatch.cli.options import (
     folder_option,
     json_option,
     library_options,
-    open_context,
-    request_from,
     source_options,
 )
 from vpatch.cli.result import CommandResult
-from vpatch.docker.engine import Docker
-from vpatch.errors import ExitCode, UsageError
-from vpatch.harness.machine import this_machine
-from vpatch.image.base import choose, pin, refuse_network
-from vpatch.image.build import BuildSettings, build_image
-from vpatch.image.context import labels_of, version_of
+from vpatch.errors import ExitCode
 from vpatch.output.images import BuildImageOutput, BuiltImageOutput, PlannedImageOutput
 
 if TYPE_CHECKING:
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Request
     from vpatch.checkout.lockfile import ImageMode
 
 _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu": "cpu"}
@@ -115,12 +93,8 @@ _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu":
 )
 @json_option
 def command(
-    vllm: str | None,
-    recipe: str | None,
-    trees: tuple[str, ...],
-    only: tuple[str, ...],
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    request: Request,
+    context: Context,
     lock_file: Path | None,
     checkout: Path | None,
     mode: str | None,
@@ -133,7 +107,6 @@ def command(
     arguments: tuple[str, ...],
     iidfile: Path | None,
     *,
-    offline: bool,
     force: bool,
     repin: bool,
     push: bool,
@@ -152,83 +125,31 @@ def command(
     compares the digests of all touched files and of the files that they replace. It also checks
     bytecode, imports, and the effect of each patch.
     """  # noqa: D301 - click reads the character itself
-    context = open_context(patches_dirs, recipes_dirs, offline)
-    refuse_names(tags, iidfile, push=push, offline=offline)
+    options = BuildOptions(
+        lock_file=lock_file,
+        checkout=checkout,
+        force=force,
+        mode=_MODES[mode] if mode else None,
+        base=base,
+        repin=repin,
+        tags=tags,
+        push=push,
+        no_cache=no_cache,
+        platform=platform,
+        network=network,
+        secrets=secrets,
+        certificates=certificates,
+        arguments=arguments,
+        iidfile=iidfile,
+    )
     with ExitStack() as stack:
-        if lock_file is not None:
-            if vllm or recipe or trees or only or base or mode or repin:
-                raise UsageError(
-                    "a lock says the source, the patches, the mode and the base",
-                    where=str(lock_file),
-                    hint="leave out --lock, or all options that name one of them",
-                    code="cli.conflicting-options",
-                )
-            locked = from_lock(context, lock_file, stack)
-        else:
-            request = request_from(vllm, recipe, trees, only)
-            locked = applied(context, request, checkout, stack, force=force)
-        settings = BuildSettings(
-            context.pip_settings,
-            network,
-            platform,
-            secrets,
-            certificates,
-            split_arguments(arguments),
-            no_cache,
-            source_date_epoch(),
-        )
-        named = base or base_of(context, recipe or locked.lock.recipe)
-        asked = _MODES[mode] if mode else None
-        choice = choose(
-            locked.lock,
-            locked.checkout,
-            mode=asked,
-            base=named,
-            arguments=settings.arguments,
-            repin=repin,
-            has_gpu=bool(this_machine().gpus),
-        )
-        if offline:
-            refuse_network(choice)
-        if base and asked is None:
-            note_overlay(context.progress, choice, locked.lock)
-        if choice.mode == "cpu":
-            settings = replace(settings, certificates=trusted_certificates(context, certificates))
+        prepared = prepare_build(context, request, options, stack)
         if dry_run:
-            made = planned_build(locked, choice, settings)
-            planned = PlannedImageOutput.model_validate(made)
+            planned = PlannedImageOutput.model_validate(prepared.planned())
             pinned = planned.pinned or "not yet: the build asks for its digest"
             return _ended(planned, pinned, as_json=as_json)
-        docker = stack.enter_context(closing(Docker()))
-        image = pin(docker, choice, platform, context.progress, offline=offline)
-        payload = locked.payload(image)
-        log_path = log_path_of(context, payload.lock, choice.mode)
-        steps = Steps(context.progress)
-        with opened_log(log_path) as log:
-            built = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
-        steps.end()
-        lock = built.payload.lock
-        locked.keep(lock)
-        names = tags or (default_tag(lock),)
-        for name in names:
-            docker.tag(built.identity, name)
-        if iidfile is not None:
-            iidfile.write_text(built.identity, encoding="ascii")
-        digests = [push_image(docker, name, context.progress) for name in names] if push else []
-    done = BuiltImageOutput(
-        image=built.identity,
-        version=version_of(lock),
-        mode=choice.mode,
-        base=choice.base,
-        pinned=built.payload.image.pinned,
-        tags=list(names),
-        pushed=digests,
-        lock=locked.path,
-        log=log_path,
-        verified=verified_by_build(log_path),
-        labels=labels_of(lock, built.payload.manifest),
-    )
-    return _ended(done, pinned_base(built.payload.image), as_json=as_json)
+        built = build(context, prepared, options)
+    return _ended(BuiltImageOutput.of(built), pinned_base(built.image), as_json=as_json)
 
 
 def _ended(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +14,13 @@ from vpatch.cli.options import (
     json_option,
     library_options,
     offline_option,
-    open_context,
 )
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.output.plans import CheckOutput
+
+if TYPE_CHECKING:
+    from vpatch.app.context import Context
 
 
 @click.command("check")
@@ -36,10 +39,8 @@ def command(
     vllm: str | None,
     checkout: Path | None,
     lock_file: Path | None,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    context: Context,
     *,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Apply the patches of a checkout again, in memory, and compare every byte.
@@ -48,7 +49,6 @@ def command(
     recipe with another pin or other patches, an edited or new patch, another source, or a changed
     file in the checkout.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
     if lock_file is not None and vllm is not None:
         raise UsageError(
             "--lock and --vllm both name a lock",

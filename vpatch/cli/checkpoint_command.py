@@ -52,8 +52,7 @@ def inspect(
     folder: Path,
     python: Path | None,
     platform: str | None,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    context: Context,
     *,
     as_json: bool,
 ) -> CommandResult | ExitCode:
@@ -65,7 +64,6 @@ def inspect(
     found = look_at(folder)
     tokenizer = tokenizer_of(folder, python)
     findings = findings_of(found, tokenizer, platform)
-    context = open_context(patches_dirs, recipes_dirs)
     needs = [(need, _needed_in(context, need)) for need in needs_of(found, platform)]
     code = ExitCode.FINDINGS if any(f.fault for f in findings) else ExitCode.CLEAN
     if as_json:

@@ -8,7 +8,7 @@ import click
 
 from vpatch.app.diagnosis import STDIN, DiagnosedLog, SymptomVerdict, opened_log, symptom_verdicts
 from vpatch.cli import render
-from vpatch.cli.options import json_option, library_options, offline_option, open_context
+from vpatch.cli.options import json_option, library_options, offline_option
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
@@ -18,8 +18,8 @@ from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from vpatch.app.context import Context
     from vpatch.logs.symptoms import Sighting
 
 
@@ -36,17 +36,14 @@ if TYPE_CHECKING:
 def command(
     log: str,
     vllm: str | None,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    context: Context,
     *,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Find known symptoms in a log or traceback, and name the patch that fixes each.
 
     LOGFILE is the output of any vLLM; - reads standard input. Ends with 1 if a symptom is found.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
     known = context.library.load_all()
     if vllm:
         parse_vllm(vllm)  # wrong use is told before a long log is read

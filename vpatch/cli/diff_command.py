@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.diff import diff
-from vpatch.cli.options import folder_option, library_options, offline_option, open_context
+from vpatch.cli.options import folder_option, library_options, offline_option
 from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from vpatch.app.context import Context
 
 
 @click.command("diff")
@@ -25,16 +27,12 @@ def command(
     ids: tuple[str, ...],
     vllm: str | None,
     checkout: Path | None,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
-    *,
-    offline: bool,
+    context: Context,
 ) -> ExitCode:
     """Print what the patches of a checkout change, in one diff or in one for each PATCH.
 
     vpatch makes the diff from the lock and from the patches as they are declared now.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
     for text in diff(context, ids, vllm, checkout):
         # For programs as it is, and for people as nothing that a terminal would obey.
         shown = text.decode(errors="surrogateescape") if sys.stdout.isatty() else text

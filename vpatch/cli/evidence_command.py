@@ -12,7 +12,6 @@ from vpatch.cli.options import (
     json_option,
     library_options,
     offline_option,
-    open_context,
 )
 from vpatch.cli.output import Group
 from vpatch.cli.result import CommandResult
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from vpatch.app.context import Context
+
 
 @click.group("evidence", cls=Group)
 def command() -> None:
@@ -44,14 +45,11 @@ def command() -> None:
 @json_option
 def list_(
     evidence_dir: Path,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    context: Context,
     *,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """List all evidence, oldest first, and whether it matches what would run now."""
-    context = open_context(patches_dirs, recipes_dirs, offline)
     readable, damaged = all_evidence(evidence_dir)
     found = []
     for evidence in readable:
@@ -107,10 +105,8 @@ def show(name: str, evidence_dir: Path, *, as_json: bool) -> CommandResult | Exi
 def verify(
     name: str,
     evidence_dir: Path,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    context: Context,
     *,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Verify that evidence is complete, and matches what its command would run now.
@@ -119,9 +115,7 @@ def verify(
     different now, or if its run failed. Evidence is not signed: anyone who can write to its folder
     can make other evidence.
     """
-    found = verify_evidence(
-        open_context(patches_dirs, recipes_dirs, offline), read_evidence(evidence_dir / name)
-    )
+    found = verify_evidence(context, read_evidence(evidence_dir / name))
     if as_json:
         return CommandResult(EvidenceOutput.of(found), found.exit_code)
     for file in found.changed:

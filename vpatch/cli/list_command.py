@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.cli.options import json_option, library_options, open_context
+from vpatch.cli.options import json_option, library_options
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.output.library import ListOutput
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from vpatch.app.context import Context
 
 
 @click.command("list")
 @library_options
 @json_option
-def command(
-    patches_dirs: tuple[Path, ...], recipes_dirs: tuple[Path, ...], *, as_json: bool
-) -> CommandResult | ExitCode:
+def command(context: Context, *, as_json: bool) -> CommandResult | ExitCode:
     """List all patches and recipes of the project and of the library."""
-    context = open_context(patches_dirs, recipes_dirs)
     library = context.library
     found = library.load_all()
     if as_json:

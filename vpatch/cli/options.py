@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from vpatch.errors import UsageError
 from vpatch.library.project import find_project
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R")
 _FOLDER = click.Path(path_type=Path)
 
 
@@ -105,8 +107,23 @@ evidence_dir_option = folder_option(
 )
 
 
-def library_options(command: _F) -> _F:
-    """Options that say where patches and recipes lie, and whether their code may run."""
+def library_options(command: Callable[..., _R]) -> Callable[..., _R]:
+    """Options that say where patches and recipes lie, and whether their code may run.
+
+    The command gets a `context`. It has `--offline` too if the command has that option.
+    """
+
+    @wraps(command)
+    def with_context(
+        *args: Any,
+        patches_dirs: tuple[Path, ...],
+        recipes_dirs: tuple[Path, ...],
+        offline: bool = False,
+        **others: Any,
+    ) -> _R:
+        context = open_context(patches_dirs, recipes_dirs, offline=offline)
+        return command(*args, context=context, **others)
+
     for option in (
         trust_option,
         folder_option(
@@ -124,12 +141,24 @@ def library_options(command: _F) -> _F:
             help="A further folder with patches; repeatable.",
         ),
     ):
-        command = option(command)
-    return command
+        option(with_context)
+    return with_context
 
 
-def source_options(command: _F) -> _F:
-    """Options that say which trees are meant."""
+def source_options(command: Callable[..., _R]) -> Callable[..., _R]:
+    """Options that say which trees are meant. The command gets them as a `request`."""
+
+    @wraps(command)
+    def with_request(
+        *args: Any,
+        vllm: str | None,
+        recipe: str | None,
+        trees: tuple[str, ...],
+        only: tuple[str, ...],
+        **others: Any,
+    ) -> _R:
+        return command(*args, request=Request(vllm, recipe, trees, only), **others)
+
     for option in (
         offline_option,
         click.option(
@@ -150,20 +179,15 @@ def source_options(command: _F) -> _F:
             "PATH@REF.",
         ),
     ):
-        command = option(command)
-    return command
-
-
-def request_from(
-    vllm: str | None, recipe: str | None, trees: tuple[str, ...], only: tuple[str, ...]
-) -> Request:
-    return Request(vllm, recipe, trees, only)
+        option(with_request)
+    return with_request
 
 
 def open_context(
     patches_dirs: tuple[Path, ...] = (),
     recipes_dirs: tuple[Path, ...] = (),
-    offline: bool = False,  # noqa: FBT001, FBT002
+    *,
+    offline: bool = False,
 ) -> Context:
     """Open the context of a command: with its options, and with progress for the terminal."""
     found = click.get_current_context(silent=True)

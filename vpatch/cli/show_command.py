@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.cli.options import json_option, library_options, open_context
+from vpatch.cli.options import json_option, library_options
 from vpatch.cli.output import secho
 from vpatch.cli.result import CommandResult
 from vpatch.declare.patch import describe_upstream
@@ -18,6 +18,8 @@ from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vpatch.app.context import Context
+
 _WIDTH = 88
 # Beside patch.yaml; shown as it is.
 NOTES = "NOTES.md"
@@ -27,11 +29,9 @@ NOTES = "NOTES.md"
 @click.argument("patch_id", metavar="PATCH")
 @library_options
 @json_option
-def command(
-    patch_id: str, patches_dirs: tuple[Path, ...], recipes_dirs: tuple[Path, ...], *, as_json: bool
-) -> CommandResult | ExitCode:
+def command(patch_id: str, context: Context, *, as_json: bool) -> CommandResult | ExitCode:
     """Show a patch: what fails without it, what it changes, and its upstream threads."""
-    patch = open_context(patches_dirs, recipes_dirs).library.patch(patch_id)
+    patch = context.library.patch(patch_id)
     declaration = patch.declaration
     if as_json:
         return CommandResult(ShowOutput.of(patch))

@@ -14,8 +14,6 @@ from vpatch.cli.options import (
     folder_option,
     json_option,
     library_options,
-    open_context,
-    request_from,
     source_options,
     written_in_project,
 )
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Request
     from vpatch.smoke.checks import Check
 
 _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
@@ -62,12 +62,8 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 )
 @json_option
 def command(
-    vllm: str | None,
-    recipe: str | None,
-    trees: tuple[str, ...],
-    only: tuple[str, ...],
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    request: Request,
+    context: Context,
     engine: str | None,
     image: str | None,
     plan: str | None,
@@ -78,7 +74,6 @@ def command(
     evidence_dir: Path,
     *,
     before: bool,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.
@@ -92,8 +87,8 @@ def command(
     Ends with 1 if a check fails with the patches. What fails only without them is what they fix.
     """
     result = smoke(
-        open_context(patches_dirs, recipes_dirs, offline),
-        request_from(vllm, recipe, trees, only),
+        context,
+        request,
         SmokeOptions(
             engine=engine,
             image=image,

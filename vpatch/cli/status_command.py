@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app import selection
 from vpatch.app.status import StatusRow, status
 from vpatch.cli import render
-from vpatch.cli.options import json_option, library_options, open_context, source_options
+from vpatch.cli.options import json_option, library_options, source_options
 from vpatch.cli.output import secho
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.output.plans import StatusOutput
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Request
 
 _PIPE_WIDTH = 240
 
@@ -30,16 +30,11 @@ _PIPE_WIDTH = 240
 @library_options
 @json_option
 def command(
-    vllm: str | None,
-    recipe: str | None,
-    trees: tuple[str, ...],
-    only: tuple[str, ...],
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    request: Request,
+    context: Context,
     why: str | None,
     *,
     every: bool,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show the state of each patch for one version of vLLM, or for several.
@@ -50,18 +45,16 @@ def command(
 
     Ends with 1 if a patch cannot be applied, or if the code contradicts what a patch declares.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
-    if every and vllm:
+    if every and request.vllm:
         raise UsageError(
             "--all and --vllm both name releases",
             hint="give one of the two",
             code="cli.conflicting-options",
         )
-    versions = (
-        context.releases() if every else list(dict.fromkeys(vllm.split(","))) if vllm else [None]
-    )
-    request = selection.Request(None, recipe, trees, (why,) if why else only)
-    rows = status(context, versions, request, located=bool(why or as_json))
+    listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
+    asked = replace(request, vllm=None, patches=(why,) if why else request.patches)
+    versions = context.releases() if every else listed
+    rows = status(context, versions, asked, located=bool(why or as_json))
     decisions = [decision for row in rows for decision in row.plan.decisions]
     finding = any(d.state.stops or d.disagreement for d in decisions)
     code = ExitCode.FINDINGS if finding else ExitCode.CLEAN

@@ -13,7 +13,6 @@ from vpatch.cli.options import (
     json_option,
     library_options,
     offline_option,
-    open_context,
 )
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
@@ -23,6 +22,7 @@ from vpatch.output.library import TestOutput
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vpatch.app.context import Context
     from vpatch.library.patch import Patch
 
 
@@ -50,11 +50,9 @@ def command(
     ids: tuple[str, ...],
     engine: str | None,
     vllm: str | None,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    context: Context,
     evidence_dir: Path | None,
     *,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Run the examples of all patches, or of the named ones.
@@ -64,7 +62,6 @@ def command(
     With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
     on the pristine tree, and pass on the patched tree.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
     chosen = context.library.load(ids or sorted(context.library.patches))
     if engine is not None:
         return behaviour.run(

@@ -24,7 +24,6 @@ from vpatch.cli.options import (
     json_option,
     library_options,
     offline_option,
-    open_context,
 )
 from vpatch.cli.output import secho, style
 from vpatch.cli.result import CommandResult
@@ -36,6 +35,7 @@ from vpatch.upstream.submit import refuse_credentials, submit
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vpatch.app.context import Context
     from vpatch.upstream.gates import Gate
     from vpatch.upstream.propose import Proposed
     from vpatch.upstream.submit import Sent
@@ -72,12 +72,10 @@ def command(
     evidence_dir: Path,
     fork: str | None,
     fork_url: str | None,
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    context: Context,
     *,
     sending: bool,
     no_hooks: bool,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show a patch as a pull request to upstream, with every gate that it must pass.
@@ -89,9 +87,8 @@ def command(
 
     Ends with 1 if a gate fails. With --offline, gates that need GitHub are not asked.
     """
-    context = open_context(patches_dirs, recipes_dirs, offline)
     if sending:
-        _refuse_unfit(offline=offline, on=on, as_json=as_json)
+        _refuse_unfit(offline=context.offline, on=on, as_json=as_json)
     if fork_url is not None:
         refuse_credentials(fork_url)
     patch = context.library.patch(patch_id)

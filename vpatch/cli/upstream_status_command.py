@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app import selection
-from vpatch.app.upstream_status import ask_threads, patch_status
+from vpatch.app.upstream_status import upstream_status
 from vpatch.cli import render
-from vpatch.cli.options import json_option, library_options, open_context, source_options
+from vpatch.cli.options import json_option, library_options, source_options
 from vpatch.cli.output import secho, style
 from vpatch.cli.result import CommandResult
-from vpatch.errors import ExitCode, VpatchError
+from vpatch.errors import ExitCode
 from vpatch.output.upstream import UpstreamStatusOutput
-from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.threads import UnknownThreadError, age
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from vpatch.app.context import Context
+    from vpatch.app.selection import Request
     from vpatch.upstream.status import Known, PatchStatus
     from vpatch.upstream.threads import Answer
 
@@ -35,14 +33,9 @@ _COLOURS = {"drop": "green", "keep": "cyan", "port": "red"}
 @library_options
 @json_option
 def command(
-    vllm: str | None,
-    recipe: str | None,
-    trees: tuple[str, ...],
-    only: tuple[str, ...],
-    patches_dirs: tuple[Path, ...],
-    recipes_dirs: tuple[Path, ...],
+    request: Request,
+    context: Context,
     *,
-    offline: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show the state of each patch's upstream threads, and propose what to do.
@@ -55,23 +48,12 @@ def command(
     thread, or if a thread is unknown. Without a network, vpatch uses GitHub's last answers and
     shows their age. Without any, it uses the states that patch.yaml declares.
     """
-    if not offline:
+    if not context.offline:
         require("upstream", "`vpatch upstream-status` without --offline")
-    context = open_context(patches_dirs, recipes_dirs, offline)
-    rows = []
-    with ExitStack() as stack:
-        threads = context.threads(stack)
-        request = selection.Request(vllm, recipe, trees, only)
-        answers: dict[str, Answer | VpatchError] = {}
-        for job in selection.resolve(request, context.library, whole_library=True):
-            with context.tree(job.spec, job.expected_digest) as tree:
-                alone = selection.decided_alone(job, only)
-                plan = cached_plan(context.plans, job.patches, tree, to_write=False, alone=alone)
-            told = [d for d in plan.decisions if d.patch.declaration.upstream]
-            ask_threads(context, threads, [d.patch for d in told], answers)
-            rows += [patch_status(plan, decision, answers) for decision in told]
-    if threads.unreachable is not None:
-        context.progress.note(f"{threads.unreachable.what}; these are its last answers")
+    found = upstream_status(context, request)
+    rows = found.rows
+    if found.note is not None:
+        context.progress.note(found.note)
     code = ExitCode.FINDINGS if any(row.needs_a_person for row in rows) else ExitCode.CLEAN
     if as_json:
         return CommandResult(UpstreamStatusOutput.of(rows), code)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from vpatch.app.build_log import verified_by_build
 from vpatch.checkout.lockfile import ImageMode
 from vpatch.image.context import digest_of_lock, version_of
 from vpatch.output.base import OutputModel
 
 if TYPE_CHECKING:
+    from vpatch.app.build import BuiltImage
     from vpatch.image.verify import Verified
 
 
@@ -49,6 +51,22 @@ class BuiltImageOutput(OutputModel):
     verified: list[str]
     """What the last step of the build found: sentences for people."""
     labels: dict[str, str]
+
+    @classmethod
+    def of(cls, built: BuiltImage) -> Self:
+        return cls(
+            image=built.identity,
+            version=version_of(built.lock),
+            mode=built.choice.mode,
+            base=built.choice.base,
+            pinned=built.image.pinned,
+            tags=list(built.tags),
+            pushed=built.pushed,
+            lock=built.lock_path,
+            log=built.log,
+            verified=verified_by_build(built.log),
+            labels=built.labels,
+        )
 
 
 class BuildImageOutput(OutputModel):
