@@ -538,8 +538,8 @@ def test_what_would_be_built(project, small):
 def test_no_engine(project, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
     words = ["build-image", "--vllm", "0.50", "--base", "a:b"]
-    run = project.run(*words, code=4)
-    assert run.codes == ("docker.unreachable",)
+    run = project.run(*words, "--json", code=4, in_process=False)
+    assert [error["code"] for error in run.json_errors] == ["docker.unreachable"]
     assert run.errors.startswith(
         "error: unix:///nonexistent/docker.sock: no Docker Engine answers: "
     )
