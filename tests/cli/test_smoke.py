@@ -244,7 +244,7 @@ def test_one_bad_record_does_not_hide_the_others(smoked, bad):
     assert [one["name"] for one in listed["result"]["evidence"]] == ["one"]
     (error,) = listed["errors"]
     assert error["where"].endswith("two/results.json")
-    assert error["what"].startswith("is no ")
+    assert error["code"] == "evidence.unreadable"
 
 
 def test_no_evidence(smoked):
