@@ -63,13 +63,15 @@ def sdist(version="0.23.0", files=None, name="vllm"):
 class Index:
     """`answers` overrides what a path gets.
 
-    A status, a delay, an event to wait for, a body, or "cut" for half of the body.
+    A status, a delay, an event to wait for, a body, or "cut" for half of the body. `headers`
+    are further ones that a path gets.
     """
 
     archives: dict[str, bytes] = field(default_factory=dict)
     digests: dict[str, str | None] = field(default_factory=dict)
     yanked: set[str] = field(default_factory=set)
     answers: dict[str, object] = field(default_factory=dict)
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     authorized: list[str | None] = field(default_factory=list)
     url: str = ""
@@ -110,8 +112,10 @@ def _handler(index):
             status = answer if isinstance(answer, int) else 200 if body is not None else 404
             body = body or b"no"
             self.send_response(status)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
+            headers = {"Content-Type": "text/html", "Content-Length": str(len(body))}
+            headers |= next((h for part, h in index.headers.items() if part in self.path), {})
+            for header, value in headers.items():
+                self.send_header(header, value)
             self.end_headers()
             self.wfile.write(body[: len(body) // 2] if answer == "cut" else body)
 

@@ -313,6 +313,60 @@ print([name for name in ("requests", "pypi_simple", "git") if name in sys.module
     assert run.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip"])
+def test_an_archive_is_not_unpacked_on_its_way(index, opening, encoding):
+    """Some servers call the compression of a .tar.gz itself a Content-Encoding."""
+    index.headers["/files/"] = {"Content-Encoding": encoding}
+    with opening() as tree:
+        assert tree.pin.version == "0.23.0"
+
+
+def test_an_answer_that_calls_itself_json(index, opening):
+    index.headers["/simple/"] = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
+    with fails("source.not-an-index", "the response is not from a package index"):
+        opening()
+
+
+def test_files_that_are_no_source_archive_of_the_project(index, opening):
+    others = [
+        "vllm-0.24.0-cp312-cp312-manylinux1_x86_64.whl",
+        "vllm-0.24.0.zip",
+        "vllm-next.tar.gz",
+        "vllm_ascend-0.24.0.tar.gz",
+        "vllm.tar.gz",
+    ]
+    links = [f'<a href="../../files/{name}#sha256={"0" * 64}">{name}</a>' for name in others]
+    index.answers["/simple/"] = index.page("vllm") + "\n".join(links).encode()
+    with opening("latest") as tree:
+        assert tree.pin.version == "0.23.0"
+
+
+@pytest.mark.parametrize("other", ["HTTP_PROXY", "http_proxy", "no_proxy"])
+def test_pip_s_proxy_wins_over_those_of_the_environment(
+    index, opening, settings, monkeypatch, other
+):
+    monkeypatch.setenv(other, "*" if other == "no_proxy" else "http://127.0.0.1:9")
+    proxy = index.url.removesuffix("/simple")
+    through = replace(settings, index_url="http://index.invalid/simple", proxy=proxy)
+    with opening(settings=through) as tree:
+        assert tree.pin.version == "0.23.0"
+    assert {path.partition("/simple")[0].partition("/files")[0] for path in index.asked} == {
+        "http://index.invalid"
+    }
+
+
+def test_a_trusted_host_needs_no_known_certificate(opening, settings):
+    with leading("http://127.0.0.1:9/", trustme.CA()) as url:
+        host = url.removeprefix("https://").partition("/")[0]
+        known = replace(settings, index_url=url)
+        with fails("source.index-unreachable", "certificate verify failed"):
+            opening(settings=known)
+        for trusted in (host, host.partition(":")[0]):
+            # It answers, and what it answers is refused.
+            with fails("source.unsafe-answer", "which is less safe"):
+                opening(settings=replace(known, trusted_hosts=(trusted,)))
+
+
 def test_an_index_whose_answer_does_not_end(index, opening, monkeypatch):
     monkeypatch.setattr(limited, "LARGEST_ANSWER", 3 * MEGABYTE)
     index.answers["/simple/"] = b"<a>" * MEGABYTE + b"<a>"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import warnings
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -23,6 +24,7 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 from requests.auth import AuthBase, HTTPBasicAuth
+from urllib3.exceptions import InsecureRequestWarning
 from urllib3.util import Retry
 
 from vpatch import __version__
@@ -111,6 +113,8 @@ def download(
                 dest.open("wb") as file,
             ):
                 response.raise_for_status()
+                # Some servers call the archive's own compression an encoding of their answer.
+                getattr(response.raw, "headers", {}).pop("Content-Encoding", None)
                 promised = _promised(response)
                 if promised is not None:  # few indexes tell the size in their listing
                     task.resize(promised)
@@ -201,7 +205,13 @@ def _session(settings: PipSettings) -> Iterator[requests.Session]:
 
 
 class _Session(requests.Session):
-    """Follows no answer by TLS to one without, and none to a file of this machine."""
+    """Follows no answer by TLS to one without, and none to a file of this machine.
+
+    Its own proxies win over those of the environment, as with pip.
+    """
+
+    def merge_environment_settings(self, url: Any, proxies: Any, *args: Any) -> Any:
+        return super().merge_environment_settings(url, {**self.proxies, **(proxies or {})}, *args)
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         target = super().get_redirect_target(resp)
@@ -244,7 +254,10 @@ class _TrustingAdapter(LimitedAdapter):
     """For pip's trusted-host: no check of the certificate."""
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override] # requests calls it by keyword
-        return super().send(request, **(options | {"verify": False}))
+        with warnings.catch_warnings():
+            # Its user knows: that is what the setting is for.
+            warnings.simplefilter("ignore", InsecureRequestWarning)
+            return super().send(request, **(options | {"verify": False}))
 
 
 def _host(url: str) -> tuple[str, str]:
