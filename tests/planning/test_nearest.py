@@ -137,9 +137,9 @@ def test_a_file_that_cannot_be_parsed_hides_no_other():
 
 
 def test_a_call_is_not_like_what_calls_nothing():
-    edit = {"find": "value = load_weights(x)", "rewrite": "value = 1"}
-    source = "value = load_weight(x)\nvalue = load_weights\n"
-    assert told(source, edit) == [("nearest: value = load_weight(x)", "vllm/a.py:1")]
+    edit = {"find": "load_weights(x).value", "rewrite": "x"}
+    source = "x = load_weight.value\nx = load_weight(x).value\n"
+    assert told(source, edit)[0] == ("nearest: load_weight(x).value", "vllm/a.py:2")
 
 
 CODEMOD = """
