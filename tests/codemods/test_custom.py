@@ -36,6 +36,14 @@ def test_codemod_within(tmp_path):
     assert edited(edit, before, tmp_path) == "f(1)\ndef g():\n    f(2)\n"
 
 
+def test_a_codemod_may_ask_whether_it_is_within(tmp_path):
+    asking = CODEMOD.replace("self.place.admits(self.scope, None)", "self.is_within")
+    assert asking != CODEMOD
+    (tmp_path / "codemod.py").write_text(asking)
+    before = "f(1)\ndef g():\n    f(1)\n"
+    assert edited({**EDIT, "within": "g"}, before, tmp_path) == "f(1)\ndef g():\n    f(2)\n"
+
+
 def test_codemod_is_counted(tmp_path):
     (tmp_path / "codemod.py").write_text(CODEMOD)
     assert run(EDIT, "f(1, 1)\n", tmp_path).mismatch == "expected 1, found 2"

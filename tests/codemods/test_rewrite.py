@@ -328,6 +328,46 @@ def test_what_a_pattern_leaves_out_is_never_dropped(find, new, before):
     assert "would drop what the pattern leaves out" in result.mismatch
 
 
+@pytest.mark.parametrize(
+    ("find", "new", "before", "after"),
+    [
+        (
+            "def f(...): ...",
+            "def f(...) -> int: ...",
+            "def f(x):  # a\n    y\n",
+            "def f(x) -> int:  # a\n    y\n",
+        ),
+        (
+            "def f(...): ...",
+            "async def f(...): ...",
+            "@d\ndef f(x): y\n",
+            "@d\nasync def f(x): y\n",
+        ),
+        (
+            "if a: ...",
+            "if a: ...\nelse:\n    b",
+            "if a:\n    y  # c\n",
+            "if a:\n    y  # c\nelse:\n    b\n",
+        ),
+        (
+            "try: ...\nexcept E: ...",
+            "try: ...\nexcept E: ...\nfinally:\n    b",
+            "try: y\nexcept E: z\n",
+            "try: y\nexcept E: z\nfinally:\n    b\n",
+        ),
+        # One compound statement becomes another: what stands above it stays.
+        (
+            "if $a:\n  b",
+            "# d\nwhile $a:\n  b",
+            "x\n\n# c\nif z:\n  b\n",
+            "x\n\n# c\n# d\nwhile z:\n  b\n",
+        ),
+    ],
+)
+def test_what_a_pattern_leaves_out_is_added(find, new, before, after):
+    assert edited({"find": find, "rewrite": new}, before) == after
+
+
 def test_an_elif_becomes_no_other_statement():
     result = run(rewrite("if a: b", "while a: b"), "if x:\n    y\nelif a:\n    b\n")
     assert "an elif can become nothing but another elif" in result.mismatch
@@ -376,6 +416,7 @@ def test_new_code_that_always_matches_the_old_is_done():
         ("a.n(n=1).n\nn\n", None),
         ("def f():\n    global n\nn\n", None),
         ("try: pass\nexcept E as n: pass\nn\n", None),
+        ("try: pass\nexcept* E as n: pass\nn\n", None),
         ("match a:\n    case [n, *n]: pass\nn\n", None),
         ("x = n\n", "x = m\n"),
         ("n = 1\n", "m = 1\n"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.planning.definitions import changed_names, module_of
+from vpatch.planning.definitions import changed_names, module_of, names_of
 from vpatch.planning.state import Change
 
 
@@ -17,6 +17,29 @@ from vpatch.planning.state import Change
 )
 def test_the_module_of_a_path(path, module):
     assert module_of(path) == module
+
+
+def test_what_a_name_is_bound_to_when_a_file_is_imported():
+    source = b"""
+import a.b, c as d
+from e import f as g, h
+A: int = 1
+B: int
+C = f()
+D = D2 = 2
+class K:
+    import inside
+    X = 1
+    async def m(self): pass
+if x:
+    E = 1
+F = 1
+F = 2
+"""
+    assert set(names_of(source)) == {
+        *(("a", "import"), ("d", "import"), ("g", "import"), ("h", "import")),
+        *(("A", "constant"), ("K.m", "function")),
+    }
 
 
 def test_what_a_change_defines():

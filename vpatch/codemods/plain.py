@@ -72,8 +72,7 @@ def _changed(
         headers = [[_Blocks(statement).key for statement in side] for side in (old, new)]
         pairs = list(_pairs(*headers))
         for i, j in pairs:
-            if code_of(old[i]) != code_of(new[j]):
-                yield from _inside(old[i], new[j], scope)
+            yield from _inside(old[i], new[j], scope)
         for i in set(range(len(old))).difference(i for i, _ in pairs):
             yield old[i], scope
         for _ in set(range(len(new))).difference(j for _, j in pairs):

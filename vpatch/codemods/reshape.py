@@ -92,7 +92,6 @@ class Reshape(SiteTransformer):
         parts: list[cst.BaseStatement] = []
         kept: list[cst.BaseSmallStatement] = []
         sites: list[tuple[cst.CSTNode, Match]] = []
-        problem: str | None = None
         for before, small in zip(original.body, line.body, strict=True):
             match = self._matched(self.find, small)
             if match is None:
@@ -100,11 +99,7 @@ class Reshape(SiteTransformer):
                 continue
             sites.append((before, match))
             node = small.value if isinstance(small, cst.Expr) else small
-            try:
-                new = put(self.find.node, self.replace.node, node, match, line)
-            except CannotRewrite as error:
-                problem = str(error)
-                continue
+            new = put(self.find.node, self.replace.node, node, match, line)
             parts += [*_line_of(kept), cast("cst.BaseCompoundStatement", new)]
             kept = []
         if not sites:
@@ -112,9 +107,8 @@ class Reshape(SiteTransformer):
         parts += _line_of(kept)
         if kept:
             parts[-1] = parts[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
-        if parts:
-            parts[0] = _below(line.leading_lines, parts[0])
-        problem = problem or lost_comment(line, parts)
+        parts[0] = _below(line.leading_lines, parts[0])
+        problem = lost_comment(line, parts)
         for site, match in sites:
             self.add(site, todo=True, match=match, problem=problem)
         return line if problem else cast("cst.CSTNode", cst.FlattenSentinel(parts))
