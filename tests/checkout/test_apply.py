@@ -33,6 +33,8 @@ from vpatch.checkout.apply import ApplyRequest, apply
 from vpatch.checkout.lockfile import read_lock
 from vpatch.checkout.transaction import CheckoutTransaction, UnwritableTargetError
 from vpatch.errors import ExitCode
+from vpatch.git import command
+from vpatch.git.errors import GitMissingError
 from vpatch.source import entry
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util import directories
@@ -84,6 +86,18 @@ def made(applying, target):
 
 def beside(target):
     return names_in(target.parent)
+
+
+def test_a_git_that_is_missing_is_called_so(applying, made, target, monkeypatch):
+    """It is no fault of the checkout, and none of the disk."""
+
+    def missing():
+        raise GitMissingError("git", None, "not found", hint="install git")
+
+    monkeypatch.setattr(command, "_gitpython", missing)
+    for place in (made, target.parent / "another"):
+        with fails("git.missing"):
+            applying(place)
 
 
 def test_apply_makes_a_commit_for_each_patch(applying, target):

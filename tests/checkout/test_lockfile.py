@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import fails
 from vpatch.checkout.lockfile import (
     LockedFile,
+    LockedImage,
     LockedPatch,
     LockFile,
     SkippedPatch,
@@ -40,6 +41,17 @@ def test_lock_has_the_same_bytes_each_time():
     again = LockFile.model_validate_json(LOCK.dump())
     assert again.dump() == LOCK.dump()
     assert LOCK.dump().endswith("}\n")
+
+
+def test_what_is_not_known_of_an_image_is_left_out():
+    """Locks from before these keys have the same digests."""
+    image = LockedImage(mode="overlay", base="vllm:1", pinned="vllm@sha256:ab")
+    lock = LOCK.model_copy(update={"image": image})
+    written = json.loads(lock.dump())["image"]
+    assert set(written) == {"mode", "base", "pinned", "compiler"}
+    assert LockFile.model_validate_json(lock.dump()) == lock
+    local = image.model_copy(update={"local": True})
+    assert json.loads(LOCK.model_copy(update={"image": local}).dump())["image"]["local"] is True
 
 
 def test_lock_missing(tmp_path):

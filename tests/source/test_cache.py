@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ import vpatch
 from tests.helpers import fails
 from tests.index_server import FILES, sdist
 from tests.waiting import LIMIT
+from vpatch.git import command
+from vpatch.git.errors import GitError, GitMissingError
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.resolve import open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
@@ -250,6 +253,43 @@ def test_list_and_clear(index, opening, cache, notes):
     assert cache.clear(["vllm-0.23.0"], notes) == entries[0].size
     assert [entry.label for entry in cache.list()] == ["vllm-0.24.0"]
     assert not list((cache.folder / "staging").iterdir())
+
+
+def test_what_was_never_finished_is_not_listed_and_is_cleared(cache, notes):
+    for part in ("trees/unsealed", "staging/half"):
+        (cache.folder / part).mkdir(parents=True)
+        (cache.folder / part / "file").write_bytes(b"123")
+    assert cache.list() == ()
+    assert cache.clear(None, notes) == 6
+    assert not list(cache.folder.glob("[ts]*/*"))
+
+
+def test_a_file_that_goes_while_the_tree_is_open(opening):
+    with opening() as tree:
+        (tree.files / "vllm/data.json").unlink()
+        with fails("source.damaged-cache-entry", r"data\.json cannot be read"):
+            tree.read("vllm/data.json")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "source.unwritable-cache"),
+        (GitError("git", 128, "fatal: write error", hint=""), "source.unwritable-cache"),
+        (GitError("git", 128, "fatal: Invalid path 'x'", hint=""), "source.unsafe-path"),
+        (GitMissingError("git", None, "not found", hint=""), "git.missing"),
+    ],
+)
+def test_a_base_repository_that_cannot_be_made(opening, notes, monkeypatch, fault, code):
+    def fail(*_):
+        raise fault
+
+    with opening() as tree:
+        monkeypatch.setattr(command, "create_base_repository", fail)
+        with fails(code):
+            tree.base_repository(notes)
+        monkeypatch.undo()
+        assert sorted(path.name for path in tree.folder.glob("repo*")) == ["repo.lock"]
 
 
 def test_a_cache_that_cannot_be_written(settings, notes):

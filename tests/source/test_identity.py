@@ -21,6 +21,12 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_metadata_that_names_nothing(here, opening):
+    write(here / "src", PACKAGE | {"pyproject.toml": b"[project]\nname = 1\n"})
+    with fails("source.wrong-tree", "no metadata .* has that name"):
+        opening(FolderSpec("vllm", "./src"))
+
+
 @pytest.mark.parametrize(
     ("tree", "files"),
     [

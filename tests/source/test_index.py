@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
@@ -55,6 +56,21 @@ def test_choice(spec, chosen):
 def test_no_match_names_the_nearest(spec):
     with fails("source.no-such-release", r"no (final )?release .* of vllm\n.*nearest"):
         choose(listed(*VERSIONS), spec)
+
+
+def test_the_latest_of_nothing_but_candidates():
+    with fails("source.no-such-release", r"final release latest of vllm\n.*: 0\.23\.0rc1$"):
+        choose(listed("0.23.0rc1"), "latest")
+
+
+def test_a_listing_that_cannot_be_kept_is_asked_for_again(index, opening, monkeypatch):
+    def refuse(path, _text):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(index_module, "replace_file", refuse)
+    for _ in range(2):
+        opening("0.23").close()
+    assert index.count("/simple/") == 2
 
 
 def test_yanked_only_by_its_exact_name():

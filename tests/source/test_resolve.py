@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -250,6 +251,38 @@ def test_a_link_that_leaves_a_commit(repo, opening):
     git(repo, "commit", "-q", "-m", "out")
     with fails("source.unsafe-path", "which is not in the tree"):
         opening("./upstream@HEAD")
+
+
+def test_a_commit_with_a_name_that_no_checkout_can_have(repo, opening):
+    (repo / "vllm/a\nb.py").write_bytes(b"")
+    git(repo, "add", "--all")
+    git(repo, "commit", "-q", "-m", "odd")
+    with fails("source.unsafe-path", "control characters"):
+        opening("./upstream@HEAD")
+
+
+def test_what_is_no_file_is_not_of_the_source(repo, opening, tmp_path):
+    write(tmp_path / "plain", FILES)
+    os.mkfifo(tmp_path / "plain/vllm/pipe")
+    with opening(str(tmp_path / "plain")) as tree:
+        assert tree.paths() == sorted(FILES)
+    with opening("./upstream") as tree:
+        paths = tree.paths()
+    (repo / "run.sh").unlink()  # git still tracks it
+    with opening("./upstream") as tree:
+        assert tree.paths() == [path for path in paths if path != "run.sh"]
+
+
+def test_a_file_that_cannot_be_read(opening, tmp_path, monkeypatch):
+    write(tmp_path / "plain", FILES)
+
+    def refuse(path, _limit):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(folder_module, "read_file", refuse)
+    with fails("source.unusable-file", "Permission denied") as caught:
+        opening(str(tmp_path / "plain"))
+    assert caught.value.where.startswith(str(tmp_path / "plain/"))
 
 
 def test_a_file_that_git_lists_behind_a_link(repo, opening, tmp_path):
