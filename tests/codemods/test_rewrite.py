@@ -368,6 +368,18 @@ def test_what_a_pattern_leaves_out_is_added(find, new, before, after):
     assert edited({"find": find, "rewrite": new}, before) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f(1, b)\n", "f(1)\n"),
+        ("f(\n    1,\n    b\n)\n", "f(\n    1\n)\n"),
+        ("f(\n    1,\n    b,\n)\n", "f(\n    1,\n)\n"),
+    ],
+)
+def test_the_last_argument_goes(before, after):
+    assert edited(rewrite("f($a, b)", "f($a)"), before) == after
+
+
 def test_an_elif_becomes_no_other_statement():
     result = run(rewrite("if a: b", "while a: b"), "if x:\n    y\nelif a:\n    b\n")
     assert "an elif can become nothing but another elif" in result.mismatch
