@@ -562,6 +562,19 @@ def test_alone_is_decided_on_the_pristine_tree_and_not_met_by_others(tmp_path):
     assert made.decisions[1].changes[MODULE].after == b"h(1)\n"
 
 
+def test_alone_without_what_it_requires(tmp_path):
+    patch = patch_of(tmp_path, edits=[REWRITE], requires=["elsewhere"])
+    (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), alone={"fix"}).decisions
+    assert decision.state is State.BLOCKED
+    assert decision.reason == "requires elsewhere, which is not among the patches"
+
+
+def test_two_variants_that_fit_alike_are_none_too_many(tmp_path):
+    variants = [{"name": name, "edits": [REWRITE]} for name in "ab"]
+    decision = decide(patch_of(tmp_path, variants=variants), tree_of({MODULE: "f(1)\n"}))
+    assert (decision.state, decision.variant) == (State.NEEDED, "a")
+
+
 def test_alone_comes_with_what_it_requires(tmp_path):
     first = patch_of(tmp_path / "1", "first", edits=[REWRITE])
     edits = [{"find": "g($x)", "rewrite": "h($x)"}]
