@@ -12,6 +12,8 @@ import pytest
 
 from tests.documents import ROOT, followed, page
 
+pytestmark = pytest.mark.slow
+
 PAGE = page("how-to/add-an-edit-kind.md")
 DIFFS = re.findall(r"^```diff\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 NEW = "tests/codemods/test_remove_decorator.py"

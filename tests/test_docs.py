@@ -271,6 +271,7 @@ def test_the_keys_of_a_tree_and_of_the_envelope_are_described():
         assert {key for key in keys if f"`{key}`" not in part} == set()
 
 
+@pytest.mark.slow
 def test_a_document_of_json_is_what_its_schema_says(tmp_path):
     one = "--vllm 0.23 --patch mtp-proj-prefix"
     documents.run(f"vpatch apply {one}", tmp_path)
@@ -297,6 +298,7 @@ def test_an_error_in_json_is_what_is_shown(tmp_path):
     assert documents.run("vpatch show mtp-proj --json", tmp_path, codes=(2,)) == error[1]
 
 
+@pytest.mark.slow
 def test_a_script_that_reads_json_works(tmp_path):
     text = page("reference/json.md")
     command = re.search(r"^vpatch status .*\| jq .*$", text, re.MULTILINE)[0]

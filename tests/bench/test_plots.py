@@ -18,6 +18,8 @@ from vpatch.bench.plots import plots_of
 from vpatch.bench.summary import Ratio, rows_of, speed_ups
 from vpatch.harness.predict import Counters
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def drawn(monkeypatch):
@@ -264,7 +266,6 @@ def test_lines_are_told_apart_by_colour_and_dash_and_marker(drawn):
         assert len({marker for _, marker in markers(axes)}) == count, name
 
 
-@pytest.mark.slow
 def test_k_0_looks_the_same_everywhere_and_nothing_else_does(drawn):
     all_of(record(ks=(0, 2)))
     all_of(record(ks=(1, 2)))
@@ -288,7 +289,6 @@ def test_few_lines_of_several_sides_are_in_one_picture(drawn):
     assert len({sample for sample, _ in plot.key}) == 6
 
 
-@pytest.mark.slow
 def test_many_lines_of_several_sides_are_in_a_picture_each_to_one_scale(drawn):
     plot = all_of(record(sides=(1.0, 1.5)))[THROUGHPUT]
     assert [label for _, label in plot.key] == [f"k = {k}" for k in range(4)]

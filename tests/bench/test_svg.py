@@ -18,6 +18,8 @@ from tests.bench.scenes import (
 from vpatch.bench import svg
 from vpatch.bench.plots import plots_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_ticks_are_whole_numbers():
     found = all_of(record(ks=(0, 1, 2, 3), concurrency=(1, 4, 8, 16)))
@@ -46,7 +48,6 @@ def test_the_same_again_is_the_same_whatever_the_users_settings_are():
         assert dict(mpl.rcParams) == before
 
 
-@pytest.mark.slow
 def test_ids_are_told_apart_and_referred_to():
     found = pictures(record(sides=(1.0, 1.5), concurrency=(4, 4 * 4)))
     ids = [one for picture in found for one in re.findall(r'\sid="([^"]*)"', picture)]

@@ -21,6 +21,8 @@ from vpatch.source.spec import parse_vllm
 from vpatch.trust.decision import EVERYTHING
 from vpatch.upstream.hooks import run_hooks
 
+pytestmark = pytest.mark.slow
+
 PATCHES = Path(__file__).parents[2] / "patches"
 
 
