@@ -21,6 +21,7 @@ from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.output.plans import ApplyOutput
 from vpatch.source.tree import LOCK_FILE
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,7 +76,7 @@ def command(
 
 def _tell_why_not(plans: list[Plan], stopping: Sequence[Decision], source: str) -> None:
     if stopping:
-        count = render.counted(len(stopping), "patch")
+        count = counted(len(stopping), "patch")
         click.echo(f"nothing was written: {count} cannot be applied", err=True)
         click.echo(f"  next: vpatch status {source} --why {stopping[0].patch.id}", err=True)
     else:
@@ -102,8 +103,8 @@ def _print(applied: Applied) -> None:
     if applied.outcome == "unchanged":
         click.echo(f"{target} already is exactly this; nothing was written")
         return
-    count = render.counted(len(lock.patches), "patch")
+    count = counted(len(lock.patches), "patch")
     click.echo(f"{target}  {count} on the pristine tree {lock.base[:12]}")
     for patch in lock.patches:
         click.echo(f"  {patch.commit[:12]}  {patch.id}")
-    click.echo(f"{target / LOCK_FILE}  {render.counted(len(lock.files), 'file')} changed")
+    click.echo(f"{target / LOCK_FILE}  {counted(len(lock.files), 'file')} changed")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.proofs import IdleError, no_test, refuse_other, refuse_unfit, run_proof
-from vpatch.cli import render
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.engine.environment import KINDS
@@ -15,6 +14,7 @@ from vpatch.errors import ExitCode
 from vpatch.output.library import BehaviourTestOutput, IdleTestOutput, TestOutput
 from vpatch.util.extras import require
 from vpatch.util.matching import PatternFaultError, found_in
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def run(
     code = ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
     if as_json:
         return CommandResult(TestOutput(examples=[], behaviour_tests=ran, not_run=not_run), code)
-    click.echo(f"{len(ran) - failed} of {render.counted(len(ran), 'behaviour test')} hold")
+    click.echo(f"{len(ran) - failed} of {counted(len(ran), 'behaviour test')} hold")
     return code
 
 

@@ -10,7 +10,6 @@ from click.core import ParameterSource
 from vpatch.app.bench import BenchOptions, BenchResult, bench
 from vpatch.bench.report import sides_against_a, throughput_table
 from vpatch.bench.summary import rows_of
-from vpatch.cli import render
 from vpatch.cli.bench_compare import compare as compare_command
 from vpatch.cli.options import (
     engine_option,
@@ -25,6 +24,7 @@ from vpatch.cli.result import CommandResult, InterruptedRunError
 from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.harness.measured import Fault
 from vpatch.output.bench import BenchOutput
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,5 +210,5 @@ def _print_end(result: BenchResult) -> None:
     for line in sides_against_a(rows, names):
         click.echo(line)
     points = len(record["points"])
-    planned = render.counted(record["planned"], "run")
+    planned = counted(record["planned"], "run")
     click.echo(f"\n{points - len(result.faults)} of {planned} measured; record: {result.folder}")

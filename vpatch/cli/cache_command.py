@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from vpatch.cli import render
 from vpatch.cli.options import json_option, open_context
 from vpatch.cli.output import Group
 from vpatch.cli.result import CommandResult
@@ -12,6 +11,7 @@ from vpatch.engine.environment import managed_folders, remove_engine
 from vpatch.errors import ExitCode
 from vpatch.output.cache import CacheClearOutput, CacheListOutput
 from vpatch.source.cache import KINDS, disk_size
+from vpatch.util.plural import counted
 
 
 @click.group("cache", cls=Group)
@@ -36,9 +36,9 @@ def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
     for kind, size in kinds.items():
         click.echo(f"{kind:<28} {size / 1e6:8.1f} MB  {KINDS[kind]}")
     total = (sum(e.size for e in entries) + sum(engines.values()) + sum(kinds.values())) / 1e6
-    counts = [render.counted(len(entries), "tree")]
+    counts = [counted(len(entries), "tree")]
     if engines:
-        counts.append(render.counted(len(engines), "engine"))
+        counts.append(counted(len(engines), "engine"))
     click.echo(f"{', '.join(counts)}, {total:.1f} MB in {cache.folder}")
     return ExitCode.CLEAN
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.check import check
-from vpatch.cli import render
 from vpatch.cli.options import (
     folder_option,
     json_option,
@@ -18,6 +17,7 @@ from vpatch.cli.options import (
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.output.plans import CheckOutput
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
@@ -60,12 +60,12 @@ def command(
     if as_json:
         return CommandResult(CheckOutput.of(found), code)
     if found.differences:
-        click.echo(f"{found.path}: {render.counted(len(found.differences), 'difference')}")
+        click.echo(f"{found.path}: {counted(len(found.differences), 'difference')}")
         for line in found.differences:
             click.echo(f"  {line}")
         click.echo(f"  next: {found.hint}")
     else:
-        count = render.counted(len(found.lock.patches), "patch")
-        files = render.counted(len(found.lock.files), "file")
+        count = counted(len(found.lock.patches), "patch")
+        files = counted(len(found.lock.files), "file")
         click.echo(f"{found.path}: {count} and {files} are exactly as locked")
     return code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,18 +13,22 @@ from vpatch.checkpoint.ignore_fix import fix_lists
 from vpatch.checkpoint.inspection import inspect as look_at
 from vpatch.checkpoint.needs import needs_of
 from vpatch.checkpoint.platforms import NAMES
+from vpatch.checkpoint.report import Line, graft_lines, inspection_lines, list_lines
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
-from vpatch.cli.checkpoint_text import print_findings, print_grafted, print_inspection, print_lists
 from vpatch.cli.options import json_option, library_options, open_context
-from vpatch.cli.output import Group
+from vpatch.cli.output import Group, secho, style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.output.checkpoints import GraftOutput, IgnoreNamesOutput, InspectOutput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from vpatch.app.context import Context
+    from vpatch.checkpoint.findings import CheckpointFinding
     from vpatch.checkpoint.needs import Need
 
+_STYLES: dict[str, dict[str, Any]] = {"text": {}, "title": {"bold": True}, "fault": {"fg": "red"}}
 _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Path))
 
 
@@ -68,8 +72,8 @@ def inspect(
     code = ExitCode.FINDINGS if any(f.fault for f in findings) else ExitCode.CLEAN
     if as_json:
         return CommandResult(InspectOutput.of(found, tokenizer, findings, needs), code)
-    print_inspection(found, tokenizer, needs)
-    print_findings(findings)
+    _print(inspection_lines(found, tokenizer, needs))
+    _print_findings(findings)
     return code
 
 
@@ -99,7 +103,7 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     code = ExitCode.CLEAN if clean else ExitCode.FINDINGS
     if as_json:
         return CommandResult(IgnoreNamesOutput.of(before.judged, backup, clean=clean), code)
-    print_lists(before)
+    _print(list_lines(before))
     if backup:
         click.echo(f"config.json is written anew; {backup.name} is what it was")
         left = "" if clean else ", but for what a person must decide"
@@ -142,8 +146,8 @@ def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> Comman
     code = ExitCode.FINDINGS if after else ExitCode.CLEAN
     if as_json:
         return CommandResult(GraftOutput.of(done, after), code)
-    print_grafted(done)
-    print_findings(after)
+    _print(graft_lines(done))
+    _print_findings(after)
     return code
 
 
@@ -153,3 +157,16 @@ def _needed_in(context: Context, need: Need) -> str | None:
         return context.library.patch(need.patch).declaration.needed_in.get("vllm")
     except UsageError:
         return None
+
+
+def _print(lines: Iterable[Line]) -> None:
+    for line in lines:
+        secho(line.text, **_STYLES[line.kind])
+
+
+def _print_findings(findings: Sequence[CheckpointFinding]) -> None:
+    for finding in findings:
+        label, colour = ("finding", "red") if finding.fault else ("note", "yellow")
+        click.echo(f"{style(f'{label}:', fg=colour)} {finding.what}")
+        if finding.hint:
+            click.echo(f"  next: {finding.hint}")

@@ -15,6 +15,7 @@ from vpatch.errors import ExitCode
 from vpatch.logs.symptoms import find_in_pieces
 from vpatch.output.diagnosis import DiagnoseOutput
 from vpatch.source.spec import parse_vllm
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,8 +66,8 @@ def command(
             click.echo(note)
     elif not reading.explained:
         symptoms = sum(len(patch.declaration.symptoms) for patch in known)
-        lines, count = render.counted(reading.lines, "line"), render.counted(symptoms, "symptom")
-        of = render.counted(len(known), "patch")
+        lines, count = counted(reading.lines, "line"), counted(symptoms, "symptom")
+        of = counted(len(known), "patch")
         click.echo(f"{reading.name}: nothing known in {lines}; {count} of {of} were looked for")
         click.echo("what only a person can observe is in no log: see vpatch show PATCH")
     for one, line in reading.explained.items():
@@ -79,8 +80,8 @@ def _print(
     log: DiagnosedLog, verdicts: Sequence[SymptomVerdict], sightings: Sequence[Sighting]
 ) -> None:
     wrote = f", of vLLM {', '.join(log.versions)}" if log.versions else ""
-    count = render.counted(len(sightings), "known symptom")
-    click.echo(f"{log.name}: {count} in {render.counted(log.lines, 'line')}{wrote}")
+    count = counted(len(sightings), "known symptom")
+    click.echo(f"{log.name}: {count} in {counted(log.lines, 'line')}{wrote}")
     for verdict in verdicts:
         declaration = verdict.patch.declaration
         click.echo(f"{style(declaration.id, bold=True)}  {declaration.title}")

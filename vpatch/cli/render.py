@@ -64,11 +64,6 @@ def print_findings(decision: Decision, indent: str) -> None:
         click.echo(f"{indent}and {more} more: narrow the edit with within, where or files")
 
 
-def counted(number: int, noun: str) -> str:
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
-
-
 def print_notes(notes: Iterable[str]) -> None:
     for note in notes:
         click.echo(f"note: {note}", err=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vpatch.app.smoke import SmokeOptions, smoke
-from vpatch.cli import render
 from vpatch.cli.options import (
     engine_option,
     folder_option,
@@ -23,6 +22,7 @@ from vpatch.errors import ExitCode
 from vpatch.evidence.smoke_report import cures_of
 from vpatch.output.evidence import SmokeOutput
 from vpatch.smoke.checks import verdict_of
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,4 +132,4 @@ def _print_end(record: dict[str, Any], folder: Path) -> None:
     passing = sum(cell["verdict"] == "pass" for cell in after)
     for cure in cures_of(record):
         click.echo(f"{cure.symptom}\n  {cure}")
-    click.echo(f"{passing} of {render.counted(len(after), 'cell')} pass; evidence: {folder}")
+    click.echo(f"{passing} of {counted(len(after), 'cell')} pass; evidence: {folder}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.examples import run_examples
-from vpatch.cli import behaviour, render
+from vpatch.cli import behaviour
 from vpatch.cli.options import (
     folder_option,
     json_option,
@@ -18,6 +18,7 @@ from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.output.library import TestOutput
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,5 +89,5 @@ def _examples(chosen: list[Patch], *, as_json: bool) -> CommandResult | ExitCode
         click.echo(f"{verdict}  {patch_id}  {result.name}")
         for failure in result.failures:
             click.echo("       " + failure.replace("\n", "\n       "))
-    click.echo(f"{len(results) - len(failed)} of {render.counted(len(results), 'example')} hold")
+    click.echo(f"{len(results) - len(failed)} of {counted(len(results), 'example')} hold")
     return code

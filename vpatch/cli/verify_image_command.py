@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.checkout.lockfile import read_lock
-from vpatch.cli import render
 from vpatch.cli.options import json_option, open_context
 from vpatch.cli.result import CommandResult
 from vpatch.docker.engine import Docker
@@ -18,6 +17,7 @@ from vpatch.image.context import version_of
 from vpatch.image.mode import is_laid_over
 from vpatch.image.verify import verify_image
 from vpatch.output.images import VerifyImageOutput
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from vpatch.image.verify import Verified
@@ -61,15 +61,15 @@ def _print(image: str, found: Verified) -> None:
     for text in found.unknown:
         click.echo(f"not asked: {text}")
     if found.problems:
-        count = render.counted(len(found.problems), "difference")
+        count = counted(len(found.problems), "difference")
         click.echo(f"{image} is not what the lock says: {count}")
         return
     lock = found.lock
-    patches = render.counted(len(lock.patches), "patch")
+    patches = counted(len(lock.patches), "patch")
     laid_over = sum(is_laid_over(file.path) for file in lock.files)
-    files = render.counted(laid_over, "file")
-    others = render.counted(max(0, found.files - laid_over), "other file")
-    names = render.counted(sum(found.effects.values()), "name")
+    files = counted(laid_over, "file")
+    others = counted(max(0, found.files - laid_over), "other file")
+    names = counted(sum(found.effects.values()), "name")
     click.echo(f"{image} is vLLM {version_of(lock)}, with {patches} and {files} as locked")
     click.echo(f"  from outside: {files} of patches and {others} as locked, in {found.package}")
     click.echo(f"  its own Python says: {names} found to be the patched code")

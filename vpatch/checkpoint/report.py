@@ -1,0 +1,159 @@
+"""What a checkpoint has, in lines for people. The command line prints them, in colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.checkpoint.graft import Grafted
+    from vpatch.checkpoint.ignore import Judged
+    from vpatch.checkpoint.inspection import Amount, Inspection
+    from vpatch.checkpoint.needs import Need
+    from vpatch.checkpoint.tokenizer import Tokenizer
+
+_SHOWN = 3
+
+
+class Line(NamedTuple):
+    """A line, and what it is."""
+
+    text: str
+    kind: Literal["text", "title", "fault"] = "text"
+
+
+def inspection_lines(
+    found: Inspection, tokenizer: Tokenizer, needs: Sequence[tuple[Need, str | None]]
+) -> Iterator[Line]:
+    checkpoint = found.checkpoint
+    layers = f", {counted(checkpoint.layers, 'layer')}" if checkpoint.layers else ""
+    yield Line(f"{checkpoint.architecture or 'no architecture named'}{layers}", "title")
+    shards = counted(len(checkpoint.shards), "shard")
+    if checkpoint.missing:
+        shards += f", {len(checkpoint.missing)} missing"
+    yield _line("shards", f"{shards}, {size_of(sum(a.size for a in found.by_dtype.values()))}")
+    yield _line("tensors", ", ".join(_amount(*item) for item in found.by_dtype.items()) or "none")
+    yield from _quantisation(found)
+    yield from _mtp(found)
+    yield _line("tokenizer", _tokenizer(tokenizer))
+    family = found.mtp.family
+    if family:
+        yield _line("vLLM", f"{family.since} or later runs its MTP")
+    for need, releases in needs:
+        since = f" (vLLM {releases})" if releases else ""
+        yield _line("patch", f"{need.patch}{since}: {need.reason}")
+            "patch", f"{need.patch}{f' (vLLM {releases})' if releases else ''}: {need.reason}"
+        )
+
+
+def list_lines(found: Inspection) -> Iterator[Line]:
+    if not found.judged:
+        yield Line("no list of config.json says what is not quantised")
+    for judged in found.judged:
+        names = counted(len(judged.entries), "pattern")
+        yield Line(
+            f"{judged.ignored.where}: {names}, compared with names: {judged.ignored.matching.value}"
+        )
+        for entry in judged.entries:
+            yield from _entry(entry)
+        for name in judged.split:
+            yield Line(f"  {name} is made of modules of which some are named and some are not:")
+            yield Line("    vLLM has one format for it; name all of them, or none")
+
+
+def graft_lines(done: Grafted) -> Iterator[Line]:
+    if not done.changed:
+        yield Line(f"nothing to do: {counted(len(done.there), 'MTP tensor')} as they are")
+        return
+    if done.shard:
+        tensors = counted(len(done.written), "MTP tensor")
+        yield Line(f"{done.shard.name}: {tensors}, {size_of(done.size)}, read back")
+    if done.there:
+        yield Line(f"{counted(len(done.there), 'MTP tensor')} there already")
+    for (old, new), count in done.converted.items():
+        yield Line(f"  {counted(count, 'tensor')} {old} made {new}")
+    if done.keys and done.backup:
+        yield Line(f"config.json: {', '.join(done.keys)}; {done.backup.name} is what it was")
+    if done.index:
+        yield Line("model.safetensors.index.json leads to them")
+
+
+def size_of(count: int) -> str:
+    """Return bytes in the unit that fits, such as 12.3 MB."""
+    value, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
+    while value >= 1000 and len(units) > 1:  # noqa: PLR2004
+        value /= 1000
+        units.pop(0)
+    return f"{value:.0f} {units[0]}" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
+
+
+def _line(label: str, text: str) -> Line:
+    return Line(f"  {label:<13} {text}")
+
+
+def _amount(dtype: str, amount: Amount) -> str:
+    return f"{amount.tensors} {dtype} ({size_of(amount.size)})"
+
+
+def _quantisation(found: Inspection) -> Iterator[Line]:
+    quantised = found.quantisation
+    if quantised is None:
+        yield _line("quantisation", "none in config.json")
+        return
+    yield _line("quantisation", ", ".join([quantised.method, *quantised.bits]))
+    for judged in found.judged:
+        hit = {name for entry in judged.entries for name in entry.run}
+        names = counted(len(judged.entries), "pattern")
+        modules = counted(len(hit), "module")
+        yield _line("", f"{judged.ignored.where}: {names} for {modules} in vLLM")
+
+
+def _mtp(found: Inspection) -> Iterator[Line]:
+    mtp = found.mtp
+    declared = ", ".join(f"{one.key} {one.count}" for one in mtp.declared)
+    yield _line("MTP", f"declared: {declared or 'no'}")
+    if mtp.scheme is None:
+        yield _line("", "tensors: none")
+        return
+    layers = counted(len(mtp.layers), "layer")
+    yield _line("", f"tensors: {len(mtp.names)} of {layers}, called {mtp.scheme.name}")
+    head, trunk = found.formats(mtp=True), found.formats(mtp=False)
+    yield _line("", f"matrices: {_kinds(head)}; the trunk's: {_kinds(trunk)}")
+
+
+def _kinds(formats: dict[str, Amount]) -> str:
+    return ", ".join(f"{amount.tensors} {kind}" for kind, amount in formats.items()) or "none"
+
+
+def _tokenizer(tokenizer: Tokenizer) -> str:
+    if tokenizer.name is None:
+        return "no class named"
+    if tokenizer.own_code:
+        return f"{tokenizer.name}, with code of its own"
+    if tokenizer.known is None:
+        return tokenizer.name
+    verb = "has it" if tokenizer.known else "does not have it"
+    return f"{tokenizer.name}; transformers {tokenizer.transformers} {verb}"
+
+
+def _entry(entry: Judged) -> Iterator[Line]:
+    yield Line(f"  {entry.entry}")
+    if entry.fault:
+        yield Line(f"    {entry.fault}", "fault")
+        return
+    yield Line(f"    on disk  {_names(entry.disk)}")
+    yield Line(f"    in vLLM  {_names(entry.run)}")
+    if entry.missed:
+        before = f", before {entry.until}" if entry.until else ""
+        yield Line(f"    missed   {_names(entry.missed)}{before}", "fault")
+        yield Line(f"    better   {'  '.join(entry.better)}")
+
+
+def _names(names: Sequence[str]) -> str:
+    if not names:
+        return "nothing"
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
