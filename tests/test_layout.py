@@ -47,6 +47,12 @@ def test_a_package_says_what_it_is_and_what_it_may_import(name):
     assert "may import" in docstring
 
 
+def test_the_command_line_stays_small():
+    """It parses and renders. What grows beyond this belongs to `app`."""
+    lines = sum(len(path.read_text().splitlines()) for path in (PACKAGE / "cli").glob("*.py"))
+    assert lines < 3200
+
+
 def test_no_class_name_is_defined_twice():
     defined = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):

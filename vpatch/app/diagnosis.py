@@ -7,14 +7,16 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from vpatch.app import selection
 from vpatch.errors import UsageError, VpatchError
 from vpatch.logs.explanations import Explanation, explained
+from vpatch.logs.symptoms import find_in_pieces
 from vpatch.logs.vllm_format import printed_version, read_pieces, release_of
 from vpatch.planning.plan_cache import cached_plan
 from vpatch.planning.state import State
+from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.library.patch import Patch
+    from vpatch.logs.symptoms import Sighting
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
 
@@ -113,6 +116,40 @@ def _text(stream: BufferedReader, name: str) -> BinaryIO:
             code="logs.packed",
         )
     return stream
+
+
+class Diagnosis(NamedTuple):
+    """What a log shows. `note` says why a verdict is not known, if one is not."""
+
+    known: list[Patch]
+    log: DiagnosedLog
+    sightings: list[Sighting]
+    verdicts: list[SymptomVerdict]
+    note: str | None
+
+
+def diagnose(context: Context, log: str, vllm: str | None) -> Diagnosis:
+    """Look for the symptoms of all patches in a log.
+
+    Args:
+        context: the project and its library.
+        log: a file, or - for standard input.
+        vllm: the vLLM that wrote it; by default the one that the log names.
+
+    Raises:
+        UsageError: there is no such log, or no such version.
+    """
+    known = context.library.load_all()
+    if vllm:
+        parse_vllm(vllm)  # an error must not come after a long log
+    reading = DiagnosedLog("standard input" if log == STDIN else log)
+    with opened_log(log, reading.name) as stream:
+        task = context.progress.start(f"Reading {reading.name}")
+        sightings = list(find_in_pieces(reading.pieces(stream), known))
+        task.done()
+    sighted = list({sighting.patch.id: sighting.patch for sighting in sightings}.values())
+    verdicts, note = symptom_verdicts(context, sighted, vllm, reading.versions)
+    return Diagnosis(known, reading, sightings, verdicts, note)
 
 
 def symptom_verdicts(

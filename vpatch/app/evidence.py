@@ -13,7 +13,9 @@ from vpatch.errors import ExitCode, VpatchError
 from vpatch.evidence.store import (
     RECORD,
     EvidenceError,
+    all_evidence,
     is_test,
+    read_evidence,
     tampered,
 )
 from vpatch.evidence.subject import differences, subject_of
@@ -21,6 +23,8 @@ from vpatch.planning.plan_cache import cached_plan
 from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vpatch.app.context import Context
     from vpatch.evidence.store import Evidence
 
@@ -61,6 +65,39 @@ def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
     changed = tampered(evidence)
     # What was changed cannot be asked what it was asked for.
     return VerifiedEvidence(evidence, changed, [] if changed else _differences(context, evidence))
+
+
+def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], list[EvidenceError]]:
+    """Verify all evidence of a folder, oldest first; one bad record does not hide the others."""
+    readable, damaged = all_evidence(root)
+    found = []
+    for evidence in readable:
+        try:
+            found.append(verify_evidence(context, evidence))
+        except DAMAGE as error:
+            damaged.append(no_record(evidence, error))
+    return found, damaged
+
+
+def unchanged_evidence(folder: Path) -> Evidence:
+    """Read evidence whose files are as they were written.
+
+    Raises:
+        EvidenceError: it cannot be read, or a file was changed.
+    """
+    evidence = read_evidence(folder)
+    try:
+        changed = tampered(evidence)
+    except DAMAGE as error:
+        raise no_record(evidence, error) from error
+    if changed:
+        raise EvidenceError(
+            f"it was changed since it was written, so it is not shown: {', '.join(changed)}",
+            where=str(evidence.folder),
+            hint="restore the files, or make the evidence anew",
+            code="evidence.changed",
+        )
+    return evidence
 
 
 def _differences(context: Context, evidence: Evidence) -> list[str]:

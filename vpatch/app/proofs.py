@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from vpatch.planning.state import State
 from vpatch.source.spec import FolderSpec, parse_vllm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpatch.declare.patch import Proof
     from vpatch.library.patch import Patch
@@ -93,6 +93,65 @@ def proof_plans(
         spec = parse_vllm(release)
         references[variable] = stack.enter_context(context.tree(spec)).files
     return ProofPlans(before, after, plugins, references)
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What came of one behaviour test. Either `found` or `idle` is None.
+
+    `found` is the result, with the folder of its evidence if any. `idle` says why it did not run.
+    """
+
+    patch: Patch
+    proof: Proof
+    kind: str
+    version: str
+    found: Behaviour | None = None
+    folder: Path | None = None
+    idle: str | None = None
+
+
+def run_proofs(
+    context: Context,
+    patches: Sequence[Patch],
+    engine: str,
+    vllm: str | None,
+    root: Path | None,
+    *,
+    named: bool,
+) -> Iterator[Proven]:
+    """Run the behaviour tests of some patches, and yield each result when it is there.
+
+    Args:
+        context: the project, its library and the cache.
+        patches: whose tests run.
+        engine: `cpu`, `cuda`, or the path of a Python.
+        vllm: a release instead of the one that a test declares.
+        root: the folder that gets evidence, if any.
+        named: whether the user named the patches. Then one without a test is an error.
+
+    Raises:
+        UsageError: a named patch has no test for this engine.
+        VpatchError: an engine or a source is not there.
+    """
+    own = None if engine in KINDS else context.own_engine(engine)
+    if own is not None:
+        refuse_unfit(own)
+    kind = own.kind if own else engine
+    for patch in patches:
+        if named and all(proof.engine != kind for proof in patch.declaration.proof):
+            raise no_test(patch, kind)
+        for proof in patch.declaration.proof:
+            version = vllm or proof.vllm
+            try:
+                refuse_other(proof, kind, version, own)
+                found, folder = run_proof(context, patch, proof, engine, version, root)
+            except IdleError as idle:
+                if named and proof.engine == kind:
+                    raise
+                yield Proven(patch, proof, kind, version, idle=idle.what)
+            else:
+                yield Proven(patch, proof, kind, version, found, folder)
 
 
 def run_proof(

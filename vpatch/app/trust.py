@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
 from vpatch.library.catalog import find_library
 from vpatch.library.patch import DECLARATION
+from vpatch.trust.store import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from vpatch.app.context import Context
+    from vpatch.trust.decision import State
+    from vpatch.trust.store import Content, Store, TrustRecord
 
 
 def paths_to_trust(context: Context, paths: Sequence[Path], hosts: Sequence[str]) -> list[Path]:
@@ -22,6 +25,35 @@ def paths_to_trust(context: Context, paths: Sequence[Path], hosts: Sequence[str]
     for path in paths or (context.project.folder,):
         chosen += _items(path)
     return list(dict.fromkeys(chosen))
+
+
+def trust_paths(
+    context: Context, store: Store, paths: Sequence[Path], *, record: bool
+) -> list[tuple[Path, State, Content]]:
+    """Return the state and the content of each path; with `record`, trust what is not shipped."""
+    told: list[tuple[Path, State, Content]] = []
+    for path in paths:
+        content = content_of(path)
+        state = context.trust.state(path, content)
+        if state != "shipped" and record:
+            store.add("path", str(path.resolve()), content.digest)
+            state = "trusted"
+        told.append((path, state, content))
+    return told
+
+
+def revoke_trust(store: Store, paths: Sequence[Path], hosts: Sequence[str]) -> list[TrustRecord]:
+    """Remove all records of some hosts and of what lies in some folders; return them."""
+    roots = [path.resolve() for path in paths]
+    gone = [
+        record
+        for record in store
+        if (record.kind == "host" and record.name in hosts)
+        or (record.kind == "path" and any(Path(record.name).is_relative_to(r) for r in roots))
+    ]
+    for record in gone:
+        store.remove(record.kind, record.name)
+    return gone
 
 
 def _items(path: Path) -> Iterator[Path]:

@@ -45,8 +45,6 @@ def inspection_lines(
     for need, releases in needs:
         since = f" (vLLM {releases})" if releases else ""
         yield _line("patch", f"{need.patch}{since}: {need.reason}")
-            "patch", f"{need.patch}{f' (vLLM {releases})' if releases else ''}: {need.reason}"
-        )
 
 
 def list_lines(found: Inspection) -> Iterator[Line]:

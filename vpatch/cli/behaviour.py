@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app.proofs import IdleError, no_test, refuse_other, refuse_unfit, run_proof
+from vpatch.app.proofs import run_proofs
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
-from vpatch.engine.environment import KINDS
 from vpatch.errors import ExitCode
 from vpatch.output.library import BehaviourTestOutput, IdleTestOutput, TestOutput
 from vpatch.util.extras import require
-from vpatch.util.matching import PatternFaultError, found_in
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.declare.patch import Proof
-    from vpatch.harness.behaviour import Behaviour, Run, TestResult
+    from vpatch.harness.behaviour import Behaviour, Run
     from vpatch.library.patch import Patch
 
 
@@ -46,29 +44,22 @@ def run(
     ran: list[BehaviourTestOutput] = []
     not_run: list[IdleTestOutput] = []
     failed = 0
-    own = None if engine in KINDS else context.own_engine(engine)
-    if own is not None:
-        refuse_unfit(own)
-    kind = own.kind if own else engine
-    for patch in patches:
-        if named and all(proof.engine != kind for proof in patch.declaration.proof):
-            raise no_test(patch, kind)
-        for proof in patch.declaration.proof:
-            version = vllm or proof.vllm
-            try:
-                refuse_other(proof, kind, version, own)
-                found, folder = run_proof(context, patch, proof, engine, version, root)
-            except IdleError as idle:
-                if named and proof.engine == kind:
-                    raise
-                not_run.append(IdleTestOutput(patch=patch.id, test=proof.test, reason=idle.what))
-                if not as_json:
-                    click.echo(f"not run  {patch.id}  {proof.test}: {idle.what}")
-                continue
-            failed += bool(found.problems)
-            ran.append(BehaviourTestOutput.of(patch.id, proof.test, kind, version, found, folder))
+    for one in run_proofs(context, patches, engine, vllm, root, named=named):
+        patch, proof = one.patch, one.proof
+        if one.found is None:
+            reason = one.idle or ""
+            not_run.append(IdleTestOutput(patch=patch.id, test=proof.test, reason=reason))
             if not as_json:
-                _print(patch, proof, f"vLLM {version} ({kind})", found, folder)
+                click.echo(f"not run  {patch.id}  {proof.test}: {reason}")
+            continue
+        failed += bool(one.found.problems)
+        ran.append(
+            BehaviourTestOutput.of(
+                patch.id, proof.test, one.kind, one.version, one.found, one.folder
+            )
+        )
+        if not as_json:
+            _print(patch, proof, f"vLLM {one.version} ({one.kind})", one.found, one.folder)
     code = ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
     if as_json:
         return CommandResult(TestOutput(examples=[], behaviour_tests=ran, not_run=not_run), code)
@@ -98,14 +89,4 @@ def _print_run(label: str, run: Run, proof: Proof) -> None:
     click.echo(f"  {label:<9} {words or run.broken}")
     for test in run.tests:
         if test.outcome != "passed":
-            click.echo(f"    {test.name} {test.outcome}: {_line(test, proof)}")
-
-
-def _line(test: TestResult, proof: Proof) -> str:
-    """The line of a message that says it: that which is declared, or else the first."""
-    wanted = proof.fails_before.get(test.function, "")
-    lines = test.message.splitlines() or [""]
-    try:
-        return next(iter(found_in(wanted, lines)), lines[0])
-    except PatternFaultError:
-        return lines[0]  # the verdict says what is wrong with it
+            click.echo(f"    {test.name} {test.outcome}: {test.shown(proof)}")

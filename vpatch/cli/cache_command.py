@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from vpatch.app.cache import clear_cache
 from vpatch.cli.options import json_option, open_context
 from vpatch.cli.output import Group
 from vpatch.cli.result import CommandResult
-from vpatch.engine.environment import managed_folders, remove_engine
+from vpatch.engine.environment import managed_folders
 from vpatch.errors import ExitCode
 from vpatch.output.cache import CacheClearOutput, CacheListOutput
 from vpatch.source.cache import KINDS, disk_size
@@ -51,16 +52,7 @@ def clear(names: tuple[str, ...], *, as_json: bool) -> CommandResult | ExitCode:
 
     Checkouts stay as they are.
     """
-    context = open_context()
-    folders = {path.name: path for path in managed_folders(context.cache.folder)}
-    trees = [name for name in names if name not in folders and name not in KINDS]
-    freed = 0
-    if trees or not names:
-        freed = context.cache.clear(trees or None, context.progress)
-    freed += sum(context.cache.clear_kind(name) for name in names if name in KINDS)
-    for name in names or folders:
-        if name in folders:
-            freed += remove_engine(folders[name], context.progress)
+    freed = clear_cache(open_context(), names)
     if as_json:
         return CommandResult(CacheClearOutput(freed_bytes=freed))
     click.echo(f"{freed / 1e6:.1f} MB freed")

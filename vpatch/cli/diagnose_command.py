@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app.diagnosis import STDIN, DiagnosedLog, SymptomVerdict, opened_log, symptom_verdicts
+from vpatch.app.diagnosis import DiagnosedLog, SymptomVerdict, diagnose
 from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, offline_option
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
-from vpatch.logs.symptoms import find_in_pieces
 from vpatch.output.diagnosis import DiagnoseOutput
-from vpatch.source.spec import parse_vllm
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -45,16 +43,7 @@ def command(
 
     LOGFILE is the output of any vLLM; - reads standard input. Ends with 1 if a symptom is found.
     """
-    known = context.library.load_all()
-    if vllm:
-        parse_vllm(vllm)  # wrong use is told before a long log is read
-    reading = DiagnosedLog("standard input" if log == STDIN else log)
-    with opened_log(log, reading.name) as stream:
-        task = context.progress.start(f"Reading {reading.name}")
-        sightings = find_in_pieces(reading.pieces(stream), known)
-        task.done()
-    sighted = list({sighting.patch.id: sighting.patch for sighting in sightings}.values())
-    verdicts, note = symptom_verdicts(context, sighted, vllm, reading.versions)
+    known, reading, sightings, verdicts, note = diagnose(context, log, vllm)
     code = ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
     if as_json:
         return CommandResult(

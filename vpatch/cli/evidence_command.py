@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app.evidence import DAMAGE, VerifiedEvidence, no_record, verify_evidence
+from vpatch.app.evidence import (
+    VerifiedEvidence,
+    unchanged_evidence,
+    verify_all,
+    verify_evidence,
+)
 from vpatch.cli.options import (
     evidence_dir_option,
     json_option,
@@ -18,10 +23,7 @@ from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, combine
 from vpatch.evidence.store import (
     REPORT,
-    EvidenceError,
-    all_evidence,
     read_evidence,
-    tampered,
 )
 from vpatch.output.evidence import EvidenceListOutput, EvidenceOutput, EvidenceShowOutput
 from vpatch.util.digest import short_digest
@@ -50,13 +52,7 @@ def list_(
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """List all evidence, oldest first, and whether it matches what would run now."""
-    readable, damaged = all_evidence(evidence_dir)
-    found = []
-    for evidence in readable:
-        try:
-            found.append(verify_evidence(context, evidence))
-        except DAMAGE as error:
-            damaged.append(no_record(evidence, error))
+    found, damaged = verify_all(context, evidence_dir)
     if as_json:
         code = combine(damaged).exit_code if damaged else ExitCode.CLEAN
         return CommandResult(EvidenceListOutput.of(found), code, tuple(damaged))
@@ -78,18 +74,7 @@ def show(name: str, evidence_dir: Path, *, as_json: bool) -> CommandResult | Exi
     Ends with 1 if a file was changed. `vpatch evidence verify` also compares it with the current
     patches.
     """
-    evidence = read_evidence(evidence_dir / name)
-    try:
-        changed = tampered(evidence)
-    except DAMAGE as error:
-        raise no_record(evidence, error) from error
-    if changed:
-        raise EvidenceError(
-            f"it was changed since it was written, so it is not shown: {', '.join(changed)}",
-            where=str(evidence.folder),
-            hint="restore the files, or make the evidence anew",
-            code="evidence.changed",
-        )
+    evidence = unchanged_evidence(evidence_dir / name)
     if as_json:
         return CommandResult(EvidenceShowOutput.of(evidence))
     click.echo((evidence.folder / REPORT).read_text(encoding="utf-8"), nl=False)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.cli.log_options import is_verbose
 from vpatch.cli.output import style
-from vpatch.util.log_output import SHOWN
+from vpatch.util.logged_progress import LoggedProgress
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress, Task
 
 
-_log = logging.getLogger(__name__)
 _RUNNING: list[RichProgress] = []
 
 
@@ -33,39 +30,7 @@ def stop_bars() -> None:
 
 def progress_for_terminal() -> Progress:
     has_bars = sys.stderr.isatty() and not is_verbose()
-    return _Logged(_Terminal() if has_bars else _Lines())
-
-
-class _Logged:
-    """Tells the log, too."""
-
-    def __init__(self, shown: Progress) -> None:
-        self.shown = shown
-
-    def start(self, what: str, *, total: int | None = None) -> Task:
-        _log.info("%s", what, extra=SHOWN)
-        return _LoggedTask(what, self.shown.start(what, total=total))
-
-    def note(self, message: str) -> None:
-        _log.warning("note: %s", message, extra=SHOWN)
-        self.shown.note(message)
-
-
-class _LoggedTask:
-    def __init__(self, what: str, shown: Task) -> None:
-        self.what = what
-        self.shown = shown
-        self.begun = time.monotonic()
-
-    def resize(self, total: int) -> None:
-        self.shown.resize(total)
-
-    def advance(self, amount: int) -> None:
-        self.shown.advance(amount)
-
-    def done(self) -> None:
-        self.shown.done()
-        _log.info("%s: %.2f s", self.what, time.monotonic() - self.begun)
+    return LoggedProgress(_Terminal() if has_bars else _Lines())
 
 
 class _Lines:

@@ -10,7 +10,7 @@ from vpatch.cli.output import secho, style
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
@@ -62,8 +62,3 @@ def print_findings(decision: Decision, indent: str) -> None:
     if len(decision.findings) > _SHOWN:
         more = len(decision.findings) - _SHOWN
         click.echo(f"{indent}and {more} more: narrow the edit with within, where or files")
-
-
-def print_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        click.echo(f"note: {note}", err=True)

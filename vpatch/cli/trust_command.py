@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app.trust import paths_to_trust
+from vpatch.app.trust import paths_to_trust, revoke_trust, trust_paths
 from vpatch.cli.options import json_option, open_context
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.github.tokens import host_named
 from vpatch.output.trust import TrustedPathOutput, TrustOutput
-from vpatch.trust.store import Content, Store, content_of, default_folder
+from vpatch.trust.store import Content, Store, default_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,18 +79,12 @@ def command(
         return _revoke(store, roots, names, as_json=as_json)
     for host in names if not show else ():
         store.add("host", host, "")
-    told: list[TrustedPathOutput] = []
-    for path in paths_to_trust(context, paths, hosts):
-        content = content_of(path)
-        state = context.trust.state(path, content)
-        if state != "shipped" and not show:
-            store.add("path", str(path.resolve()), content.digest)
-            state = "trusted"
-        told.append(TrustedPathOutput.of(path, state, content))
-        if not as_json:
-            _print(path, state, content)
+    told = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
     if as_json:
-        return CommandResult(TrustOutput(paths=told, hosts=names, records=[]))
+        shown = [TrustedPathOutput.of(*one) for one in told]
+        return CommandResult(TrustOutput(paths=shown, hosts=names, records=[]))
+    for path, state, content in told:
+        _print(path, state, content)
     for host in names:
         click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
     _print_end(len(told) + len(names), show=show)
@@ -112,15 +106,7 @@ def _list(store: Store, *, as_json: bool) -> CommandResult | ExitCode:
 def _revoke(
     store: Store, paths: Sequence[Path], hosts: Sequence[str], *, as_json: bool
 ) -> CommandResult | ExitCode:
-    roots = [path.resolve() for path in paths]
-    gone = [
-        record
-        for record in store
-        if (record.kind == "host" and record.name in hosts)
-        or (record.kind == "path" and any(Path(record.name).is_relative_to(r) for r in roots))
-    ]
-    for record in gone:
-        store.remove(record.kind, record.name)
+    gone = revoke_trust(store, paths, hosts)
     if as_json:
         return CommandResult(TrustOutput.of_records(gone))
     for record in gone:

@@ -43,6 +43,15 @@ class TestResult:
     def function(self) -> str:
         return self.name.partition("[")[0].rpartition(".")[2]
 
+    def shown(self, proof: Proof) -> str:
+        """Return the line of the message that the proof declares, or else the first line."""
+        wanted = proof.fails_before.get(self.function, "")
+        lines = self.message.splitlines() or [""]
+        try:
+            return next(iter(found_in(wanted, lines)), lines[0])
+        except PatternFaultError:
+            return lines[0]  # the verdict says what is wrong with it
+
 
 @dataclass(frozen=True)
 class Run:

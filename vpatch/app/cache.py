@@ -1,0 +1,32 @@
+"""The use case `cache clear`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpatch.engine.environment import managed_folders, remove_engine
+from vpatch.source.cache import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.app.context import Context
+
+
+def clear_cache(context: Context, names: Sequence[str]) -> int:
+    """Remove trees, engines and other kinds by their names, or everything; return bytes freed.
+
+    Raises:
+        UsageError: the cache has no such entry.
+        VpatchError: an entry is in use, or cannot be removed.
+    """
+    folders = {path.name: path for path in managed_folders(context.cache.folder)}
+    trees = [name for name in names if name not in folders and name not in KINDS]
+    freed = 0
+    if trees or not names:
+        freed = context.cache.clear(trees or None, context.progress)
+    freed += sum(context.cache.clear_kind(name) for name in names if name in KINDS)
+    for name in names or folders:
+        if name in folders:
+            freed += remove_engine(folders[name], context.progress)
+    return freed
