@@ -103,7 +103,9 @@ def test_the_file_has_what_was_shown(project):
     file = project.folder / "run.log"
     run = project.run("apply", "--vllm", VERSION, "--log-file", file)
     assert f"Downloading vllm-{VERSION}.tar.gz" in run.err
-    assert f"vpatch.cli.progress: Downloading vllm-{VERSION}.tar.gz" in file.read_text("utf-8")
+    assert f"vpatch.util.logged_progress: Downloading vllm-{VERSION}.tar.gz" in file.read_text(
+        "utf-8"
+    )
     file.unlink()
     project.run("--log-file", file, "aply", code=2)
     assert "ERROR vpatch.cli: there is no command 'aply'" in file.read_text("utf-8")

@@ -96,7 +96,7 @@ def proof_plans(
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProvenTest:
     """What came of one behaviour test. Either `found` or `idle` is None.
 
     `found` is the result, with the folder of its evidence if any. `idle` says why it did not run.
@@ -119,7 +119,7 @@ def run_proofs(
     root: Path | None,
     *,
     named: bool,
-) -> Iterator[Proven]:
+) -> Iterator[ProvenTest]:
     """Run the behaviour tests of some patches, and yield each result when it is there.
 
     Args:
@@ -149,9 +149,9 @@ def run_proofs(
             except IdleError as idle:
                 if named and proof.engine == kind:
                     raise
-                yield Proven(patch, proof, kind, version, idle=idle.what)
+                yield ProvenTest(patch, proof, kind, version, idle=idle.what)
             else:
-                yield Proven(patch, proof, kind, version, found, folder)
+                yield ProvenTest(patch, proof, kind, version, found, folder)
 
 
 def run_proof(
