@@ -120,8 +120,14 @@ def test_a_value_with_an_ellipsis_is_near_itself_alone(was):
     assert elsewhere[1] == "vllm/a.py:2"
 
 
-def test_an_import_that_goes_beside_nothing():
-    edit = {"add-import": "import a", "beside": "load_weights($x, 1)"}
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"add-import": "import a", "beside": "load_weights($x, 1)"},
+        {"insert": "a()", "after": "load_weights($x, 1)"},
+    ],
+)
+def test_new_code_that_has_no_place(edit):
     assert told("load_weight(x, 1)\n", edit) == [("nearest: load_weight(x, 1)", "vllm/a.py:1")]
 
 
