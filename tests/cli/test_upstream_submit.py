@@ -8,12 +8,12 @@ import shutil
 import stat
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from tests.cli.proposals import BRANCH, FORK, LLAMA, TEST_AT, TOKEN, UPSTREAM, git
 from tests.fake_github import Fault
+from vpatch.cli import upstream_pr_command
 from vpatch.upstream.body import facts_of
 
 PULLS = f"/repos/{UPSTREAM}/pulls$"
@@ -440,7 +440,8 @@ def test_the_patch_names_its_own_pull_request(upstream):
 def test_the_codes_of_what_stops_a_submission(upstream, monkeypatch):
     def submit(*, typed="name-proj", code=1, meanwhile=lambda: None):
         monkeypatch.setattr("click.prompt", lambda *_, **__: meanwhile() or typed)
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+        # As at a terminal. The tests above have a real one, and no codes.
+        monkeypatch.setattr(upstream_pr_command, "_refuse_unfit", lambda **_: None)
         return upstream.run("--submit", code=code).codes
 
     def push_as_somebody_else():
@@ -449,18 +450,23 @@ def test_the_codes_of_what_stops_a_submission(upstream, monkeypatch):
         who = ["-c", "user.name=Rev", "-c", "user.email=r@x"]
         git(folder, *who, "commit", "-q", "--allow-empty", "-m", "Better")
         git(folder, *who, "commit", "-q", "--amend", "--allow-empty", "-m", "Best")
-        (folder / "new.py").write_text("A = 1\n")
-        git(folder, "add", "new.py")
+        (folder / "theirs.py").write_text("A = 1\n")
+        git(folder, "add", "theirs.py")
         git(folder, *who, "commit", "-q", "-m", "More")
         git(folder, "push", "-q", "origin", BRANCH)
 
+    def close():
+        upstream.thread.state = "closed"
+
+    def move():
+        upstream.commit({"new.py": b"A = 1\n"})
+
     assert submit(typed="y") == ("upstream.not-confirmed",)
-    moved = lambda: upstream.commit({"new.py": b"A = 1\n"}) and None  # noqa: E731
-    assert submit(meanwhile=moved) == ("upstream.branch-moved",)
+    assert submit(meanwhile=move) == ("upstream.branch-moved",)
     assert submit(code=0) == ()
+    assert submit(meanwhile=close) == ("upstream.already-proposed",)
+    upstream.thread.state = "open"
     push_as_somebody_else()
     assert submit() == ("upstream.foreign-commit",)
-    upstream.thread.state = "closed"
-    assert submit() == ("upstream.already-proposed",)
     upstream.github.find(FORK).clone_url = f"https://me:{TOKEN}@github.com/me/vllm.git"
     assert submit(code=2) == ("upstream.password-in-url",)
