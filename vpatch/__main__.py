@@ -17,8 +17,9 @@ def run() -> NoReturn:
     try:
         main()
     except SystemExit as end:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # the shell may have closed it: vpatch ... >&-
+                stream.flush()
         os._exit(int(end.code or 0))
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -11,6 +15,8 @@ import pytest
 from tests.bench.records import record
 from tests.cli.conftest import Run
 from tests.projects import NO_SUCH, VERSION
+from tests.waiting import LIMIT
+from vpatch import cli
 from vpatch.app import selection
 from vpatch.app.bench import BenchResult
 from vpatch.bench.match import differences
@@ -101,7 +107,34 @@ def test_whoever_reads_the_document_may_leave(empty):
     with empty.start("list", "--json") as process:
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(60) == 0
+        assert process.wait(LIMIT) == 0
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_output_to_a_full_disk_is_a_fault_of_the_machine(empty, form):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "vpatch", "list", *form]
+        run = subprocess.run(
+            command, cwd=empty.folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (run.returncode, run.stderr.count("error: ")) == (4, 1)
+    assert run.stderr.startswith("error: No space left on device")
+
+
+def test_an_interrupt_while_the_document_is_printed(empty, monkeypatch):
+    monkeypatch.setattr(cli, "print_document", raising(KeyboardInterrupt()))
+    assert (empty.run("list", "--json", code=130).err) == ""
+
+
+def test_closed_standard_output_is_no_fault(empty):
+    command = ["sh", "-c", f"{shlex.quote(sys.executable)} -m vpatch list >&-"]
+    run = subprocess.run(command, cwd=empty.folder, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_value_for_the_option_is_refused_in_a_document(empty):
+    (error,) = empty.run("list", "--json=1", code=2).json_errors
+    assert error["code"] == "cli.wrong-usage"
 
 
 def test_a_document_that_does_not_fit_its_schema_fails_the_tests(empty):

@@ -138,6 +138,20 @@ def test_completing_a_command_line_prints_no_note(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_completing_a_command_line_with_both_names_goes_on():
+    apply = cli.get_command(click.Context(cli), "apply")
+    words = ["--to", "out", "--checkout", "there"]
+    context = apply.make_context("apply", words, resilient_parsing=True)
+    assert context.params["checkout"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("--fro", "--checkout"), ("--patchs", "--patches-dir")]
+)
+def test_a_hint_names_no_old_name(empty, written, meant):
+    assert f"did you mean '{meant}'" in empty.run("apply", written, "x", code=2).err
+
+
 def read_files():
     for name in (*READ, *BESIDE):
         path = ROOT / name

@@ -137,7 +137,7 @@ add_log_options(cli)
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
-    wants_json = "--json" in sys.argv
+    wants_json = any(word.partition("=")[0] == "--json" for word in sys.argv)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         # nohup ignores SIGHUP so that a run outlives the terminal: it must stay ignored.
         if signal.getsignal(ending) is not signal.SIG_IGN:
@@ -148,10 +148,11 @@ def main() -> NoReturn:
     set_own()
     with made_visible(), run_log(partial(click.echo, err=True)) as log:
         answer = _ended(log)
+        code = answer.code
         if wants_json and (answer.result is not None or answer.errors):
-            _print_document(log, answer)
-        _log.info("ended with %d after %.2f s", answer.code, time.monotonic() - log.begun)
-    sys.exit(int(answer.code))
+            code = _print_document(log, answer)
+        _log.info("ended with %d after %.2f s", code, time.monotonic() - log.begun)
+    sys.exit(int(code))
 
 
 def _ended(log: RunLog) -> CommandResult:
@@ -215,11 +216,19 @@ def _fault(error: Exception) -> CommandResult:
     return CommandResult(None, told.exit_code, (told,))
 
 
-def _print_document(log: RunLog, answer: CommandResult) -> None:
+def _print_document(log: RunLog, answer: CommandResult) -> int:
+    """Print the one document of `--json`, and return the exit code."""
     try:
         print_document(" ".join(log.command), answer)
     except BrokenPipeError:
         _print_no_more()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except OSError as error:  # the disk that it is redirected to may be full
+        _print_no_more()
+        told = machine_error(error)
+        return _failed(told).code if told else _fault(error).code
+    return answer.code
 
 
 def _print_no_more() -> None:

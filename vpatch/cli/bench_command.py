@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -94,24 +94,13 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     click_context: click.Context,
+    /,
     request: Request,
     context: Context,
-    engine: str | None,
-    image: str | None,
-    urls: tuple[str, ...],
-    compare: str | None,
-    plan: str | None,
-    model: str | None,
-    k: str | None,
-    concurrency: str | None,
-    shapes: tuple[str, ...],
-    prompts: int | None,
-    repeats: int | None,
-    port: int | None,
-    name: str | None,
     output_dir: Path,
     *,
     as_json: bool,
+    **options: Any,
 ) -> CommandResult | ExitCode | None:
     """Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.
 
@@ -125,25 +114,10 @@ def command(
     if click_context.invoked_subcommand is not None:
         _refuse_options_before(click_context)
         return None
-    options = BenchOptions(
-        engine=engine,
-        image=image,
-        urls=urls,
-        compare=compare,
-        plan=plan,
-        model=model,
-        k=k,
-        concurrency=concurrency,
-        shapes=shapes,
-        prompts=prompts,
-        repeats=repeats,
-        port=port,
-        name=name,
-    )
     result = bench(
         context,
         request,
-        options,
+        BenchOptions(**options),
         output_dir,
         on_result=None if as_json else _print,
     )

@@ -39,7 +39,7 @@ class RenamedOption(click.Option):
             new, given = self.opts[0], opts[self.old]
             if self.multiple:
                 given = [*given, *opts.get(self.name, ())]
-            elif self.name in opts:
+            elif self.name in opts and not ctx.resilient_parsing:
                 raise UsageError(
                     f"{self.old} is the old name of {new}",
                     hint=f"give {new} alone",

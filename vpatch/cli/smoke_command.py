@@ -64,17 +64,10 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 def command(
     request: Request,
     context: Context,
-    engine: str | None,
-    image: str | None,
-    plan: str | None,
-    model: str | None,
-    rounds: int | None,
-    port: int | None,
-    name: str | None,
     evidence_dir: Path,
     *,
-    before: bool,
     as_json: bool,
+    **options: Any,
 ) -> CommandResult | ExitCode:
     """Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.
 
@@ -89,16 +82,7 @@ def command(
     result = smoke(
         context,
         request,
-        SmokeOptions(
-            engine=engine,
-            image=image,
-            name=name,
-            plan=plan,
-            model=model,
-            rounds=rounds,
-            port=port,
-            before=before,
-        ),
+        SmokeOptions(**options),
         evidence_dir,
         on_result=None if as_json else _print,
     )

@@ -52,7 +52,9 @@ def _hint(error: click.ClickException) -> list[str]:
     path = context.command_path
     near = getattr(error, "possibilities", None)
     if near:
-        return [f"did you mean {near[0]!r}? If not, see {path} --help"]
+        # Some options have an old name, which nobody should learn now.
+        renamed = {getattr(one, "old", None): one.opts[0] for one in context.command.params}
+        return [f"did you mean {renamed.get(near[0], near[0])!r}? If not, see {path} --help"]
     usage = " ".join(context.get_usage().partition(": ")[2].split())
     found = [f"write {usage}", f"see {path} --help"]
     parameter = getattr(error, "param", None)
