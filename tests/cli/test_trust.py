@@ -18,6 +18,7 @@ from vpatch.checkpoint import tokenizer
 from vpatch.errors import VpatchError
 from vpatch.harness.models import given
 from vpatch.trust.decision import UntrustedError
+from vpatch.trust.store import default_folder
 
 CODEMOD = """
 import pathlib
@@ -158,6 +159,18 @@ def test_one_patch_alone(cloned):
     assert states(cloned, code=0)["slow-mode"] == "needed"
     (record,) = cloned.run("trust", "--list", "--json").json["records"]
     assert record["name"] == str(cloned.patches / "slow-mode")
+
+
+def test_a_path_that_cannot_be_read_leaves_nothing_trusted(cloned):
+    """Also not those that are named before it."""
+    link = cloned.patches / "slow-mode" / "link.py"
+    link.symlink_to("codemod.py")
+    named = ("patches/name-proj", "patches/slow-mode", "--host", "git.example.com")
+    run = cloned.run("trust", *named, code=2)
+    assert (run.codes, run.out) == (("trust.unreadable-file",), "")
+    assert "nothing is trusted" in cloned.run("trust", "--list").out
+    link.unlink()
+    assert cloned.run("trust", *named).out.endswith(f"3 recorded in {default_folder()}\n")
 
 
 def test_revoke(cloned):

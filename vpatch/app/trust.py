@@ -30,10 +30,15 @@ def paths_to_trust(context: Context, paths: Sequence[Path], hosts: Sequence[str]
 def trust_paths(
     context: Context, store: Store, paths: Sequence[Path], *, record: bool
 ) -> list[tuple[Path, State, Content]]:
-    """Return the state and the content of each path; with `record`, trust what is not shipped."""
+    """Return the state and the content of each path; with `record`, trust what is not shipped.
+
+    Raises:
+        VpatchError: a path cannot be read, and nothing was recorded; or a record cannot be written.
+    """
+    # Read everything before the first record: an error must not leave half of it trusted.
+    contents = [(path, content_of(path)) for path in paths]
     told: list[tuple[Path, State, Content]] = []
-    for path in paths:
-        content = content_of(path)
+    for path, content in contents:
         state = context.trust.state(path, content)
         if state != "shipped" and record:
             store.add("path", str(path.resolve()), content.digest)

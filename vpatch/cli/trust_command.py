@@ -77,9 +77,9 @@ def command(
     if revoke:
         roots = paths or (() if hosts else (context.project.folder,))
         return _revoke(store, roots, names, as_json=as_json)
+    told = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
     for host in names if not show else ():
         store.add("host", host, "")
-    told = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
     if as_json:
         shown = [TrustedPathOutput.of(*one) for one in told]
         return CommandResult(TrustOutput(paths=shown, hosts=names, records=[]))
