@@ -54,11 +54,14 @@ def test_what_is_not_known_of_an_image_is_left_out():
     assert json.loads(LOCK.model_copy(update={"image": local}).dump())["image"]["local"] is True
 
 
-def test_lock_missing(tmp_path):
+@pytest.mark.parametrize("parent", ["", "none", "file"])
+def test_lock_missing(tmp_path, parent):
+    (tmp_path / "file").touch()
+    path = tmp_path / parent / "vpatch.lock"
     with fails("checkout.no-lock") as caught:
-        read_lock(tmp_path / "vpatch.lock")
-    assert caught.value.exit_code == ExitCode.FINDINGS
-    assert caught.value.where == str(tmp_path / "vpatch.lock")
+        read_lock(path)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.where == str(path)
 
 
 def test_lock_that_is_a_folder(tmp_path):

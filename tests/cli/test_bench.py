@@ -468,7 +468,7 @@ def test_prompts_from_a_file(benched, monkeypatch):
 
 
 def test_a_checkpoint_that_is_not_there(benched):
-    run = bench(benched, *TREE, "--model", "./other", code=1)
+    run = bench(benched, *TREE, "--model", "./other", code=2)
     assert "./other: there is no such folder" in run.err
 
 
@@ -639,13 +639,13 @@ def test_what_is_no_record(benched):
     (benched.folder / "newer.json").write_text(
         '{"record-version": 9, "points": [], "sides": [], "plan": {}}'
     )
-    for name, kind in (
-        ("nowhere", "bench.record-not-found"),
-        ("other.json", "bench.unreadable-record"),
-        ("broken.json", "bench.unreadable-record"),
-        ("newer.json", "bench.unknown-version"),
+    for name, kind, code in (
+        ("nowhere", "bench.record-not-found", 2),
+        ("other.json", "bench.unreadable-record", 1),
+        ("broken.json", "bench.unreadable-record", 1),
+        ("newer.json", "bench.unknown-version", 1),
     ):
-        run = benched.run("bench", "compare", name, name, code=1)
+        run = benched.run("bench", "compare", name, name, code=code)
         assert (run.codes, run.err[:13]) == ((kind,), f"error: {name}"[:13])
     run = benched.run("bench", "compare", "other.json", code=2)
     assert run.codes == ("cli.missing-option",)

@@ -297,7 +297,8 @@ def test_check_without_a_checkout(applied):
     ("args", "code", "message"),
     [
         ([], 2, "there is no checkout in .vpatch"),
-        (["--lock", "none.lock"], 1, "none.lock: there is no lock"),
+        (["--lock", "none.lock"], 2, "none.lock: there is no lock"),
+        (["--checkout", "none"], 2, "none/vpatch.lock: there is no lock"),
         (["--lock", "x", "--vllm", VERSION], 2, "--lock and --vllm both name a lock"),
     ],
 )

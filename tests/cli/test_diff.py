@@ -51,7 +51,7 @@ def test_diff_used_wrongly(project):
     project.run("apply", "--vllm", "0.51.0")
     assert project.run("diff", code=2).codes == ("checkout.several",)
     assert diff(project, "--vllm", "0.51")
-    assert "there is no lock" in project.run("diff", "--checkout", "nowhere", code=1).err
+    assert "there is no lock" in project.run("diff", "--checkout", "nowhere", code=2).err
 
 
 def test_a_patch_that_is_no_longer_needed(applied):

@@ -249,8 +249,9 @@ def test_one_bad_record_does_not_hide_the_others(smoked, bad):
 
 def test_no_evidence(smoked):
     assert smoked.run("evidence", "list").out.startswith("there is no evidence in evidence")
-    run = smoked.run("evidence", "verify", "one", code=1)
-    assert "the evidence cannot be read: No such file" in run.err
+    for command in ("show", "verify"):
+        run = smoked.run("evidence", command, "one", code=2)
+        assert run.codes == ("evidence.not-found",)
 
 
 def test_a_failure_is_found_and_kept(smoked):
@@ -322,7 +323,7 @@ def test_what_is_not_there_is_said_before_anything_starts(smoked):
     text = smoked.recipe.read_text().replace(str(smoked.folder / "model"), "nobody/nothing")
     needs = "smoke:\n  needs: {engine: maca, gpus: 64}\n"
     smoked.recipe.write_text(text.replace("smoke:\n", needs))
-    run = smoke(smoked, code=1)
+    run = smoke(smoked, code=2)
     assert "the recipe needs a vLLM that runs on maca; this one runs on cpu" in run.err
     assert "the recipe needs 64 GPUs; this machine has: " in run.err
     assert "the checkpoint nobody/nothing (main) is not on this machine" in run.err

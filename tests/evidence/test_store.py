@@ -402,12 +402,23 @@ def test_what_is_collected_is_no_evidence_yet(tmp_path):
         assert all_evidence(tmp_path) == ([], [])
 
 
-def test_evidence_that_is_not_there(tmp_path):
+@pytest.mark.parametrize("name", ["none", "file"])
+def test_evidence_that_is_not_there(tmp_path, name):
+    (tmp_path / "file").touch()
     with fails("evidence.not-found") as caught:
-        read_evidence(tmp_path / "none")
-    assert caught.value.what == "the evidence cannot be read: No such file or directory"
-    assert caught.value.where == str(tmp_path / "none/results.json")
+        read_evidence(tmp_path / name)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.what == "there is no such evidence"
+    assert caught.value.where == str(tmp_path / name / "results.json")
     assert caught.value.hint == "vpatch evidence list shows what there is"
+
+
+def test_evidence_that_cannot_be_read(tmp_path):
+    (tmp_path / "one" / "results.json").mkdir(parents=True)
+    with fails("evidence.unreadable") as caught:
+        read_evidence(tmp_path / "one")
+    assert caught.value.exit_code == ExitCode.FINDINGS
+    assert caught.value.what == "the evidence cannot be read: Is a directory"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import fails
 from tests.projects import write_tree
 from vpatch.declare.smoke import Model
-from vpatch.errors import UsageError
+from vpatch.errors import ExitCode, UsageError
 from vpatch.harness import model_digest
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import given, locate, prepare
@@ -88,6 +88,7 @@ def test_a_revision(tmp_path, monkeypatch, revision):
 def refused(checkpoint, revision=None, code="harness.no-such-model"):
     with fails(code) as caught:
         locate(model_of(checkpoint, revision))
+    assert caught.value.exit_code == ExitCode.USAGE
     return caught.value
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from vpatch import __version__
 from vpatch.bench.schema import SCHEMA_VERSION, BenchRecord
 from vpatch.declare.words import first_of
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.harness.measured import Fault
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
@@ -31,6 +31,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 class RecordError(VpatchError):
     """A record that is not there, or not whole."""
+
+
+class NoRecordError(UsageError, RecordError):
+    """There is no record at the path."""
+
+    code = "bench.record-not-found"
 
 
 @dataclass(frozen=True)
@@ -81,17 +87,20 @@ def read_record(place: Path) -> dict[str, Any]:
     """Read a record of any version, by its folder or file, as this version writes it.
 
     Raises:
-        RecordError: there is none, or its format is unknown.
+        NoRecordError: there is none.
+        RecordError: it cannot be read, or its format is unknown.
     """
     file = place / RECORD if place.is_dir() else place
     try:
         found = _cleaned(parse_json(read_file(file, _LARGEST)))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoRecordError("there is no such record", where=str(file), hint=_ANOTHER) from error
     except OSError as error:
         raise RecordError(
             f"the record cannot be read: {error.strerror}",
             where=str(file),
             hint=_ANOTHER,
-            code="bench.record-not-found",
+            code="bench.unreadable-record",
         ) from error
     except (ValueError, RecursionError) as error:
         raise RecordError(

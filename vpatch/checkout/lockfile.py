@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from vpatch.declare.words import first_of
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.source.tree import Pin, SourceKind
 from vpatch.util.untrusted import MEGABYTE, plain_path, read_file
 
@@ -50,6 +50,12 @@ TreePath = Annotated[str, AfterValidator(plain_path)]
 
 class LockError(VpatchError):
     """A lock is missing, or it is damaged."""
+
+
+class NoLockError(UsageError, LockError):
+    """There is no lock at the path."""
+
+    code = "checkout.no-lock"
 
 
 class _Locked(BaseModel):
@@ -164,16 +170,16 @@ def read_lock(path: Path) -> LockFile:
     """Read a lock.
 
     Raises:
-        LockError: it is missing or damaged.
+        NoLockError: there is no file at this path.
+        LockError: it cannot be read, or it is damaged.
     """
     try:
         return parse_lock(read_file(path, _LARGEST), str(path))
-    except FileNotFoundError as error:
-        raise LockError(
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoLockError(
             "there is no lock",
             where=str(path),
-            hint="run vpatch apply first, or give --checkout",
-            code="checkout.no-lock",
+            hint="run vpatch apply first, or correct --checkout or --lock",
         ) from error
     except OSError as error:
         raise LockError(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from vpatch.declare.words import first_of
-from vpatch.errors import VpatchError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.evidence.behaviour import KIND, report_of_test, result_of_test, verdicts_of_test
 from vpatch.evidence.records import is_known, upgraded
 from vpatch.evidence.smoke_report import report_of, result_of
@@ -42,6 +42,12 @@ _VERDICTS = {"pass": "passedTests", "fail": "failedTests"}
 
 class EvidenceError(VpatchError):
     """Evidence is missing, or somebody changed it."""
+
+
+class NoEvidenceError(UsageError, EvidenceError):
+    """There is no evidence in the folder."""
+
+    code = "evidence.not-found"
 
 
 @dataclass(frozen=True)
@@ -79,17 +85,24 @@ def read_evidence(folder: Path) -> Evidence:
     """Read a record of any version, as this version writes it.
 
     Raises:
-        EvidenceError: there is none, or it is damaged.
+        NoEvidenceError: there is none.
+        EvidenceError: it cannot be read, or it is damaged.
     """
     file = folder / RECORD
     try:
         record = parse_json(read_file(file, _LARGEST))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoEvidenceError(
+            "there is no such evidence",
+            where=str(file),
+            hint="vpatch evidence list shows what there is",
+        ) from error
     except OSError as error:
         raise EvidenceError(
             f"the evidence cannot be read: {error.strerror}",
             where=str(file),
-            hint="vpatch evidence list shows what there is",
-            code="evidence.not-found",
+            hint="correct its permissions, or move its folder elsewhere",
+            code="evidence.unreadable",
         ) from error
     except ValueError as error:
         raise EvidenceError(

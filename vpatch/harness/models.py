@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine import PAYLOAD
-from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.errors import UnavailableError, UsageError
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.sandbox import run_in
 
@@ -22,8 +22,8 @@ _ACCEPTANCE = {"deepseek-v4": "all"}
 _MAKING_SECONDS = 600.0
 
 
-class ModelError(VpatchError):
-    """A checkpoint is not on this machine."""
+class ModelError(UsageError):
+    """A checkpoint that somebody named is not on this machine."""
 
     code = "harness.no-such-model"
 
