@@ -12,11 +12,19 @@ _UNREACHABLE = re.compile(
     "could not resolve (host|proxy)|couldn't connect|failed to connect|could not connect"
     "|connection (timed out|refused|reset|was reset|closed)|network is unreachable"
     "|no route to host|operation (timed out|too slow)|temporary failure in name resolution"
-    "|requested url returned error: (429|5\\d\\d)|early eof|rpc failed|unexpected disconnect"
-    "|remote end hung up|empty reply from server|transfer closed|ssl_|ssl connect|gnutls"
-    "|ssl certificate problem|certificate verification failed|tls handshake",
+    "|requested url returned error: (408|425|429|5\\d\\d)|early eof|rpc failed"
+    "|unexpected disconnect|remote end hung up|empty reply from server|transfer closed"
+    "|ssl_|ssl connect|gnutls|ssl certificate problem|certificate verification failed"
+    "|tls handshake",
     re.IGNORECASE,
 )
+# A 4xx status that stays: not request timeout, too early, or too many requests.
+_REFUSED = re.compile(
+    r"(returned error:|\bhttp(?: code)?|tunnel failed, response:?) (?!408|425|429)4\d\d\b",
+    re.IGNORECASE,
+)
+# A repository may have any name, such as my_ssl_fork. Do not take the name for git's own words.
+_NAMES = re.compile(r"(?<!\w)'[^\n]*?'(?!\w)|\w[\w+.-]*://\S+")
 
 
 class GitError(VpatchError):
@@ -62,7 +70,8 @@ def failure(command: str, status: int, stderr: str, *, remote: bool) -> GitError
     """Return the error for a git command that failed; `remote` is for one that reaches a remote."""
     if not remote:
         return GitError(command, status, stderr, hint="see git's message")
-    if _UNREACHABLE.search(stderr):
+    words = _NAMES.sub("", stderr)
+    if _UNREACHABLE.search(words) and not _REFUSED.search(words):
         hint = "look at the network and the proxy, then run the command again"
         return RemoteUnreachableError(command, status, stderr, hint=hint)
     hint = "see git's message; git must reach the remote without asking for a password"
