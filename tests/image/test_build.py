@@ -48,6 +48,11 @@ def test_a_password_does_not(settings, name):
     assert caught.value.hint == ("pass pip's settings as a secret: --secret id=pip.conf,src=FILE")
 
 
+def test_an_index_that_is_no_url():
+    with fails("source.wrong-url"):
+        indexes(PipSettings(index_url="https://[bad/simple"))
+
+
 def below(settings):
     """The one build of a cpu image, and those files of its context that vpatch writes."""
     with contexts(PAYLOAD, settings) as workdir:

@@ -235,8 +235,35 @@ def test_a_file_index_that_cannot_be_read(tmp_path, opening):
 
 def test_a_file_index_of_another_machine(opening):
     settings = PipSettings(index_url="file://elsewhere/simple")
-    with fails("source.index-unreachable", r"file://elsewhere/simple/vllm/ names another"):
+    with fails("source.wrong-url", r"file://elsewhere/simple/vllm/ names another"):
         opening("0.23", settings=settings)
+
+
+WRONG = ("nonsense", "ftp://x/y", "http://", "http://localhost:99999/simple", "http://a..b/simple")
+
+
+@pytest.mark.parametrize("url", [*WRONG, "https://[bad/simple", "http://localhost:x/simple"])
+def test_an_address_of_an_index_that_is_none(opening, settings, url):
+    with fails("source.wrong-url", "index-url") as caught:
+        opening(settings=replace(settings, index_url=url))
+    assert (caught.value.where, caught.value.exit_code) == (url, ExitCode.USAGE)
+    with fails("source.wrong-url"):
+        opening(
+            parse_tree("vllm-ascend==0.23.0"), settings=replace(settings, extra_index_urls=(url,))
+        )
+
+
+@pytest.mark.parametrize("proxy", ["nonsense://x", "http://", "http://h:99999", "https://[bad"])
+def test_an_address_of_a_proxy_that_is_none(opening, settings, proxy):
+    with fails("source.wrong-url", "proxy") as caught:
+        opening(settings=replace(settings, proxy=proxy))
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_a_proxy_that_needs_another_package(opening, settings):
+    with fails("source.index-unreachable", "SOCKS") as caught:
+        opening(settings=replace(settings, proxy="socks5://127.0.0.1:9"))
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
 
 
 def test_credentials_are_sent_and_never_told(index, opening, settings, tmp_path):

@@ -11,7 +11,7 @@ from vpatch.errors import UsageError
 from vpatch.image import PAYLOAD
 from vpatch.image.context import give_time, release_of
 from vpatch.library.catalog import installed
-from vpatch.util.urls import split_credentials
+from vpatch.source.pip_settings import PipSettings, split_index_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vpatch.checkout.lockfile import LockedImage, LockedPackage
     from vpatch.image.build import BuildSettings
     from vpatch.image.context import Payload
-    from vpatch.source.pip_settings import PipSettings
 
 _MOUNT = "--mount=type=secret"
 _CPU = "cpu.Dockerfile"
@@ -101,7 +100,7 @@ def indexes(pip: PipSettings) -> dict[str, str]:
     Those of this machine's files are left out: a build does not see them.
 
     Raises:
-        UsageError: one has a password.
+        UsageError: one has a password, or is not a URL.
     """
     found = {}
     for name, urls in (
@@ -109,7 +108,7 @@ def indexes(pip: PipSettings) -> dict[str, str]:
         ("PIP_EXTRA_INDEX_URL", pip.extra_index_urls),
     ):
         known = [url for url in urls if url and url.startswith(("http://", "https://"))]
-        if any(split_credentials(url)[1] for url in known):
+        if any(split_index_url(url)[1] for url in known):
             raise UsageError(
                 f"pip's setting {name} contains a password, which the image's history would show",
                 hint="pass pip's settings as a secret: --secret id=pip.conf,src=FILE",

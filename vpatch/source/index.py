@@ -75,7 +75,7 @@ def releases(
 
     Raises:
         IndexAccessError: an index cannot be reached, or --offline forbids asking it.
-        UsageError: no index knows the project, or pip's settings forbid asking.
+        UsageError: no index knows the project, or pip's settings are wrong or forbid asking.
     """
     urls = (settings.index_url or "", *settings.extra_index_urls)
     key = hashlib.sha256(json.dumps([redact(url) for url in urls]).encode()).hexdigest()[:12]

@@ -24,7 +24,7 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 from requests.auth import AuthBase, HTTPBasicAuth
-from urllib3.exceptions import InsecureRequestWarning
+from urllib3.exceptions import InsecureRequestWarning, LocationValueError
 from urllib3.util import Retry
 
 from vpatch import __version__
@@ -37,6 +37,7 @@ from vpatch.source.network_errors import (
     no_answer,
     no_index,
 )
+from vpatch.source.pip_settings import split_index_url, wrong_url
 from vpatch.util.limited import LimitedAdapter
 from vpatch.util.run_log import hide, timed
 from vpatch.util.untrusted import MEGABYTE
@@ -69,6 +70,11 @@ def list_releases(project: str, settings: PipSettings) -> list[Release] | None:
     """List the project's source archives over all indexes, or None if no index knows it.
 
     If two indexes have the same file, the first one's counts, as with pip's download.
+
+    Raises:
+        IndexAccessError: an index cannot be reached, refuses, or is not one.
+        UsageError: the address of an index, or of the proxy, cannot be used.
+        UnsafeAnswerError: an index sends too much, or leads to a less safe address.
     """
     found: dict[str, Release] = {}
     known = False
@@ -91,6 +97,7 @@ def download(
 
     Raises:
         IndexAccessError: the server cannot be reached, or refuses.
+        UsageError: the address of the archive, or of the proxy, cannot be used.
         DownloadError: the download was cut off.
         DigestMismatchError: it is another archive.
         UnsafeAnswerError: it is too large, or the server leads to a less safe address.
@@ -148,7 +155,7 @@ def _promised(response: requests.Response) -> int | None:
 def _ask(
     session: requests.Session, url: str, project: str, settings: PipSettings
 ) -> list[DistributionPackage] | None:
-    address, _ = split_credentials(url)
+    address, _ = split_index_url(url)
     # Not as a context manager: that would close the session, which serves the other indexes too.
     client = PyPISimple(address, session=session)
     try:
@@ -159,6 +166,8 @@ def _ask(
         raise no_index(address, error) from error
     except requests.RequestException as error:
         raise no_answer(address, error, settings) from error
+    except LocationValueError as error:
+        raise wrong_url(address, error) from error
     except _NOT_AN_INDEX as error:
         raise no_index(address, error) from error
 
@@ -236,7 +245,7 @@ class _IndexCredentials(AuthBase):
         self._known = {}
         self._indexes = set()
         for url in index_urls(settings):
-            address, credentials = split_credentials(url)
+            address, credentials = split_index_url(url)
             self._indexes.add(_host(address))
             if credentials:
                 self._known[_host(address)] = credentials

@@ -8,8 +8,9 @@ import requests
 from urllib3.exceptions import NewConnectionError
 from urllib3.exceptions import TimeoutError as Urllib3TimeoutError
 
-from vpatch.errors import UnavailableError, VpatchError
+from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.source.index import IndexAccessError
+from vpatch.source.pip_settings import wrong_url
 from vpatch.util.limited import TooLargeError
 from vpatch.util.urls import redact
 
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 # Request timeout, too early, too many requests: of the 4xx, the answers that pass.
 _LATER = (408, 425, 429)
+# requests raises these before it sends anything. InvalidURL is also for the address of a proxy.
+_WRONG_URL = (
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidURL,
+)
+# An InvalidSchema as well, but the address is right: another machine may have the package.
+_LACKS_SOCKS = "Missing dependencies for SOCKS"
 
 
 class DownloadError(UnavailableError):
@@ -63,10 +72,12 @@ def no_index(url: str, error: Exception) -> IndexAccessError:
 
 def no_answer(
     url: str, error: requests.RequestException, settings: PipSettings
-) -> IndexAccessError | UnsafeAnswerError:
+) -> IndexAccessError | UnsafeAnswerError | UsageError:
     hint = "check pip's index-url, extra-index-url and proxy settings, or use --offline"
     if isinstance(error, (TooLargeError, InsecureRedirectError)):
         return UnsafeAnswerError(str(error), where=redact(url), hint=hint)
+    if isinstance(error, _WRONG_URL) and _LACKS_SOCKS not in str(error):
+        return wrong_url(url, error)
     status = 0 if error.response is None else error.response.status_code
     refused = 400 <= status < 500 and status not in _LATER  # noqa: PLR2004 - of HTTP
     return IndexAccessError(

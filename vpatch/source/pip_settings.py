@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
+from vpatch.util.urls import redact, split_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,28 @@ def read_pip_settings(
         timeout=_number(merged, origins, "timeout", PipSettings.timeout),
         retries=int(_number(merged, origins, "retries", PipSettings.retries)),
         trusted_hosts=tuple(merged.get("trusted-host", "").split()),
+    )
+
+
+def split_index_url(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Split the URL of an index into the address, and the user and password in it, if any.
+
+    Raises:
+        UsageError: it is not a URL.
+    """
+    try:
+        return split_credentials(url)
+    except ValueError as error:
+        raise wrong_url(url, error) from error
+
+
+def wrong_url(url: str, error: Exception) -> UsageError:
+    """Return what to raise for a URL in pip's settings, or one of a proxy, that cannot be used."""
+    return UsageError(
+        f"the address cannot be used: {redact(str(error))}",
+        where=redact(url),
+        hint="correct pip's index-url, extra-index-url or proxy setting, such as PIP_INDEX_URL",
+        code="source.wrong-url",
     )
 
 
