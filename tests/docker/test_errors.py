@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
+import threading
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
+import requests
 from docker.errors import APIError
 
 from tests.helpers import fails
@@ -57,6 +62,63 @@ def test_an_engine_that_fails(said, code):
     with fails(code) as caught, asking("a/b:1"):
         raise APIError("500 Server Error", explanation=said)
     assert (caught.value.what, caught.value.exit_code) == (said, ExitCode.ENVIRONMENT)
+
+
+@contextmanager
+def engine(status, message):
+    """Serve the API of an engine that answers each request but `version` with this status."""
+    version = {"ApiVersion": "1.48", "Os": "linux", "Arch": "amd64"}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            is_version = self.path.endswith("/version")
+            body = json.dumps(version if is_version else {"message": message}).encode()
+            self.send_response(200 if is_version else status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"tcp://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code"),
+    [
+        *((status, "docker.refused", ExitCode.FINDINGS) for status in (400, 401, 403, 405)),
+        # A conflict may pass: another process works on the same container or image.
+        *((status, "docker.failed", ExitCode.ENVIRONMENT) for status in (408, 409, 429, 500, 503)),
+    ],
+)
+def test_an_engine_that_answers_with_a_status(monkeypatch, status, code, exit_code):
+    for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with engine(status, "invalid reference format") as where:
+        monkeypatch.setenv("DOCKER_HOST", where)
+        with closing(Docker()) as docker, fails(code) as caught:
+            docker.image("Bad Name")
+    error = caught.value
+    assert (error.what, error.where) == ("invalid reference format", "Bad Name")
+    assert error.exit_code == exit_code
+
+
+def test_a_refusal_for_a_full_disk():
+    answer = requests.Response()
+    answer.status_code = 400
+    with fails("docker.disk-full") as caught, asking("a/b:1"):
+        raise APIError("400 Client Error", response=answer, explanation=FULL)
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ ERRORS = (
 NO_SPACE = "no space left on device"
 _FREE = "free space where the engine keeps its data: docker system df"
 
+# Of the 4xx, the answers that may pass: what is gone, slow, in use by another, or asked too often.
+_LATER = (404, 408, 409, 429)
 
 # What an engine says of a registry that it cannot reach, or that has had enough for now.
 _UNREACHABLE = (
@@ -45,6 +47,12 @@ class DockerError(UnavailableError):
     code = "docker.failed"
 
 
+class RefusedError(VpatchError):
+    """The Docker Engine refuses a request, such as one for a name that no image can have."""
+
+    code = "docker.refused"
+
+
 class NoSuchImageError(VpatchError):
     """There is no image of that name, neither here nor in its registry."""
 
@@ -59,7 +67,12 @@ class BuildFailedError(VpatchError):
 
 @contextmanager
 def asking(what: str) -> Iterator[None]:
-    """Turn what the engine answers, or does not answer any more, into one clear error."""
+    """Turn what the engine answers, or does not answer any more, into one clear error.
+
+    Raises:
+        RefusedError: the engine refuses the request, and would refuse it again.
+        DockerError: the engine failed, or its disk is full.
+    """
     try:
         yield
     except ERRORS as error:
@@ -67,7 +80,16 @@ def asking(what: str) -> Iterator[None]:
         hint = "see the message of the engine, and whether it still runs"
         if NO_SPACE in gist:
             raise DockerError(gist, where=what, hint=_FREE, code="docker.disk-full") from error
+        if _is_refusal(error):
+            hint = "see the message of the engine, and correct the name or the option"
+            raise RefusedError(gist, where=what, hint=hint) from error
         raise DockerError(gist, where=what, hint=hint) from error
+
+
+def _is_refusal(error: Exception) -> bool:
+    if not isinstance(error, APIError):
+        return False
+    return error.is_client_error() and error.status_code not in _LATER
 
 
 def no_image(name: str, why: str) -> VpatchError:
