@@ -290,3 +290,7 @@ def test_evidence_that_was_written_before_is_verified(proven):
     assert run.out.startswith("behaviour matches (passed, ")
     record = proven.run("evidence", "show", "behaviour", "--json").json["record"]
     assert (record["schema_version"], record["kind"]) == (2, "test")
+    shutil.rmtree(proven.cache)
+    proven.index.answers["/simple/"] = 503
+    run = proven.run("evidence", "verify", "behaviour", code=4)
+    assert (run.out, run.codes) == ("", ("source.index-unreachable",))

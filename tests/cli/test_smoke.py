@@ -247,6 +247,38 @@ def test_one_bad_record_does_not_hide_the_others(smoked, bad):
     assert error["code"] == "evidence.unreadable"
 
 
+def test_evidence_whose_source_is_out_of_reach(smoked):
+    """It neither matches nor differs: nobody knows."""
+    smoke(smoked)
+    shutil.copytree(smoked.folder / "evidence" / "one", smoked.folder / "evidence" / "two")
+    shutil.rmtree(smoked.cache)
+    smoked.index.answers["/simple/"] = 503
+    run = smoked.run("evidence", "verify", "one", code=4)
+    assert (run.out, run.codes) == ("", ("source.index-unreachable",))
+    verified = smoked.run("evidence", "verify", "one", "--json", code=4)
+    assert verified.json is None
+    (error,) = verified.json_errors
+    assert error["code"] == "source.index-unreachable"
+    offline = smoked.run("evidence", "verify", "one", "--offline", code=4)
+    assert offline.codes == ("source.not-in-cache",)
+
+    run = smoked.run("evidence", "list", code=4)
+    assert [line.rsplit("  ", 1)[1] for line in run.out.splitlines()] == ["not known"] * 2
+    assert run.errors.count("error: ") == 1  # both have the same reason
+    listed = smoked.run("evidence", "list", "--json", code=4)
+    assert [one["unknown"] for one in listed.json["evidence"]] == [error["what"]] * 2
+    assert listed.json_errors == [error]
+    # A damaged record is for a person, so it goes before what a retry may cure.
+    (smoked.folder / "evidence" / "two" / "results.json").write_text("{")
+    listed = smoked.run("evidence", "list", "--json", code=1)
+    assert [one["name"] for one in listed.json["evidence"]] == ["one"]
+    codes = [one["code"] for one in listed.json_errors]
+    assert codes == ["evidence.unreadable", "source.index-unreachable"]
+
+    smoked.index.answers.clear()
+    assert smoked.run("evidence", "verify", "one", "--json").json["unknown"] is None
+
+
 def test_no_evidence(smoked):
     assert smoked.run("evidence", "list").out.startswith("there is no evidence in evidence")
     for command in ("show", "verify"):

@@ -38,13 +38,25 @@ DAMAGE = (
 
 @dataclass(frozen=True)
 class VerifiedEvidence:
+    """Evidence, the files that somebody changed, and what would be different now.
+
+    `unknown` is the error that left open what would be different; None if it is known.
+    """
+
     evidence: Evidence
     changed: list[str]
     differs: list[str]
+    unknown: VpatchError | None = None
 
     @property
     def holds(self) -> bool:
-        return not self.changed and not self.differs
+        return not self.changed and not self.differs and self.unknown is None
+
+    @property
+    def state(self) -> str:
+        if self.unknown is not None:
+            return "not known"
+        return "matches" if self.holds else "no longer matches"
 
     @property
     def exit_code(self) -> ExitCode:
@@ -62,21 +74,34 @@ def no_record(evidence: Evidence, error: Exception) -> EvidenceError:
 
 
 def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
+    """Compare evidence with its statement, and with what its command would run now.
+
+    Raises:
+        VpatchError: the environment failed, so it is not known what would run now.
+    """
     changed = tampered(evidence)
     # What was changed cannot be asked what it was asked for.
     return VerifiedEvidence(evidence, changed, [] if changed else _differences(context, evidence))
 
 
-def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], list[EvidenceError]]:
-    """Verify all evidence of a folder, oldest first; one bad record does not hide the others."""
+def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], list[VpatchError]]:
+    """Verify all evidence of a folder, oldest first; one that fails does not hide the others.
+
+    Returns:
+        The evidence that can be read, and the errors. An error that several meet is there once.
+    """
     readable, damaged = all_evidence(root)
-    found = []
+    found: list[VerifiedEvidence] = []
+    errors: list[VpatchError] = [*damaged]
     for evidence in readable:
         try:
             found.append(verify_evidence(context, evidence))
+        except VpatchError as error:
+            found.append(VerifiedEvidence(evidence, [], [], error))
+            errors.append(error)
         except DAMAGE as error:
-            damaged.append(no_record(evidence, error))
-    return found, damaged
+            errors.append(no_record(evidence, error))
+    return found, list({str(error): error for error in errors}.values())
 
 
 def unchanged_evidence(folder: Path) -> Evidence:
@@ -100,6 +125,17 @@ def unchanged_evidence(folder: Path) -> Evidence:
     return evidence
 
 
+def _difference(what: str, error: VpatchError) -> str:
+    """Say what an error means for evidence.
+
+    Raises:
+        VpatchError: this error, if the environment failed: that says nothing of the evidence.
+    """
+    if error.exit_code == ExitCode.ENVIRONMENT:
+        raise error
+    return f"{what}: {error.what}"
+
+
 def _differences(context: Context, evidence: Evidence) -> list[str]:
     """Plan anew what the record says that was asked for."""
     if is_test(evidence.record):
@@ -121,13 +157,13 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
                 tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
                 plans.append(cached_plan(context.plans, job.patches, tree, to_write=True))
         except VpatchError as error:
-            return [f"it cannot be planned: {error.what}"]
+            return [_difference("it cannot be planned", error)]
         found = differences(evidence.record["subject"], subject_of(plans))
         try:
             recipe = asked["plan"] or asked["recipe"] or jobs_found[0].recipe
             plan = smoke_plan_of(context, recipe)
         except VpatchError as error:
-            return [*found, f"its smoke plan is not there any more: {error.what}"]
+            return [*found, _difference("its smoke plan is not there any more", error)]
     if plan.model_dump(mode="json", exclude_none=True) != evidence.record["plan"]:
         found.append("the smoke plan has changed")
     return found
@@ -146,7 +182,7 @@ def _differences_of_test(context: Context, evidence: Evidence) -> list[str]:
             ground = proof_plans(context, patch, proof, record["asked"]["vllm"], stack)
         found = differences(record["subject"], subject_of(ground.all_after))
     except VpatchError as error:
-        return [f"it cannot be planned: {error.what}"]
+        return [_difference("it cannot be planned", error)]
     if digest_of((patch.folder / proof.test).read_bytes()) != record["test"]["digest"]:
         found.append(f"the test {proof.test} has changed")
     if proof.model_dump(mode="json", exclude_defaults=True) != record["proof"]:

@@ -52,15 +52,15 @@ def list_(
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """List all evidence, oldest first, and whether it matches what would run now."""
-    found, damaged = verify_all(context, evidence_dir)
+    found, errors = verify_all(context, evidence_dir)
     if as_json:
-        code = combine(damaged).exit_code if damaged else ExitCode.CLEAN
-        return CommandResult(EvidenceListOutput.of(found), code, tuple(damaged))
+        code = combine(errors).exit_code if errors else ExitCode.CLEAN
+        return CommandResult(EvidenceListOutput.of(found), code, tuple(errors))
     _print_list(found)
-    if not found and not damaged:
+    if not found and not errors:
         click.echo(f"there is no evidence in {evidence_dir}; vpatch smoke makes it")
-    if damaged:
-        raise combine(damaged)
+    if errors:
+        raise combine(errors)
     return ExitCode.CLEAN
 
 
@@ -97,8 +97,8 @@ def verify(
     """Verify that evidence is complete, and matches what its command would run now.
 
     Ends with 1 if one of its files was changed, if the patches, the source or the smoke plan are
-    different now, or if its run failed. Evidence is not signed: anyone who can write to its folder
-    can make other evidence.
+    different now, or if its run failed. Ends with 4 if the source is out of reach. Evidence is not
+    signed: anyone who can write to its folder can make other evidence.
     """
     found = verify_evidence(context, read_evidence(evidence_dir / name))
     if as_json:
@@ -117,6 +117,5 @@ def verify(
 def _print_list(found: Sequence[VerifiedEvidence]) -> None:
     for one in found:
         record = one.evidence.record
-        state = "matches" if one.holds else "no longer matches"
         facts = f"{record.get('made')}  {record.get('result')}"
-        click.echo(f"{one.evidence.name}  {facts}  {state}")
+        click.echo(f"{one.evidence.name}  {facts}  {one.state}")

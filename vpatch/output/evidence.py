@@ -29,6 +29,8 @@ class EvidenceOutput(OutputModel):
     """The files that somebody changed since."""
     differs: list[str]
     """What would be different now: sentences for people."""
+    unknown: str | None
+    """Why it is not known what would be different; null if it is known. A sentence for people."""
 
     @classmethod
     def of(cls, found: VerifiedEvidence) -> Self:
@@ -40,11 +42,15 @@ class EvidenceOutput(OutputModel):
             digest=record["digest"],
             changed=found.changed,
             differs=found.differs,
+            unknown=found.unknown.what if found.unknown else None,
         )
 
 
 class EvidenceListOutput(OutputModel):
-    """The result of `vpatch evidence list`. Damaged evidence is under `errors`."""
+    """The result of `vpatch evidence list`.
+
+    Damaged evidence is under `errors`, and so is why something is not known.
+    """
 
     evidence: list[EvidenceOutput]
 
