@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -116,7 +117,7 @@ def test_offline_says_how_old(declared, github):
 
 def test_offline_and_never_asked(declared):
     declared.run("status", "--vllm", "0.50.0")
-    out = status(declared, "--offline").out
+    out = status(declared, "--offline", code=4).out
     # Of the issue nothing is declared, and nothing depends on it.
     assert "  vllm-project/vllm#7  not known\n" in out
     assert (
@@ -129,9 +130,12 @@ def test_offline_and_never_asked(declared):
         "not known: GitHub was never asked about it, and --offline forbids to ask\n"
         "next: run it once without --offline\n"
     )
-    (found,) = status(declared, "--offline", "--json").json["patches"]
+    run = status(declared, "--offline", "--json", code=4)
+    (found,) = run.json["patches"]
     (thread,) = found["threads"]
     assert (thread["ref"], thread["asked"]) == ("vllm-project/vllm#9", None)
+    (error,) = run.json_errors
+    assert (error["code"], error["where"]) == ("upstream.unknown-thread", "vllm-project/vllm#7")
 
 
 def test_github_is_out_of_reach(declared):
@@ -143,6 +147,25 @@ def test_github_is_out_of_reach(declared):
     assert "as GitHub said then" in run.out
 
 
+def test_github_is_out_of_reach_and_was_never_asked(declared):
+    declared.env["GITHUB_API_URL"] = "http://127.0.0.1:9"
+    assert "  vllm-project/vllm#7  not known\n" in status(declared, code=4).out
+    run = status(declared, "--json", code=4)
+    assert [one["code"] for one in run.json_errors] == ["upstream.unknown-thread"]
+
+
+def test_github_fails(declared, github):
+    """A retry may help, unless something needs a person as well."""
+    github.faults = [Fault("GET", "/issues/9$", 502, times=math.inf)]
+    assert "#9  not known: GitHub failed with 502" in status(declared, code=4).out
+    run = status(declared, "--json", code=4)
+    assert run.json["patches"][0]["proposal"] == "keep"
+    assert [one["code"] for one in run.json_errors] == ["github.failed"]
+    del github.find(UPSTREAM).threads[7]
+    run = status(declared, "--json", code=1)
+    assert {one["code"] for one in run.json_errors} == {"github.failed", "github.not-found"}
+
+
 def test_a_damaged_answer_is_asked_for_anew(declared):
     status(declared)
     for file in (declared.cache / "github").rglob("*.json"):
@@ -150,7 +173,7 @@ def test_a_damaged_answer_is_asked_for_anew(declared):
     status(declared)
     for file in (declared.cache / "github").rglob("*.json"):
         file.write_text('{"asked": "x"}')
-    assert "GitHub was not asked" in status(declared, "--offline").out
+    assert "GitHub was not asked" in status(declared, "--offline", code=4).out
 
 
 def test_every_thread_that_cannot_be_asked_is_named(declared, github):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
-from vpatch.errors import VpatchError
+from vpatch.errors import ExitCode, VpatchError
 from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.status import Known, PatchStatus
 from vpatch.upstream.threads import UnknownThreadError
@@ -27,6 +27,19 @@ class UpstreamStatus:
 
     rows: tuple[PatchStatus, ...]
     note: str | None
+
+    @property
+    def errors(self) -> tuple[VpatchError, ...]:
+        """Why threads are unknown; an error that several patches meet is there once."""
+        found = [error for row in self.rows for _, error in row.unknown]
+        return tuple({str(error): error for error in found}.values())
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What needs a person goes before what a retry may cure."""
+        if any(row.needs_a_person for row in self.rows):
+            return ExitCode.FINDINGS
+        return ExitCode.ENVIRONMENT if self.errors else ExitCode.CLEAN
 
 
 def upstream_status(context: Context, request: selection.Request) -> UpstreamStatus:

@@ -12,7 +12,6 @@ from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, source_options
 from vpatch.cli.output import secho, style
 from vpatch.cli.result import CommandResult
-from vpatch.errors import ExitCode
 from vpatch.output.upstream import UpstreamStatusOutput
 from vpatch.upstream.threads import UnknownThreadError, age
 from vpatch.util.extras import require
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.app.selection import Request
+    from vpatch.errors import ExitCode
     from vpatch.upstream.status import Known, PatchStatus
     from vpatch.upstream.threads import Answer
 
@@ -45,8 +45,9 @@ def command(
     patch. It changes nothing.
 
     Ends with 1 if a patch should be dropped or ported, if it declares something wrong about a
-    thread, or if a thread is unknown. Without a network, vpatch uses GitHub's last answers and
-    shows their age. Without any, it uses the states that patch.yaml declares.
+    thread, or if GitHub refuses to show a thread. Without a network, vpatch uses GitHub's last
+    answers and shows their age. Without any, it uses the states that patch.yaml declares. Ends with
+    4 if a thread is still unknown, or if GitHub fails.
     """
     if not context.offline:
         require("upstream", "`vpatch upstream-status` without --offline")
@@ -54,11 +55,10 @@ def command(
     rows = found.rows
     if found.note is not None:
         context.progress.note(found.note)
-    code = ExitCode.FINDINGS if any(row.needs_a_person for row in rows) else ExitCode.CLEAN
     if as_json:
-        return CommandResult(UpstreamStatusOutput.of(rows), code)
+        return CommandResult(UpstreamStatusOutput.of(rows), found.exit_code, found.errors)
     _print(rows)
-    return code
+    return found.exit_code
 
 
 def _print(rows: Sequence[PatchStatus]) -> None:

@@ -89,7 +89,7 @@ class UpstreamPatchOutput(OutputModel):
 
 
 class UpstreamStatusOutput(OutputModel):
-    """The result of `vpatch upstream-status`."""
+    """The result of `vpatch upstream-status`. Why threads are unknown is under `errors` too."""
 
     patches: list[UpstreamPatchOutput]
 

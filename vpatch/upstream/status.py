@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from vpatch.errors import ExitCode
 from vpatch.planning.state import State
 from vpatch.upstream.threads import Answer, UnknownThreadError, answer_as_declared
 
@@ -90,9 +91,11 @@ class PatchStatus:
 
     @property
     def needs_a_person(self) -> bool:
+        """Whether a person must act. Threads that a retry may tell of need nobody."""
         advice = self.advice
+        refused = any(error.exit_code != ExitCode.ENVIRONMENT for _, error in self.unknown)
         disagree = any(True for known in self.known for _ in known.disagreements)
-        return advice.action != "keep" or advice.finding or disagree or bool(self._missing)
+        return advice.action != "keep" or advice.finding or disagree or refused
 
 
 def advise(
