@@ -6,11 +6,13 @@ import contextlib
 import doctest
 import io
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.documents import page, shown
 from tests.helpers import fails
+from tests.projects import SLOW_MODE, write_patch, write_tree
 from vpatch import api
 
 PATCH = "mtp-proj-prefix"
@@ -89,3 +91,83 @@ def test_what_is_not_there():
         api.status(api.open_context(), "0.23", patches=["no-such-patch"])
     with fails("vpatch.lock-named-twice"):
         api.check(api.open_context(), "0.23", lock="x")
+
+
+@pytest.mark.parametrize(
+    ("argument", "given", "hint"),
+    [
+        ("patches", PATCH, f"give a list: patches=['{PATCH}']"),
+        ("patches", PATCH.encode(), f"give a list: patches=['{PATCH}']"),
+        ("patches", "", "leave it out"),
+        ("trees", "vllm-ascend==0.23.0", "give a list: trees=['vllm-ascend==0.23.0']"),
+    ],
+)
+@pytest.mark.parametrize("function", [api.status, api.plan, api.apply, api.smoke, api.bench])
+def test_a_string_is_no_list(function, argument, given, hint):
+    with fails("vpatch.not-a-list", match=f"^{argument} is ") as caught:
+        function(api.open_context(), "0.23", **{argument: given})
+    assert caught.value.hint == hint
+    assert isinstance(caught.value, api.UsageError)
+
+
+@pytest.mark.parametrize("argument", ["patches_dirs", "recipes_dirs"])
+@pytest.mark.parametrize("given", ["mine", b"mine", Path("mine")])
+def test_one_folder_is_no_list(argument, given):
+    with fails("vpatch.not-a-list") as caught:
+        api.open_context(**{argument: given})
+    assert caught.value.hint == f"give a list: {argument}=['mine']"
+
+
+def test_the_folder_of_a_context_must_be_there(folder):
+    (folder / "file").write_text("")
+    for given, what in [("nosuch", "no such folder"), (folder / "file", "not a folder")]:
+        with fails("vpatch.not-a-folder", match=what) as caught:
+            api.open_context(given)
+        assert caught.value.where == str(folder / given)
+        assert isinstance(caught.value, api.UsageError)
+
+
+@pytest.fixture
+def mine(folder):
+    """A folder with a small vLLM, a patch for it, and a recipe with both."""
+    write_tree(folder / "small")
+    write_patch(folder / "own", "slow-mode", SLOW_MODE, concerns="text: def start")
+    (folder / "lists").mkdir()
+    recipe = folder / "lists" / "mine.yaml"
+    recipe.write_text("vllm: {source: ../small}\npatches: [slow-mode]\n")
+    return recipe
+
+
+def states(plans):
+    return [(d.patch.id, str(d.state)) for plan in plans for d in plan.decisions]
+
+
+def test_a_version_and_a_recipe_may_be_paths(folder, mine):
+    context = api.open_context(patches_dirs=["own"], trust_everything=True)
+    needed = [("slow-mode", "needed")]
+    for given in (Path("small"), folder / "small", "./small"):
+        assert states(api.status(context, given, patches=["slow-mode"])) == needed
+        assert states(api.plan(context, given, patches=["slow-mode"])) == needed
+    for recipe in (mine, str(mine)):
+        assert states(api.status(context, recipe=recipe)) == needed
+        assert states(api.plan(context, recipe=recipe)) == needed
+
+
+def test_a_path_is_no_release():
+    with fails("source.wrong-spec", match="no such folder"):
+        api.plan(api.open_context(), Path("0.23"))
+
+
+@pytest.mark.usefixtures("mine")
+def test_the_current_folder_may_change_after_the_context_is_opened(
+    folder, tmp_path_factory, monkeypatch
+):
+    (folder / "vpatch.toml").write_text("")
+    folders = {"patches_dirs": ["own"], "recipes_dirs": ["lists"]}
+    contexts = [api.open_context(given, **folders) for given in (".", None)]
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    for context in contexts:
+        assert context.project.marker == folder / "vpatch.toml"
+        assert context.project.folder == folder
+        assert context.library.patches["slow-mode"] == folder / "own" / "slow-mode"
+        assert context.library.recipes["mine"] == folder / "lists" / "mine.yaml"

@@ -3,13 +3,17 @@
 Each function takes a `Context`, returns typed results, and prints nothing. What goes wrong is a
 `VpatchError` with `what`, `where`, `hint` (what to do next), `code` and `exit_code`. Names that are
 not in `__all__` may change with any release.
+
+Hints name the options of the commands. Where a hint says `--vllm 0.23`, give `vllm="0.23"` here;
+`--patch`, `--tree` and `--patches-dir` are `patches`, `trees` and `patches_dirs`.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from vpatch.app import apply as _apply
 from vpatch.app import check as _check
@@ -65,6 +69,8 @@ __all__ = [
     "verify",
 ]
 
+_T = TypeVar("_T")
+
 
 def open_context(
     folder: Path | str | None = None,
@@ -78,14 +84,21 @@ def open_context(
     """Open what the other functions share: a project, its library, the cache and the sources.
 
     Args:
-        folder: where the project is looked for, and upwards; by default the current folder.
-        patches_dirs: further folders with patches.
-        recipes_dirs: further folders with recipes.
+        folder: vpatch looks for the project here and upwards; by default in the current folder.
+        patches_dirs: a list of further folders with patches.
+        recipes_dirs: a list of further folders with recipes.
         offline: use the cache alone.
         trust_everything: run a project's code without asking whether the user trusts it.
         progress: is told of steps that take long; by default nothing is.
 
-    Python's recursion limit is raised to 5000 where it is lower: syntax trees are deep.
+    Returns:
+        The context. Call its `close` at the end: it may hold temporary copies of patches.
+        A relative folder keeps its meaning when the current folder changes later.
+
+    Raises:
+        UsageError: `folder` is not a folder, or a single folder was given in place of a list.
+
+    vpatch raises Python's recursion limit to 5000 where it is lower: syntax trees are deep.
 
     Examples:
         >>> context = open_context(offline=True)
@@ -93,20 +106,28 @@ def open_context(
         'vllm-0.23'
     """
     _allow_deep_syntax()
+    start = Path(folder or ".").absolute()
+    if not start.is_dir():
+        raise UsageError(
+            "this is not a folder" if start.exists() else "there is no such folder",
+            where=str(start),
+            hint="give open_context the folder of a project, or nothing for the current folder",
+            code="vpatch.not-a-folder",
+        )
     return Context(
-        tuple(map(Path, patches_dirs)),
-        tuple(map(Path, recipes_dirs)),
+        tuple(Path(one).absolute() for one in _list("patches_dirs", patches_dirs)),
+        tuple(Path(one).absolute() for one in _list("recipes_dirs", recipes_dirs)),
         offline,
         trust_everything,
         progress or Silent(),
-        None if folder is None else Path(folder),
+        start,
     )
 
 
 def status(
     context: Context,
-    *versions: str,
-    recipe: str | None = None,
+    *versions: str | Path,
+    recipe: str | Path | None = None,
     trees: Iterable[str] = (),
     patches: Iterable[str] = (),
 ) -> list[Plan]:
@@ -114,17 +135,18 @@ def status(
 
     Args:
         context: from `open_context`.
-        versions: releases of vLLM (`0.23`, `0.23.0`, `latest`), folders, or URL@REF.
+        versions: releases of vLLM (`0.23`, `0.23.0`, `latest`), folders, or URL@REF. A `Path` is
+            always a folder.
         recipe: a recipe, by name or file; its vLLM counts where no version is given.
-        trees: further trees, such as `vllm-ascend==0.23.0`.
-        patches: ids; by default all.
+        trees: a list of further trees, such as `vllm-ascend==0.23.0`.
+        patches: a list of ids; by default all.
 
     Returns:
         A plan for each tree. Its decisions have a state, a reason, and findings with lines of the
         pristine files.
 
     Raises:
-        UsageError: a version, a recipe or a patch is not there.
+        UsageError: a version, a recipe or a patch is not there, or a string is in place of a list.
         VpatchError: a source cannot be read.
 
     Examples:
@@ -132,16 +154,17 @@ def status(
         >>> [(decision.patch.id, str(decision.state)) for decision in plan.decisions]
         [('mtp-proj-prefix', 'needed')]
     """
-    request = _selection.Request(None, recipe, tuple(trees), tuple(patches))
-    rows = _status.status(context, versions or (None,), request, located=True)
+    request = _request(None, recipe, trees, patches)
+    asked = [_version(one) for one in versions] or [None]
+    rows = _status.status(context, asked, request, located=True)
     return [row.plan for row in rows]
 
 
 def plan(
     context: Context,
-    vllm: str | None = None,
+    vllm: str | Path | None = None,
     *,
-    recipe: str | None = None,
+    recipe: str | Path | None = None,
     trees: Iterable[str] = (),
     patches: Iterable[str] = (),
 ) -> list[Plan]:
@@ -149,16 +172,16 @@ def plan(
 
     Args:
         context: from `open_context`.
-        vllm: a release of vLLM, a folder, or URL@REF.
+        vllm: a release of vLLM, a folder, or URL@REF. A `Path` is always a folder.
         recipe: a recipe, by name or file.
-        trees: further trees.
-        patches: ids; by default those of the recipe, or all but those on request.
+        trees: a list of further trees.
+        patches: a list of ids; by default those of the recipe, or all but those on request.
 
     Returns:
         A plan for each tree.
 
     Raises:
-        UsageError: a version, a recipe or a patch is not there.
+        UsageError: a version, a recipe or a patch is not there, or a string is in place of a list.
         VpatchError: a source cannot be read.
 
     Examples:
@@ -166,7 +189,7 @@ def plan(
         >>> sorted(made.taken[0].changes)[0]
         'vllm/models/deepseek_v4/amd/mtp.py'
     """
-    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    request = _request(vllm, recipe, trees, patches)
     plans = []
     for chosen in _selection.resolve(request, context.library):
         with context.tree(chosen.spec, chosen.expected_digest) as tree:
@@ -176,9 +199,9 @@ def plan(
 
 def apply(
     context: Context,
-    vllm: str | None = None,
+    vllm: str | Path | None = None,
     *,
-    recipe: str | None = None,
+    recipe: str | Path | None = None,
     trees: Iterable[str] = (),
     patches: Iterable[str] = (),
     checkout: Path | str | None = None,
@@ -188,10 +211,10 @@ def apply(
 
     Args:
         context: from `open_context`.
-        vllm: a release of vLLM, a folder, or URL@REF.
+        vllm: a release of vLLM, a folder, or URL@REF. A `Path` is always a folder.
         recipe: a recipe, by name or file.
-        trees: further trees.
-        patches: ids; by default those of the recipe, or all but those on request.
+        trees: a list of further trees.
+        patches: a list of ids; by default those of the recipe, or all but those on request.
         checkout: the folder to write; by default `.vpatch/TREE-VERSION` in the project.
         force: overwrite a checkout that holds changes by its user.
 
@@ -199,11 +222,11 @@ def apply(
         For each tree its lock, and whether the checkout was created, replaced or unchanged.
 
     Raises:
-        UsageError: a version, a recipe or a patch is not there.
+        UsageError: a version, a recipe or a patch is not there, or a string is in place of a list.
         VpatchError: a patch cannot be applied, no patch is left to apply, or the checkout cannot
             be written or holds changes.
     """
-    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    request = _request(vllm, recipe, trees, patches)
     target = None if checkout is None else Path(checkout)
     done = _apply.apply_patches(context, request, target, force=force)
     if done.refused:
@@ -296,9 +319,9 @@ def verify(context: Context, image: str, *, lock: Path | str | None = None) -> V
 
 def smoke(
     context: Context,
-    vllm: str | None = None,
+    vllm: str | Path | None = None,
     *,
-    recipe: str | None = None,
+    recipe: str | Path | None = None,
     trees: Iterable[str] = (),
     patches: Iterable[str] = (),
     evidence_dir: Path | str | None = None,
@@ -308,10 +331,10 @@ def smoke(
 
     Args:
         context: from `open_context`.
-        vllm: a release of vLLM, a folder, or URL@REF.
+        vllm: a release of vLLM, a folder, or URL@REF. A `Path` is always a folder.
         recipe: a recipe, by name or file.
-        trees: further trees.
-        patches: ids; by default those of the recipe, or all but those on request.
+        trees: a list of further trees.
+        patches: a list of ids; by default those of the recipe, or all but those on request.
         evidence_dir: the folder of all evidence; by default `evidence` in the project.
         options: `vpatch.app.smoke.SmokeOptions`: an engine or an image, the plan, a model.
 
@@ -319,7 +342,8 @@ def smoke(
         The evidence, its folder, and whether every check passed.
 
     Raises:
-        UsageError: a version, a recipe or a patch is not there, or arguments contradict each other.
+        UsageError: a version, a recipe or a patch is not there, arguments contradict each other, or
+            a string is in place of a list.
         UnavailableError: the extra `engine` is not installed, or this machine lacks what the plan
             needs.
         VpatchError: the run could not be made. A failing check is not an error.
@@ -328,16 +352,16 @@ def smoke(
     # An engine's harness takes its time to import.
     from vpatch.app import smoke as smoking  # noqa: PLC0415
 
-    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    request = _request(vllm, recipe, trees, patches)
     root = _folder_of(context, evidence_dir, "evidence")
     return smoking.smoke(context, request, options or smoking.SmokeOptions(), root)
 
 
 def bench(
     context: Context,
-    vllm: str | None = None,
+    vllm: str | Path | None = None,
     *,
-    recipe: str | None = None,
+    recipe: str | Path | None = None,
     trees: Iterable[str] = (),
     patches: Iterable[str] = (),
     output_dir: Path | str | None = None,
@@ -347,10 +371,10 @@ def bench(
 
     Args:
         context: from `open_context`.
-        vllm: a release of vLLM, a folder, or URL@REF.
+        vllm: a release of vLLM, a folder, or URL@REF. A `Path` is always a folder.
         recipe: a recipe, by name or file.
-        trees: further trees.
-        patches: ids; by default those of the recipe, or all but those on request.
+        trees: a list of further trees.
+        patches: a list of ids; by default those of the recipe, or all but those on request.
         output_dir: the folder of all records; by default `bench` in the project.
         options: `vpatch.app.bench.BenchOptions`: engine, image or servers, and the matrix.
 
@@ -358,7 +382,8 @@ def bench(
         The record, its folder, the points that could not be measured, and what ended it early.
 
     Raises:
-        UsageError: a version, a recipe or a patch is not there, or arguments contradict each other.
+        UsageError: a version, a recipe or a patch is not there, arguments contradict each other, or
+            a string is in place of a list.
         UnavailableError: the extra `bench` is not installed, or this machine lacks what the plan
             needs.
         VpatchError: the run could not be begun.
@@ -367,10 +392,47 @@ def bench(
     # As above.
     from vpatch.app import bench as benchmarking  # noqa: PLC0415
 
-    request = _selection.Request(vllm, recipe, tuple(trees), tuple(patches))
+    request = _request(vllm, recipe, trees, patches)
     root = _folder_of(context, output_dir, "bench")
     return benchmarking.bench(context, request, options or benchmarking.BenchOptions(), root)
 
 
 def _folder_of(context: Context, given: Path | str | None, name: str) -> Path:
     return _refuse_link(_below_project(context.project, name)) if given is None else Path(given)
+
+
+def _request(
+    vllm: str | Path | None,
+    recipe: str | Path | None,
+    trees: Iterable[str],
+    patches: Iterable[str],
+) -> _selection.Request:
+    return _selection.Request(
+        _version(vllm),
+        None if recipe is None else os.fspath(recipe),
+        _list("trees", trees),
+        _list("patches", patches),
+    )
+
+
+def _version(given: str | Path | None) -> str | None:
+    """Return a version as the command line takes it. There, `./` tells a folder from a release."""
+    if given is None or isinstance(given, str):
+        return given
+    text = os.fspath(given)
+    return text if text.startswith(("/", ".", "~")) else f"./{text}"
+
+
+def _list(argument: str, given: Iterable[_T]) -> tuple[_T, ...]:
+    """Return the elements of an argument. A string has elements too, but nobody means these.
+
+    Raises:
+        UsageError: it is a single string or path.
+    """
+    if isinstance(given, str | bytes | os.PathLike):
+        raise UsageError(
+            f"{argument} is {given!r}, which is not a list",
+            hint=f"give a list: {argument}=[{os.fsdecode(given)!r}]" if given else "leave it out",
+            code="vpatch.not-a-list",
+        )
+    return tuple(given)
