@@ -171,3 +171,11 @@ def test_the_current_folder_may_change_after_the_context_is_opened(
         assert context.project.folder == folder
         assert context.library.patches["slow-mode"] == folder / "own" / "slow-mode"
         assert context.library.recipes["mine"] == folder / "lists" / "mine.yaml"
+
+
+@pytest.mark.usefixtures("mine")
+def test_the_end_of_a_with_block_removes_copies_of_patches():
+    with api.open_context(patches_dirs=["own"], trust_everything=True) as context:
+        copy = context.trust.copy_of(context.library.patches["slow-mode"])
+        assert (copy / "patch.yaml").is_file()
+    assert not copy.exists()

@@ -92,8 +92,8 @@ def open_context(
         progress: is told of steps that take long; by default nothing is.
 
     Returns:
-        The context. Call its `close` at the end: it may hold temporary copies of patches.
-        A relative folder keeps its meaning when the current folder changes later.
+        The context. Use it in a `with` block, or call its `close`: it may hold temporary copies of
+        patches. A relative folder keeps its meaning when the current folder changes later.
 
     Raises:
         UsageError: `folder` is not a folder, or a single folder was given in place of a list.

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from packaging.version import Version
 
@@ -83,8 +83,14 @@ class Context:
         shipped = tuple(installed(kind) for kind in ("patches", "recipes", "targets"))
         return Trust(Store(default_folder()), shipped=shipped, everything=self.trust_everything)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Remove what is temporary; nothing is closed that a caller opened."""
+        """Remove temporary copies of patches. The end of a `with` block does so, too."""
         if "trust" in self.__dict__:
             self.trust.close()
 
