@@ -36,6 +36,18 @@ def test_apply_says_what_it_did(project):
     assert NAMED in (project.target / LLAMA).read_bytes()
 
 
+@pytest.mark.parametrize("path", ["afile/x", "n" * 300, "n" * 250, "loop", "loop/x"])
+def test_a_path_that_no_checkout_can_have(project, path):
+    (project.folder / "afile").touch()
+    (project.folder / "loop").symlink_to("loop")
+    project.run("status", "--vllm", VERSION)  # so that the cache has the tree
+    before = project.state()
+    run = project.apply("--checkout", path, code=2)
+    assert run.codes == ("checkout.bad-path",)
+    assert f"  next: correct {path}, or name another folder with --checkout\n" in run.err
+    assert project.state() == before
+
+
 def test_apply_again_says_that_nothing_was_done(applied):
     run = applied.apply()
     assert run.out.splitlines()[-1] == (

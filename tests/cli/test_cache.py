@@ -38,6 +38,18 @@ def test_cache_of_nothing(empty):
     assert empty.run("cache", "clear").out == "0.0 MB freed\n"
 
 
+@pytest.mark.parametrize("path", ["afile", "afile/x", "n" * 300, "loop", "loop/x"])
+def test_a_path_that_no_cache_can_have(project, path):
+    (project.folder / "afile").touch()
+    (project.folder / "loop").symlink_to("loop")
+    project.env["VPATCH_CACHE_DIR"] = path
+    for command in (["apply", "--vllm", VERSION], ["cache", "list"], ["cache", "clear"]):
+        run = project.run(*command, code=2)
+        assert run.codes == ("source.bad-cache-path",)
+        folder = project.folder / path
+        assert f"  next: correct {folder}, or name another folder with VPATCH_CACHE_DIR" in run.err
+
+
 def test_cache_clear(applied):
     before = snapshot(applied.target)
     freed = applied.run("cache", "clear", "--json").json["freed_bytes"]

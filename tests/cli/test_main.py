@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 
 import pytest
@@ -168,6 +169,24 @@ def test_a_fault_of_the_machine_is_said_without_a_traceback(project, monkeypatch
     assert run.codes == ("util.os-error",)
     assert "Traceback" not in run.err
     assert project.apply("--json", code=4).json_errors[0]["where"] == "/some/file"
+
+
+@pytest.mark.parametrize("number", [errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR])
+def test_a_path_that_cannot_be_is_no_fault_of_the_machine(project, monkeypatch, number):
+    def refused(*_, **__):
+        raise OSError(number, os.strerror(number), "/some/file")
+
+    monkeypatch.setattr(selection, "resolve", refused)
+    run = project.apply(code=2)
+    assert (
+        f"error: /some/file: {os.strerror(number)}\n  next: correct the path /some/file" in run.err
+    )
+    assert run.codes == ("util.bad-path",)
+
+
+def test_a_log_with_a_name_that_is_too_long(project):
+    run = project.run("list", "--log-file", "n" * 300, code=2)
+    assert run.codes == ("util.bad-path",)
 
 
 def test_an_interrupt_ends_with_130(project, monkeypatch):

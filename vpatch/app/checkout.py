@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,5 +171,13 @@ def hide_from_git(checkouts: Path) -> None:
 
 
 def _real(checkout: Path) -> Path:
-    """The folder behind a link or a dot: it is replaced as a whole."""
+    """The folder behind a link or a dot: it is replaced as a whole.
+
+    Raises:
+        WrongTargetError: no folder can have this path.
+        UnwritableTargetError: permissions are missing.
+    """
+    # Ask first: where links lead in a circle, `resolve` raises RuntimeError.
+    with writing(checkout), suppress(FileNotFoundError):
+        checkout.stat()
     return checkout.resolve() if checkout.is_symlink() or checkout.name in {"", ".."} else checkout

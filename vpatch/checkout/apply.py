@@ -71,7 +71,7 @@ def apply(orders: Sequence[ApplyRequest], *, force: bool, progress: Progress) ->
 
     Raises:
         TargetError: a target holds changes, or another source, and there is no `force`.
-        WrongTargetError: a target is a folder that vpatch did not make.
+        WrongTargetError: a target is a folder that vpatch did not make, or cannot be a folder.
         UnwritableTargetError: a target cannot be written.
     """
     unchanged = [_unchanged(order, force=force) for order in orders]

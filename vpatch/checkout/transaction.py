@@ -15,6 +15,7 @@ from vpatch.git.found import refuse_strangers
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.directories import remove, replace_dir, restore
 from vpatch.util.filelock import wait_for_lock
+from vpatch.util.os_errors import is_wrong_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ class UnwritableTargetError(UnavailableError):
 
 
 class WrongTargetError(UsageError):
-    """The target is not a checkout that vpatch made, or it was tampered with."""
+    """The target is not a checkout that vpatch made, was changed, or cannot exist."""
 
 
 class CheckoutTransaction:
@@ -165,7 +166,7 @@ class CheckoutTransaction:
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn what a full disk or a missing permission does into one clear error."""
+    """Turn what a full disk, a missing permission or a wrong path does into one clear error."""
     try:
         yield
     except GitMissingError:
@@ -180,4 +181,9 @@ def writing(target: Path) -> Iterator[None]:
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         what = f"cannot be written: {reason}"
+        if is_wrong_path(error):
+            hint = f"correct {target}, or name another folder with --checkout"
+            raise WrongTargetError(
+                what, where=str(target), hint=hint, code="checkout.bad-path"
+            ) from error
         raise UnwritableTargetError(what, where=str(target), hint=_SPACE) from error

@@ -26,7 +26,7 @@ from vpatch.cli.result import CommandResult, InterruptedRunError, VpatchFaultErr
 from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 from vpatch.util.log_output import SHOWN, RunLog, run_log
-from vpatch.util.os_errors import machine_error
+from vpatch.util.os_errors import path_or_machine_error
 from vpatch.util.own_environment import set_own
 from vpatch.util.recursion import allow_deep_syntax
 
@@ -180,7 +180,7 @@ def _ended(log: RunLog) -> CommandResult:
         _print_no_more()
         answer = CommandResult(None)
     except OSError as error:
-        told = machine_error(error)
+        told = path_or_machine_error(error)
         answer = _failed(told) if told else _fault(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, it is ours
         answer = _fault(error)
@@ -226,7 +226,7 @@ def _print_document(log: RunLog, answer: CommandResult) -> int:
         return ExitCode.INTERRUPTED
     except OSError as error:  # the disk that it is redirected to may be full
         _print_no_more()
-        told = machine_error(error)
+        told = path_or_machine_error(error)
         return _failed(told).code if told else _fault(error).code
     return answer.code
 

@@ -11,7 +11,8 @@ from vpatch.cli.result import CommandResult
 from vpatch.engine.environment import managed_folders
 from vpatch.errors import ExitCode
 from vpatch.output.cache import CacheClearOutput, CacheListOutput
-from vpatch.source.cache import KINDS, disk_size
+from vpatch.source.cache import KINDS
+from vpatch.util.disk_size import disk_size
 from vpatch.util.plural import counted
 
 

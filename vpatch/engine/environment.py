@@ -18,7 +18,7 @@ from packaging.version import Version
 from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.process import run
 from vpatch.errors import UnavailableError, UsageError, VpatchError
-from vpatch.source.cache import disk_size
+from vpatch.util.disk_size import disk_size
 from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
 from vpatch.util.untrusted import parse_json
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 import platformdirs
@@ -25,7 +26,9 @@ from vpatch.errors import UnavailableError, UsageError
 from vpatch.source import entry
 from vpatch.source.entry import CachedTree, DamagedEntry
 from vpatch.source.manifest import FileRecord
+from vpatch.util.disk_size import disk_size
 from vpatch.util.filelock import FileLock, try_lock, wait_for_lock, wait_to_make
+from vpatch.util.os_errors import is_wrong_path
 from vpatch.util.run_log import timed
 
 if TYPE_CHECKING:
@@ -65,8 +68,25 @@ class CacheEntry:
 
 
 def default_cache_folder() -> Path:
+    """Return the folder of the cache, which may not exist yet.
+
+    Raises:
+        UsageError: no folder can have this path, for instance as a file has it.
+    """
     named = os.environ.get("VPATCH_CACHE_DIR")
-    return Path(named).absolute() if named else platformdirs.user_cache_path("vpatch")
+    folder = Path(named).absolute() if named else platformdirs.user_cache_path("vpatch")
+    try:
+        reason = None if S_ISDIR(folder.stat().st_mode) else "Not a directory"
+    except OSError as error:
+        reason = error.strerror if is_wrong_path(error) else None
+    if reason is None:
+        return folder
+    raise UsageError(
+        f"the cache cannot be here: {reason}",
+        where=str(folder),
+        hint=f"correct {folder}, or name another folder with VPATCH_CACHE_DIR",
+        code="source.bad-cache-path",
+    )
 
 
 @dataclass(frozen=True)
@@ -257,17 +277,6 @@ def _named(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> lis
             code="source.unknown-cache-entry",
         )
     return [name for name, names in known.items() if names & labels]
-
-
-def disk_size(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
-    size = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            # Another process may be at work there.
-            with suppress(FileNotFoundError):
-                size += (Path(parent) / name).lstat().st_size
-    return size
 
 
 def _remove_tree(folder: Path) -> int:

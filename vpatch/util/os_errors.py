@@ -1,4 +1,4 @@
-"""Errors of the operating system as errors of the machine, or of the path that the user named."""
+"""Errors of the operating system as errors of the machine, or of a path."""
 
 from __future__ import annotations
 
@@ -8,21 +8,30 @@ from vpatch.errors import UnavailableError, UsageError, VpatchError
 
 # Disks, permissions and limits. Another machine, or the same one later, may not have them.
 _OF_THE_MACHINE = frozenset({
-    errno.EACCES, errno.EDQUOT, errno.EIO, errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG,
-    errno.ENFILE, errno.ENOSPC, errno.EPERM, errno.EROFS, errno.ESTALE,
+    errno.EACCES, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EPERM,
+    errno.EROFS, errno.ESTALE,
 })  # fmt: skip
+# A name is too long, a part of the path is a file, or links lead in a circle.
+_WRONG_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR})
 
 
-def machine_error(error: OSError) -> UnavailableError | None:
-    """Return an error as one of the machine; None if no disk, permission or limit caused it."""
-    if error.errno not in _OF_THE_MACHINE:
+def is_wrong_path(error: OSError) -> bool:
+    """Whether no machine can have a file at that path, so that a retry does not help."""
+    return error.errno in _WRONG_PATH
+
+
+def path_or_machine_error(error: OSError) -> VpatchError | None:
+    """Return an error as one of a path or of the machine; None if neither of them caused it."""
+    where = None if error.filename is None else str(error.filename)
+    found: VpatchError
+    if is_wrong_path(error):
+        hint = f"correct the path {where}" if where else "correct the paths that you named"
+        found = UsageError(str(error.strerror), where=where, hint=hint, code="util.bad-path")
+    elif error.errno in _OF_THE_MACHINE:
+        hint = "correct that file or folder, or its disk, then run the command again"
+        found = UnavailableError(str(error.strerror), where=where, hint=hint, code="util.os-error")
+    else:
         return None
-    found = UnavailableError(
-        str(error.strerror),
-        where=None if error.filename is None else str(error.filename),
-        hint="correct that file or folder, or its disk, then run the command again",
-        code="util.os-error",
-    )
     found.__cause__ = error
     return found
 
@@ -38,7 +47,7 @@ def cannot_write(what: str, error: OSError, *, where: str, hint: str) -> VpatchE
 
     Returns:
         An `UnavailableError` if the machine is to blame, or else a `UsageError`: there is no such
-        folder, or a file has its name.
+        folder, a file has its name, or the name is too long.
     """
     message = f"{what} cannot be written: {error.strerror or error}"
     if error.errno in _OF_THE_MACHINE:
