@@ -105,9 +105,11 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
         return CommandResult(IgnoreNamesOutput.of(before.judged, backup, clean=clean), code)
     _print(list_lines(before))
     if backup:
-        click.echo(f"config.json is written anew; {backup.name} is what it was")
-        left = "" if clean else ", but for what a person must decide"
-        click.echo(f"its lists now hit in vLLM what they hit on disk{left}")
+        click.echo(f"config.json is rewritten; {backup.name} is the old file")
+        left = "" if clean else ", except where a person must decide"
+        click.echo(f"its lists now match in vLLM what they match on disk{left}")
+    elif fix:
+        click.echo("config.json was not changed: no entry can be replaced by a better one")
     return code
 
 
