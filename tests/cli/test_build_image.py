@@ -862,8 +862,8 @@ def test_no_command_line_for_buildkit(project, docker, monkeypatch, tmp_path):
         (tools / tool).symlink_to(shutil.which(tool))
     monkeypatch.setenv("PATH", str(tools))
     words = ["--mode", "cpu", "--base", docker.base, "--secret", "id=a,src=/dev/null"]
-    run = project.run("build-image", "--vllm", "0.50", *words, code=2)
-    assert "this build needs BuildKit, and so Docker's command line" in run.errors
+    run = project.run("build-image", "--vllm", "0.50", *words, code=4)
+    assert "this build needs BuildKit, but Docker's command line is not on the PATH" in run.errors
 
 
 @pytest.fixture
@@ -895,6 +895,6 @@ def test_no_space(project, full, monkeypatch):
         # Half of the space: one copy of it fits, and a second does not.
         large = {"large": os.urandom(14_000_000)}
         api.import_image_from_data(tar(large).read(), repository="large", tag="1")
-    run = project.run("build-image", "--vllm", "0.50", "--base", "large:1", code=1)
+    run = project.run("build-image", "--vllm", "0.50", "--base", "large:1", code=4)
     assert "no space left on device" in run.errors
     assert "  next: free space where the engine keeps its data" in run.errors
