@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app import selection
@@ -62,8 +62,6 @@ class SmokeOptions:
     rounds: int | None = None
     port: int | None = None
     before: bool = False
-    # Goes into the evidence, as what was asked for.
-    said: dict[str, Any] = field(default_factory=dict, init=False)
 
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
@@ -75,10 +73,11 @@ class SmokeOptions:
         smoke: Smoke,
         machine: Machine,
         subject: list[dict[str, Any]],
+        asked: dict[str, Any],
     ) -> SmokeRequest:
         return SmokeRequest(
             name=self.name or dated(title),
-            asked=self.said,
+            asked=asked,
             subject=subject,
             smoke=smoke,
             models=self.models(smoke),
@@ -127,22 +126,6 @@ def smoke(
     """
     if options.name is not None:
         refuse_name(root, options.name, "evidence")
-    options.said.update(
-        {
-            "vllm": request.vllm and redact(request.vllm),
-            "recipe": request.recipe,
-            "tree": [redact(tree) for tree in request.trees],
-            "patches": [str(folder) for folder in context.patches_dirs],
-            "recipes": [str(folder) for folder in context.recipes_dirs],
-            "patch": request.patches,
-            "engine": options.engine,
-            "image": options.image,
-            "plan": options.plan,
-            "model": options.model,
-            "rounds": options.rounds,
-            "before": options.before,
-        }
-    )
     with ExitStack() as stack:
         if options.image is None:
             order, target = engine_request(context, request, options, stack)
@@ -163,6 +146,24 @@ def smoke(
     return SmokeResult(record, root / order.name)
 
 
+def _asked(context: Context, request: selection.Request, options: SmokeOptions) -> dict[str, Any]:
+    """What was asked for, by the names of the command's options: evidence has it."""
+    return {
+        "vllm": request.vllm and redact(request.vllm),
+        "recipe": request.recipe,
+        "tree": [redact(tree) for tree in request.trees],
+        "patches": [str(folder) for folder in context.patches_dirs],
+        "recipes": [str(folder) for folder in context.recipes_dirs],
+        "patch": request.patches,
+        "engine": options.engine,
+        "image": options.image,
+        "plan": options.plan,
+        "model": options.model,
+        "rounds": options.rounds,
+        "before": options.before,
+    }
+
+
 def _ignore(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
     pass
 
@@ -170,46 +171,47 @@ def _ignore(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
 def engine_request(
     context: Context,
     request: selection.Request,
-    asked: SmokeOptions,
+    options: SmokeOptions,
     stack: ExitStack,
 ) -> tuple[SmokeRequest, ExecutionTarget]:
     """A run of patched trees over an engine's packages."""
     found = selection.resolve(request, context.library)
-    plan = asked.plan or request.recipe or found[0].recipe
+    plan = options.plan or request.recipe or found[0].recipe
     if plan is None:
         context.progress.note(_STANDARD)
     context.require_trust((), plan)
     smoke = smoke_plan_of(context, plan)
     machine = this_machine()
-    engine = asked.engine or ("cuda" if machine.gpus else "cpu")
-    asked.said["engine"] = engine
+    engine = options.engine or ("cuda" if machine.gpus else "cpu")
     kind = engine if engine in KINDS else context.own_engine(engine).kind
-    refuse_missing(smoke.needs, asked.models(smoke).values(), machine, kind)
+    refuse_missing(smoke.needs, options.models(smoke).values(), machine, kind)
     target, plans, version = engine_target(
         context, found, engine, stack, asked_for=bool(request.patches)
     )
     title = f"{found[0].recipe or version}-{kind}"
-    return asked.order(context, title, smoke, machine, subject_of(plans)), target
+    asked = _asked(context, request, options) | {"engine": engine}
+    return options.order(context, title, smoke, machine, subject_of(plans), asked), target
 
 
 def image_request(
-    context: Context, name: str, asked: SmokeOptions, stack: ExitStack
+    context: Context, name: str, options: SmokeOptions, stack: ExitStack
 ) -> tuple[SmokeRequest, ExecutionTarget]:
     """A run in containers of an image, which says itself what is in it."""
     machine = this_machine()
     gpus = bool(machine.gpus)
     found, docker = look_at_image(name, stack, gpus=gpus)
     # The plan is a part of what evidence is for: named, so that it can be found again.
-    asked.said["plan"] = asked.plan or found.lock.recipe
-    if asked.said["plan"] is None:
+    plan = options.plan or found.lock.recipe
+    if plan is None:
         context.progress.note(_STANDARD)
-    smoke = smoke_plan_of(context, asked.said["plan"])
-    models = asked.models(smoke).values()
+    smoke = smoke_plan_of(context, plan)
+    models = options.models(smoke).values()
     refuse_missing(smoke.needs, models, machine, found.kind)
-    seen = folders_to_show(context, asked.said["plan"], models, named=asked.model is not None)
+    seen = folders_to_show(context, plan, models, named=options.model is not None)
     target = image_target(found, docker, seen, gpus=gpus)
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"
-    return asked.order(context, title, smoke, machine, subject_of_lock(found.lock)), target
+    asked = _asked(context, selection.Request(), options) | {"plan": plan}
+    return options.order(context, title, smoke, machine, subject_of_lock(found.lock), asked), target
 
 
 def smoke_plan_of(context: Context, recipe: str | None) -> Smoke:
