@@ -22,9 +22,8 @@ from vpatch.output.images import BuildImageOutput, BuiltImageOutput, PlannedImag
 if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.app.selection import Request
-    from vpatch.checkout.lockfile import ImageMode
 
-_MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu": "cpu"}
+_MODES = ("overlay", "source", "cpu")
 
 
 @click.command("build-image")
@@ -44,7 +43,7 @@ _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu":
 @click.option("--force", is_flag=True, help="Overwrite the checkout even if it has your changes.")
 @click.option(
     "--mode",
-    type=click.Choice(list(_MODES)),
+    type=click.Choice(_MODES),
     help="What to build  [default: as in the lock, or the simplest mode that fits the patches]",
 )
 @click.option("--base", metavar="IMAGE", help="Base image  [default: from the recipe or the lock]")
@@ -95,24 +94,10 @@ _MODES: dict[str, ImageMode] = {"overlay": "overlay", "source": "source", "cpu":
 def command(
     request: Request,
     context: Context,
-    lock_file: Path | None,
-    checkout: Path | None,
-    mode: str | None,
-    base: str | None,
-    tags: tuple[str, ...],
-    platform: str | None,
-    network: str | None,
-    secrets: tuple[str, ...],
-    certificates: tuple[Path, ...],
-    arguments: tuple[str, ...],
-    iidfile: Path | None,
     *,
-    force: bool,
-    repin: bool,
-    push: bool,
-    no_cache: bool,
     dry_run: bool,
     as_json: bool,
+    **chosen: Any,
 ) -> CommandResult | ExitCode:
     """Apply patches like `vpatch apply`, and build a container image from the lock.
 
@@ -125,23 +110,7 @@ def command(
     compares the digests of all touched files and of the files that they replace. It also checks
     bytecode, imports, and the effect of each patch.
     """  # noqa: D301 - click reads the character itself
-    options = BuildOptions(
-        lock_file=lock_file,
-        checkout=checkout,
-        force=force,
-        mode=_MODES[mode] if mode else None,
-        base=base,
-        repin=repin,
-        tags=tags,
-        push=push,
-        no_cache=no_cache,
-        platform=platform,
-        network=network,
-        secrets=secrets,
-        certificates=certificates,
-        arguments=arguments,
-        iidfile=iidfile,
-    )
+    options = BuildOptions(**chosen)
     with ExitStack() as stack:
         prepared = prepare_build(context, request, options, stack)
         if dry_run:
