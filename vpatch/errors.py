@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class ExitCode(IntEnum):
@@ -88,6 +88,11 @@ class ManyErrors(VpatchError):
         super().__init__("\n".join(str(error) for error in errors))
         self.errors = tuple(errors)
         self.exit_code = min((error.exit_code for error in errors), key=_PRECEDENCE.index)
+
+
+def distinct(errors: Iterable[VpatchError]) -> list[VpatchError]:
+    """Return errors in their order, and each of those that say the same once."""
+    return list({str(error): error for error in errors}.values())
 
 
 def combine(errors: Sequence[VpatchError]) -> VpatchError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch.app import selection
 from vpatch.app.proofs import proof_plans
 from vpatch.app.smoke import smoke_plan_of
-from vpatch.errors import ExitCode, VpatchError
+from vpatch.errors import ExitCode, VpatchError, distinct
 from vpatch.evidence.store import (
     RECORD,
     EvidenceError,
@@ -101,7 +101,7 @@ def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], li
             errors.append(error)
         except DAMAGE as error:
             errors.append(no_record(evidence, error))
-    return found, list({str(error): error for error in errors}.values())
+    return found, distinct(errors)
 
 
 def unchanged_evidence(folder: Path) -> Evidence:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
-from vpatch.errors import ExitCode, VpatchError
+from vpatch.errors import ExitCode, VpatchError, distinct
 from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.status import Known, PatchStatus
 from vpatch.upstream.threads import UnknownThreadError
@@ -31,8 +31,7 @@ class UpstreamStatus:
     @property
     def errors(self) -> tuple[VpatchError, ...]:
         """Why threads are unknown; an error that several patches meet is there once."""
-        found = [error for row in self.rows for _, error in row.unknown]
-        return tuple({str(error): error for error in found}.values())
+        return tuple(distinct(error for row in self.rows for _, error in row.unknown))
 
     @property
     def exit_code(self) -> ExitCode:
