@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import threading
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +13,7 @@ import requests
 from docker.errors import APIError
 
 from tests.helpers import fails
+from tests.http_server import answering
 from vpatch.docker import container
 from vpatch.docker.buildkit import started
 from vpatch.docker.container import Container
@@ -69,27 +68,13 @@ def engine(status, message):
     """Serve the API of an engine that answers each request but `version` with this status."""
     version = {"ApiVersion": "1.48", "Os": "linux", "Arch": "amd64"}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            is_version = self.path.endswith("/version")
-            body = json.dumps(version if is_version else {"message": message}).encode()
-            self.send_response(200 if is_version else status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path):
+        if path.endswith("/version"):
+            return 200, json.dumps(version).encode()
+        return status, json.dumps({"message": message}).encode()
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"tcp://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(answer) as port:
+        yield f"tcp://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize(

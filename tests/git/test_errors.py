@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests.helpers import fails
+from tests.http_server import answering
 from vpatch.errors import ExitCode
 from vpatch.git import remote
 from vpatch.git.errors import failure
 
 URL = "https://example.org/my_ssl_gnutls_early EOF.git"
 UNABLE = f"fatal: unable to access '{URL}/': "
-
-
-@contextmanager
-def answering(status):
-    """Serve this HTTP status for every path, and give the address of the server."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.mark.parametrize(
@@ -87,5 +62,5 @@ def test_a_server_that_answers_with_a_status(status, code, monkeypatch):
     for name in list(os.environ):
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    with answering(status) as address, fails(code):
-        remote.resolve_ref(f"{address}/my_ssl_fork.git", "main")
+    with answering(lambda _path: (status, b"")) as port, fails(code):
+        remote.resolve_ref(f"http://127.0.0.1:{port}/my_ssl_fork.git", "main")
