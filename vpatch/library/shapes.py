@@ -1,0 +1,101 @@
+"""shapes.json: the code that a patch is known on, and how it was proven there.
+
+`vpatch test --record` writes it beside the patch. Nobody edits it by hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vpatch.declare.words import first_of
+from vpatch.errors import UsageError
+from vpatch.util.files import replace_file
+from vpatch.util.untrusted import MEGABYTE, read_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHAPES = "shapes.json"
+_LARGEST = 16 * MEGABYTE
+
+
+class ShapesError(UsageError):
+    """A patch's shapes.json is damaged, or a later vpatch wrote it."""
+
+    code = "library.damaged-shapes"
+
+
+class _Recorded(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class KnownShape(_Recorded):
+    """The definitions that a patch reads and edits in some releases, and what it means there."""
+
+    releases: tuple[str, ...]
+    """The releases that have exactly these definitions, in order."""
+    state: str
+    variant: str | None
+    definitions: dict[str, str]
+    """`PATH::QUALIFIED.NAME` of each definition, and the digest of its syntax."""
+    patched: dict[str, str] = {}
+    """The same for what the patch changes or adds, after it."""
+    examples: tuple[str, ...] = ()
+    """The patch's examples that have the same code at the places that the patch edits."""
+
+
+class BehaviourOnRelease(_Recorded):
+    """What one behaviour test showed in an engine with one release."""
+
+    test: str
+    """The name of the test's file."""
+    engine: Literal["cpu", "cuda"]
+    outcome: Literal["holds", "contradicts", "not asked"]
+    reason: str | None = None
+    """Why it was not asked, or what contradicts the state."""
+    state: str
+    """The state of the patch in this release when the test ran."""
+    patch_digest: str
+    test_digest: str
+
+
+class Shapes(_Recorded):
+    """All that is recorded of one patch, by the name of the tree, such as `vllm`."""
+
+    schema_version: Literal[1] = 1
+    patch_digest: str
+    """The digest of the patch that the shapes were read with."""
+    shapes: dict[str, tuple[KnownShape, ...]] = {}
+    behaviour: dict[str, dict[str, tuple[BehaviourOnRelease, ...]]] = {}
+    """By release, then one entry for each behaviour test."""
+
+
+def read_shapes(folder: Path) -> Shapes | None:
+    """Read what is recorded beside a patch; None where nothing is.
+
+    Raises:
+        ShapesError: the file is damaged, or cannot be read.
+    """
+    path = folder / SHAPES
+    try:
+        return Shapes.model_validate_json(read_file(path, _LARGEST))
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise ShapesError(
+            f"is not a record of shapes: {first_of(error)}",
+            where=str(path),
+            hint=f"remove it, and run vpatch test {folder.name} --record",
+        ) from error
+    except OSError as error:
+        raise ShapesError(
+            f"cannot be read: {error.strerror}", where=str(path), hint="correct its permissions"
+        ) from error
+
+
+def write_shapes(folder: Path, shapes: Shapes) -> None:
+    """Write what is recorded beside a patch, all of it or nothing."""
+    text = shapes.model_dump_json(indent=1, exclude_defaults=True)
+    replace_file(folder / SHAPES, f"{text}\n")
