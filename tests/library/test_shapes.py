@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.helpers import fails
 
+from tests.helpers import fails
 from vpatch.library.shapes import (
     SHAPES,
     BehaviourOnRelease,
