@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import fails
-from vpatch.codemods.match import _between, canonical, code_of, is_gap, same_code
+from vpatch.codemods.match import same_code
+from vpatch.codemods.nodes import between, canonical, code_of, is_gap
 from vpatch.codemods.pattern import (
     PatternError,
     find_in,
@@ -67,7 +68,7 @@ def matched(pattern, code):
         ("f(a=$x, b=$x)", "f(b=1, a=1)", {"x": "1"}),
         ("$o.f", "a[0].f", {"o": "a[0]"}),
         ("self.$p = f()", "self.q = f()", {"p": "q"}),
-        ("self.$p = f()", "self.q: int = f()", None),
+        ("self.$p = f()", "self.q: int = f()", {"p": "q"}),
         ('f(f"{p}.$q", $q)', 'f(f"{p}.a", a)', {"q": "a"}),
         ('f(f"{p}.$q", $q)', "f(f'{p}.a', a)", {"q": "a"}),
         ('f(f"{p}.$q", $q)', 'f(f"{p}.a", b)', None),
@@ -215,7 +216,8 @@ def test_parse_pattern_quotes_what_was_written():
 @pytest.mark.parametrize(
     ("source", "needles"),
     [
-        ("self.$p = Linear(..., key='word')", {b"self", b"Linear", b"key", b"word"}),
+        ("self.$p = Linear(..., key='word')", {b"self", b"Linear", b"word"}),
+        ("x.f(key=1)", {b"x", b"f", b"key"}),
         ("f('two words')", {b"f"}),
         ("f('a' 'b')", {b"f"}),
         ("f('$x', $x)", {b"f"}),
@@ -285,7 +287,7 @@ def test_many_metavariables_in_a_text():
 @example(["a", "a"], "a")
 def test_what_is_between_the_parts_of_a_text(parts, text):
     found = re.fullmatch("(.+)".join(map(re.escape, parts)), text)
-    assert _between(parts, text) == (None if found is None else list(found.groups()))
+    assert between(parts, text) == (None if found is None else list(found.groups()))
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0c", "\x1c"])

@@ -39,8 +39,7 @@ class AddImport:
         return self.beside
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
-        del extents  # its search is not a transformer's
-        if not find_in(self.beside, module):
+        if not find_in(self.beside, module, extents.spellings(module)):
             return EditOutcome(module, ())
         if self.item in _imports(module.body):
             return EditOutcome(module, (EditSite(module, "", todo=False),))

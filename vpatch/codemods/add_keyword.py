@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from vpatch.codemods.arguments import plain_arguments
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.layout import append
-from vpatch.codemods.match import code_of, same_code
+from vpatch.codemods.match import same_code
+from vpatch.codemods.nodes import code_of, kinds_of
 from vpatch.codemods.pattern import (
     Pattern,
     PatternError,
@@ -76,12 +78,12 @@ class AddKeyword:
 
 class _AddKeywordTransformer(SiteTransformer):
     def __init__(self, spec: AddKeyword) -> None:
-        self.kinds = (type(spec.find.node),)
+        self.kinds = kinds_of(spec.find.node)
         super().__init__(spec.place, (spec.find.names,))
         self.spec = spec
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.find.match(updated)
+        match = self.spec.find.match(updated, self.spellings)
         if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         other = None if self.spec.any_value else self._other_value(updated, match)
@@ -95,7 +97,7 @@ class _AddKeywordTransformer(SiteTransformer):
             if call is None:
                 return updated
             longer = self._arguments(call, match)
-            if longer is not call and any(arg.star == "**" for arg in call.args):
+            if longer is not call and any(a.star == "**" for a in plain_arguments(call.args)):
                 problem = f"has ** arguments that may hold {', '.join(self._missing(call))}"
                 self.add(original, todo=True, match=match, problem=problem)
                 return updated
@@ -109,9 +111,10 @@ class _AddKeywordTransformer(SiteTransformer):
         if isinstance(node, cst.FunctionDef):
             return self._other_parameter(node, match)
         call = _call_of(node)
-        present = {arg.keyword.value: arg.value for arg in call.args if arg.keyword} if call else {}
+        args = plain_arguments(call.args) if call else ()
+        present = {arg.keyword.value: arg.value for arg in args if arg.keyword}
         for name, value in self.spec.keywords.items():
-            wanted = fill(parse_expression(value), match.bindings)
+            wanted = fill(parse_expression(value), match)
             if name in present and not same_code(wanted, present[name]):
                 return f"{name}={code_of(present[name])}"
         return None
@@ -121,7 +124,7 @@ class _AddKeywordTransformer(SiteTransformer):
             name = parameter.name.value
             if name not in self.spec.keywords:
                 continue
-            wanted = fill(_parse_parameter(name, self.spec.keywords[name]), match.bindings)
+            wanted = fill(_parse_parameter(name, self.spec.keywords[name]), match)
             if not _same_field(wanted.default, parameter.default) or (
                 wanted.annotation and not _same_field(wanted.annotation, parameter.annotation)
             ):
@@ -134,14 +137,14 @@ class _AddKeywordTransformer(SiteTransformer):
             value = self.spec.keywords[name]
             new = cst.Arg(
                 keyword=cst.Name(name),
-                value=fill(parse_expression(value), match.bindings),
+                value=fill(parse_expression(value), match),
                 equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
             )
             args = append(args, new, call.whitespace_before_args)
         return call if args is call.args else call.with_changes(args=args)
 
     def _missing(self, call: cst.Call) -> list[str]:
-        present = {arg.keyword.value for arg in call.args if arg.keyword}
+        present = {arg.keyword.value for arg in plain_arguments(call.args) if arg.keyword}
         return [name for name in self.spec.keywords if name not in present]
 
     def _parameters(self, function: cst.FunctionDef, match: Match) -> cst.Parameters:
@@ -152,7 +155,7 @@ class _AddKeywordTransformer(SiteTransformer):
         for name, value in self.spec.keywords.items():
             if name in present:
                 continue
-            new = fill(_parse_parameter(name, value), match.bindings)
+            new = fill(_parse_parameter(name, value), match)
             opening = function.whitespace_before_params
             items = append(getattr(parameters, group), new, opening)
             parameters = parameters.with_changes(**{group: items})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.match import code_of, is_gap
+from vpatch.codemods.nodes import code_of, is_gap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

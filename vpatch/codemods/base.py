@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 import libcst as cst
 
 from vpatch.codemods.extent import Extents, has_word
-from vpatch.codemods.match import Match, canonical
 from vpatch.codemods.names import identifiers
+from vpatch.codemods.nodes import canonical
+from vpatch.codemods.spelling import Spellings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
 
 
@@ -159,6 +161,9 @@ class SiteTransformer(cst.CSTTransformer):
         self.place = place
         self.needles = needles
         self._extents = Extents()
+        # How the module spells what it imports; a pattern compares by it.
+        self.spellings = Spellings()
+        self._words: Sequence[Sequence[frozenset[bytes]]] = ()
         self.scope: list[str] = []
         self.sites: list[EditSite] = []
         within_statements = any(issubclass(kind, cst.BaseExpression) for kind in self.kinds)
@@ -169,6 +174,8 @@ class SiteTransformer(cst.CSTTransformer):
 
     def run(self, module: cst.Module, extents: Extents | None = None) -> EditOutcome:
         self._extents = extents or Extents()
+        self.spellings = self._extents.spellings(module)
+        self._words = [[self.spellings.words(word) for word in words] for words in self.needles]
         self.sites = []
         self._bodies.clear()
         self._skipped.clear()
@@ -217,7 +224,8 @@ class SiteTransformer(cst.CSTTransformer):
             return True
         text = self._extents.of(statement)
         return text is not None and not any(
-            all(has_word(word, text) for word in words) for words in self.needles
+            all(any(has_word(word, text) for word in spelt) for spelt in words)
+            for words in self._words
         )
 
     def on_visit(self, node: cst.CSTNode) -> bool:

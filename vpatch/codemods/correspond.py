@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.align import aligned
-from vpatch.codemods.match import OPTIONAL, is_gap, meaningful_fields, same_code
+from vpatch.codemods.match import same_code
+from vpatch.codemods.nodes import OPTIONAL, is_gap, meaningful_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from vpatch.codemods.spelling import Spellings
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -24,6 +26,7 @@ class Extents:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[cst.CSTNode, bytes]] = {}
+        self._spellings: dict[int, tuple[cst.Module, Spellings]] = {}
 
     def remember(self, module: cst.Module, source: bytes, tree: ast.Module | None) -> None:
         """Note what each statement of a module, and each of its classes, was parsed from.
@@ -37,6 +40,12 @@ class Extents:
         lines = source.splitlines(keepends=True)
         for statement, text in _pairs(module.body, tree.body, lines):
             self._known[id(statement)] = (statement, text)
+
+    def spellings(self, module: cst.Module) -> Spellings:
+        """How a module spells what it imports."""
+        if id(module) not in self._spellings:
+            self._spellings[id(module)] = (module, Spellings(module))
+        return self._spellings[id(module)][1]
 
     def of(self, statement: cst.CSTNode) -> bytes | None:
         """The bytes of a statement's lines, if it is as it was parsed and they are known."""

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import libcst as cst
 
-from vpatch.codemods.match import IN_TEXT, code_of, variable_of
+from vpatch.codemods.match import Match
+from vpatch.codemods.names import identifiers
+from vpatch.codemods.nodes import IN_TEXT, code_of, variable_of
 from vpatch.codemods.pattern import PatternError
 
 if TYPE_CHECKING:
@@ -45,14 +47,13 @@ _NEARLY_ALWAYS_BRACKETED = (cst.Tuple, cst.Yield, cst.NamedExpr, cst.GeneratorEx
 _TUPLE_PARENTS = (cst.Assign, cst.Return, cst.Expr)
 
 
-def fill(
-    template: _Node, bindings: dict[str, cst.CSTNode], parent: cst.CSTNode | None = None
-) -> _Node:
+def fill(template: _Node, match: Match, parent: cst.CSTNode | None = None) -> _Node:
     """A copy of `template` with every metavariable replaced by its code.
 
-    `parent` is what it goes into; by default that is the argument of a call, or a block.
+    A name that the module of the match spells otherwise gets the module's spelling. `parent` is
+    what it goes into; by default that is the argument of a call, or a block.
     """
-    return cast("_Node", template.deep_clone().visit(_Fill(bindings, parent or cst.Arg)))
+    return cast("_Node", template.deep_clone().visit(_Fill(match, parent or cst.Arg)))
 
 
 def check_bound(code: Sequence[cst.CSTNode], pattern: Pattern) -> None:
@@ -62,20 +63,21 @@ def check_bound(code: Sequence[cst.CSTNode], pattern: Pattern) -> None:
         PatternError: it does not.
     """
     for node in code:
-        fill(node, dict.fromkeys(pattern.variables, cst.Name("_")))
+        fill(node, Match(dict.fromkeys(pattern.variables, cst.Name("_"))))
 
 
 class _Fill(cst.CSTTransformer):
-    def __init__(
-        self, bindings: dict[str, cst.CSTNode], parent: cst.CSTNode | type[cst.CSTNode]
-    ) -> None:
+    def __init__(self, match: Match, parent: cst.CSTNode | type[cst.CSTNode]) -> None:
         super().__init__()
-        self.bindings = bindings
+        self.match = match
+        self.bindings = match.bindings
+        self.identifiers: set[int] = set()
         outer = parent if isinstance(parent, type) else type(parent)
         self.parents: list[type[cst.CSTNode]] = [outer]
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         self.parents.append(type(node))
+        self.identifiers.update(map(id, identifiers(node)))
         return True
 
     def on_leave(  # type: ignore[override]
@@ -85,6 +87,10 @@ class _Fill(cst.CSTTransformer):
         name = variable_of(original_node)
         if name is not None:
             return fitted(self._bound(name).deep_clone(), self.parents[-1])
+        if isinstance(original_node, cst.Name) and id(original_node) not in self.identifiers:
+            own = self.match.own_name(original_node.value)
+            if own is not None:
+                return own.deep_clone()
         if isinstance(original_node, (cst.SimpleString, cst.FormattedStringText)):
             text = IN_TEXT.sub(lambda m: code_of(self._bound(m[1])), original_node.value)
             return updated_node.with_changes(value=text)

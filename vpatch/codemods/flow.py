@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from vpatch.codemods.match import statements_of
+from vpatch.codemods.nodes import statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

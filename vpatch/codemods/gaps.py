@@ -12,7 +12,7 @@ import tokenize
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.codemods.match import GAP_PARAMETER
+from vpatch.codemods.nodes import GAP_PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

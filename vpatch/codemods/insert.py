@@ -11,7 +11,7 @@ import libcst as cst
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
-from vpatch.codemods.match import Match, code_of, statements_of
+from vpatch.codemods.nodes import code_of, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
 from vpatch.codemods.standing import are_same, one_by_one, part_there, repeat_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.codemods.extent import Extents
+    from vpatch.codemods.match import Match
 
 Position = Literal["before", "after", "start", "end"]
 _Definition = (cst.FunctionDef, cst.ClassDef)
@@ -90,7 +91,7 @@ class _Inserter(SiteTransformer):
         `original` is the block as it was; it agrees with `statements` up to `index`. `indices` are
         those of all places in it.
         """
-        code = [fill(statement, match.bindings) for statement in self.spec.code]
+        code = [fill(statement, match) for statement in self.spec.code]
         wanted, block = one_by_one(code), one_by_one(original)
         above = self.spec.position in {"before", "end"}
         size = len(wanted) if above else 0
@@ -169,7 +170,9 @@ class _Beside(_Inserter):
         node = statement
         if isinstance(node, cst.SimpleStatementLine):
             node = node.body[0]
-        match = self.spec.anchor.match(node.value if isinstance(node, cst.Expr) else node)
+        match = self.spec.anchor.match(
+            node.value if isinstance(node, cst.Expr) else node, self.spellings
+        )
         return match if match and self.place.admits(self.scope, match, node) else None
 
     def _refuse(self, line: Sequence[cst.BaseSmallStatement]) -> None:
@@ -187,7 +190,7 @@ class _Inside(_Inserter):
         super().__init__(spec)
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.anchor.match(updated)
+        match = self.spec.anchor.match(updated, self.spellings)
         if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         block = cast("cst.BaseCompoundStatement", updated).body

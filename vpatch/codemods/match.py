@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from dataclasses import dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
 
+from vpatch.codemods.arguments import other_spellings, plain_arguments
+from vpatch.codemods.names import NAME_FIELDS
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+from vpatch.codemods.nodes import (
+    GAP_PARAMETER,
+    IN_TEXT,
+    OPTIONAL,
+    PREFIX,
+    between,
+    canonical,
+    code_of,
+    is_gap,
+    literal_of,
+    meaningful_fields,
+    prefix_of,
+    statements_of,
+    variable_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-# How metavariables and gaps are spelt in a pattern that libcst has parsed.
-PREFIX = "vpatch_mv_"
-GAP_PARAMETER = "vpatch_gap"
-IN_TEXT = re.compile(rf"{PREFIX}([A-Za-z_]\w*)")
+    from vpatch.codemods.spelling import Spellings
+
 # Some seconds. Two gaps in a list of two hundred can be filled in 20,000 ways, and with each gap
 # more there are hundreds of times as many.
 _MOST_WAYS = 30_000
-# Fields of libcst nodes that hold formatting and no meaning.
-_TRIVIA = frozenset(
-    {"colon", "comma", "dot", "empty_lines", "end", "equal", "first_line", "footer", "header"}
-    | {"indent", "lbrace", "lbracket", "leading_lines", "lines_after_decorators", "lpar"}
-    | {"posonly_ind", "rbrace", "rbracket", "rpar", "semicolon", "start", "trailing_whitespace"}
-)
-# Fields that a pattern may leave out.
-OPTIONAL = {
-    cst.FunctionDef: frozenset(["asynchronous", "decorators", "returns", "type_parameters"]),
-    cst.ClassDef: frozenset(["bases", "decorators", "keywords", "type_parameters"]),
-    cst.For: frozenset(["orelse"]),
-    cst.If: frozenset(["orelse"]),
-    cst.Param: frozenset(["annotation", "star"]),
-    cst.Try: frozenset(["finalbody", "orelse"]),
-    cst.TryStar: frozenset(["finalbody", "orelse"]),
-    cst.While: frozenset(["orelse"]),
-}
+_IMPORTS = (cst.Import, cst.ImportFrom)
+_UNSPELT = "all fields"
 
 
 class TooManyWaysError(Exception):
@@ -52,13 +49,17 @@ class Match:
     `bindings` maps each metavariable to its code; `paired` maps the identity of an argument or
     statement of the pattern to the one that it matched, which is what lets a rewrite keep the rest.
     With `literal` both sides are code: nothing is a metavariable, a gap or left out. With `whole`
-    nothing is left out either, but metavariables and gaps are what they are.
+    nothing is left out either, but metavariables and gaps are what they are. `spellings` are the
+    imports of the code's module: by them, one thing may have several names. `respelt` maps names of
+    the pattern to the code that names the same there.
     """
 
     bindings: dict[str, cst.CSTNode] = field(default_factory=dict)
     paired: dict[int, cst.CSTNode] = field(default_factory=dict)
     literal: bool = False
     whole: bool = False
+    spellings: Spellings | None = None
+    respelt: dict[str, cst.BaseExpression] = field(default_factory=dict)
     # Shared with all copies: the ways that were tried to fill gaps.
     tried: list[int] = field(default_factory=lambda: [0])
 
@@ -66,7 +67,19 @@ class Match:
         return {name: canonical(code_of(node)) for name, node in self.bindings.items()}
 
     def copy(self) -> Match:
-        return Match(dict(self.bindings), dict(self.paired), self.literal, self.whole, self.tried)
+        return replace(
+            self,
+            bindings=dict(self.bindings),
+            paired=dict(self.paired),
+            respelt=dict(self.respelt),
+        )
+
+    def own_name(self, name: str) -> cst.BaseExpression | None:
+        """What the module calls a name of new code; None if it calls it so, or does not know it."""
+        if name in self.respelt:
+            return self.respelt[name]
+        spelt = self.spellings.spelt(name) if self.spellings is not None else None
+        return None if spelt is None else cst.Name(spelt)
 
     def try_another(self) -> None:
         """Count one more way to fill a gap.
@@ -79,67 +92,12 @@ class Match:
             raise TooManyWaysError
 
     def become(self, other: Match) -> None:
-        self.bindings, self.paired = other.bindings, other.paired
-
-
-def code_of(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)
-
-
-@cache
-def canonical(code: str) -> str:
-    """An expression in the one spelling that says nothing of its formatting."""
-    try:
-        return ast.unparse(ast.parse(code.strip(), mode="eval"))
-    except SyntaxError:
-        return code
+        self.bindings, self.paired, self.respelt = other.bindings, other.paired, other.respelt
 
 
 def same_code(left: cst.CSTNode, right: cst.CSTNode) -> bool:
     """Whether two nodes are the same code but for formatting and comments."""
     return same(left, right, Match(literal=True))
-
-
-@cache
-def meaningful_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    trivia = _TRIVIA
-    if issubclass(kind, cst.FormattedStringExpression):
-        trivia -= {"equal"}  # f"{x=}" is not f"{x}"
-    return tuple(
-        f.name for f in fields(kind) if f.name not in trivia and not f.name.startswith("whitespace")
-    )
-
-
-def variable_of(node: object) -> str | None:
-    """The name of the metavariable that a node of a pattern is, or None."""
-    if isinstance(node, cst.Name) and node.value.startswith(PREFIX):
-        return node.value.removeprefix(PREFIX)
-    return None
-
-
-def is_gap(node: object) -> bool:
-    """Whether a node of a pattern is `...`, standing for any number of its neighbours.
-
-    In parentheses it is Python's own.
-    """
-    match node:
-        case cst.Arg(keyword=None, star="", value=value):
-            return isinstance(value, cst.Ellipsis) and not value.lpar
-        case (
-            cst.Arg(star="*" | "**", value=cst.Name(value=name))
-            | cst.Param(name=cst.Name(value=name))
-        ):
-            return name == GAP_PARAMETER
-        case cst.SimpleStatementLine(body=[cst.Expr(value=value)]) | cst.Expr(value=value):
-            return isinstance(value, cst.Ellipsis) and not value.lpar
-    return False
-
-
-def statements_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
-    """The statements of a block, also of one on the line of its header."""
-    if isinstance(body, cst.SimpleStatementSuite):
-        return [cst.SimpleStatementLine([statement]) for statement in body.body]
-    return cast("Sequence[cst.CSTNode]", body.body)
 
 
 def same(pattern: object, node: object, match: Match) -> bool:
@@ -149,19 +107,42 @@ def same(pattern: object, node: object, match: Match) -> bool:
     if isinstance(pattern, cst.BaseSuite) and isinstance(node, cst.BaseSuite):
         return _same_sequence(statements_of(pattern), statements_of(node), match)
     if isinstance(pattern, cst.BaseString) and isinstance(node, cst.BaseString):
-        left, right = _literal(pattern), _literal(node)
+        left, right = literal_of(pattern), literal_of(node)
         if left is not None or right is not None:
             return _same_text(left, right, match)
-    if not isinstance(pattern, cst.CSTNode) or type(pattern) is not type(node):
+    if not isinstance(pattern, cst.CSTNode) or not isinstance(node, cst.CSTNode):
         return pattern == node
-    return _same_node(pattern, node, match)
+    if type(pattern) is type(node) and _same_node(pattern, node, match):
+        return True
+    return not match.literal and _same_otherwise(pattern, node, match)
+
+
+def _same_otherwise(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
+    """Whether code is what a pattern says in another spelling."""
+    match pattern, node:
+        case cst.Assign(), cst.AnnAssign():
+            return _same_annotated(pattern, node, match)
+        case ((cst.Name() | cst.Attribute()), (cst.Name() | cst.Attribute())):
+            if match.spellings is not None and match.spellings.alike(pattern, node):
+                match.respelt[code_of(pattern)] = node
+                return True
+    return False
+
+
+def _same_annotated(pattern: cst.Assign, node: cst.AnnAssign, match: Match) -> bool:
+    """Compare `x = v` with `x: T = v`: an annotation matters only if the pattern has one."""
+    if match.whole or len(pattern.targets) != 1 or node.value is None:
+        return False
+    return same(pattern.targets[0].target, node.target, match) and same(
+        pattern.value, node.value, match
+    )
 
 
 def _same_node(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
     match pattern, node:
         case cst.BaseNumber(), cst.BaseNumber():
             return bool(pattern.evaluated_value == node.evaluated_value)  # type: ignore[attr-defined]
-        case cst.FormattedString(), cst.FormattedString() if _prefix(pattern) != _prefix(node):
+        case cst.FormattedString(), cst.FormattedString() if prefix_of(pattern) != prefix_of(node):
             return False
         case cst.FormattedStringText(), cst.FormattedStringText():
             return _same_text(pattern.value, node.value, match)
@@ -176,27 +157,32 @@ def _same_fields(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
     optional = OPTIONAL.get(type(pattern), frozenset[str]())
     if match.literal or match.whole:
         optional = frozenset()
+    unspelt = _UNSPELT if isinstance(pattern, _IMPORTS) else NAME_FIELDS.get(type(pattern))
     for name in meaningful_fields(type(pattern)):
         left, right = getattr(pattern, name), getattr(node, name)
         if name in optional and (not left or left is cst.MaybeSentinel.DEFAULT):
             continue
-        if isinstance(left, (list, tuple)):
-            if not _same_sequence(left, right, match):
+        if match.spellings is not None and (unspelt == name or unspelt is _UNSPELT):
+            if not _same_unspelt(left, right, match):
                 return False
-        elif not same(left, right, match):
+        elif not _same_field(left, right, match):
             return False
     return True
 
 
-def _literal(node: cst.BaseString) -> str | bytes | None:
-    if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
-        return node.evaluated_value
-    return None
+def _same_field(pattern: object, node: object, match: Match) -> bool:
+    if isinstance(pattern, (list, tuple)):
+        return _same_sequence(pattern, cast("Sequence[Any]", node), match)
+    return same(pattern, node, match)
 
 
-def _prefix(node: cst.FormattedString) -> frozenset[str]:
-    """The letters before the quotes; an r says what a backslash in the text means."""
-    return frozenset(node.start.rstrip("'\"").lower())
+def _same_unspelt(pattern: object, node: object, match: Match) -> bool:
+    """Compare the names of attributes, keywords, definitions: imports do not spell these."""
+    spellings, match.spellings = match.spellings, None
+    try:
+        return _same_field(pattern, node, match)
+    finally:
+        match.spellings = spellings
 
 
 def _bind(name: str, node: cst.CSTNode, match: Match) -> bool:
@@ -204,29 +190,6 @@ def _bind(name: str, node: cst.CSTNode, match: Match) -> bool:
         return True
     bound = match.bindings.setdefault(name, node)
     return bound is node or same_code(bound, node)
-
-
-def _between(parts: Sequence[str], text: str) -> list[str] | None:
-    """Return what is between fixed parts of a text, each as far right as it can be.
-
-    `re.fullmatch("PART(.+)PART(.+)PART", text)` says the same, but a patch with many metavariables
-    in a text could keep it busy without end.
-    """
-    if len(parts) == 1:
-        return [] if text == parts[0] else None
-    first, *middle, last = parts
-    if not text.startswith(first) or not text.endswith(last):
-        return None
-    start, end = len(first), len(text) - len(last)
-    found: list[str] = []
-    for part in reversed(middle):
-        at = text.rfind(part, start + 1, end - 1)
-        if at < 0:
-            return None
-        found.append(text[at + len(part) : end])
-        end = at
-    found.append(text[start:end])
-    return None if any(not code or "\n" in code for code in found) else found[::-1]
 
 
 def _same_text(pattern: str | bytes | None, text: str | bytes | None, match: Match) -> bool:
@@ -240,7 +203,7 @@ def _same_text(pattern: str | bytes | None, text: str | bytes | None, match: Mat
         return pattern == text
     # split() gives text, name, text, name, ... text.
     parts = IN_TEXT.split(pattern)
-    codes = _between(parts[::2], text)
+    codes = between(parts[::2], text)
     if codes is None:
         return False
     for name, code in zip(parts[1::2], codes, strict=True):
@@ -279,15 +242,38 @@ def _same_behind_gap(rest: Sequence[Any], nodes: Sequence[Any], match: Match) ->
 def _same_call(pattern: cst.Call, node: cst.Call, match: Match) -> bool:
     if not same(pattern.func, node.func, match):
         return False
-    wanted = [a for a in pattern.args if a.keyword is not None]
-    given = [a for a in node.args if a.keyword is not None]
+    if match.literal or match.whole:
+        return _same_arguments(pattern.args, node.args, match)
+    for args in _spellings_of(pattern, node, match):
+        trial = match.copy()
+        if _same_arguments(pattern.args, args, trial):
+            match.become(trial)
+            return True
+    return False
+
+
+def _spellings_of(pattern: cst.Call, node: cst.Call, match: Match) -> Iterator[Sequence[cst.Arg]]:
+    """The arguments of a call, in each of the spellings that mean the same."""
+    args = node.args
+    if not any(arg.star == "**" and not is_gap(arg) for arg in pattern.args):
+        args = plain_arguments(args)
+    yield args
+    if match.spellings is not None and isinstance(node.func, cst.Name):
+        parameters = match.spellings.signature(node.func.value)
+        if parameters is not None:
+            yield from other_spellings(args, parameters)
+
+
+def _same_arguments(pattern: Sequence[cst.Arg], args: Sequence[cst.Arg], match: Match) -> bool:
+    wanted = [a for a in pattern if a.keyword is not None]
+    given = [a for a in args if a.keyword is not None]
     if not _same_in_any_order(wanted, given, match):
         return False
-    has_gap = not match.literal and any(is_gap(a) for a in pattern.args)
+    has_gap = not match.literal and any(is_gap(a) for a in pattern)
     if len(given) > len(wanted) and not has_gap:
         return False
-    positional = [a for a in pattern.args if a.keyword is None]
-    return _same_sequence(positional, [a for a in node.args if a.keyword is None], match)
+    positional = [a for a in pattern if a.keyword is None]
+    return _same_sequence(positional, [a for a in args if a.keyword is None], match)
 
 
 def _same_in_any_order(

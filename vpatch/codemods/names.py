@@ -26,7 +26,7 @@ BINDING = (
     cst.MatchMapping,
 )
 # Fields that hold a name as a name, not as an expression.
-_FIELDS: dict[type[cst.CSTNode], str] = {
+NAME_FIELDS: dict[type[cst.CSTNode], str] = {
     cst.Arg: "keyword",
     cst.Attribute: "attr",
     cst.ClassDef: "name",
@@ -58,7 +58,7 @@ def bound_names(node: cst.CSTNode) -> Iterator[str]:
             # `import a.b` binds a.
             yield get_full_name_for_node_or_raise(name).partition(".")[0]
         case _:
-            field = getattr(node, _FIELDS.get(type(node), ""), None)
+            field = getattr(node, NAME_FIELDS.get(type(node), ""), None)
             if isinstance(field, cst.Name):
                 yield field.value
 
@@ -79,7 +79,7 @@ def identifiers(node: cst.CSTNode) -> Iterable[cst.CSTNode]:
             return _all_names(node.name if isinstance(node, cst.ExceptHandler) else node)
         case cst.ExceptStarHandler(name=cst.AsName() as name):
             return _all_names(name)
-    return [getattr(node, _FIELDS[type(node)])] if type(node) in _FIELDS else []
+    return [getattr(node, NAME_FIELDS[type(node)])] if type(node) in NAME_FIELDS else []
 
 
 def _all_names(node: cst.CSTNode | None) -> list[cst.CSTNode]:

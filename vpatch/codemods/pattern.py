@@ -6,7 +6,7 @@ there among the arguments of a call, the bases of a class, the parameters of a `
 statements of a block. `(...)` is Python's own Ellipsis.
 
 White space, comments, line breaks, redundant parentheses and trailing commas do not matter, nor
-does the order of keyword arguments. What `match.OPTIONAL` names matters only where the pattern has
+does the order of keyword arguments. What `nodes.OPTIONAL` names matters only where the pattern has
 some. A name alone is that name in an expression or as a target. It is not one of an attribute, a
 keyword, a parameter, a definition or an import.
 """
@@ -21,21 +21,16 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.gaps import spell_gaps
-from vpatch.codemods.match import (
-    GAP_PARAMETER,
-    PREFIX,
-    Match,
-    TooManyWaysError,
-    is_gap,
-    same,
-    variable_of,
-)
+from vpatch.codemods.match import Match, TooManyWaysError, same
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, is_gap, variable_of
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from vpatch.codemods.spelling import Spellings
 
 _SHOWN = 80
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
@@ -67,13 +62,13 @@ class Pattern:
     needles: frozenset[bytes]
     names: frozenset[bytes]
 
-    def match(self, node: cst.CSTNode) -> Match | None:
-        """Compare with a node.
+    def match(self, node: cst.CSTNode, spellings: Spellings | None = None) -> Match | None:
+        """Compare with a node; `spellings` are the imports of its module.
 
         Raises:
             TooManyGapsError: that would take too long.
         """
-        match = Match()
+        match = Match(spellings=spellings)
         try:
             return match if same(self.node, node, match) else None
         except TooManyWaysError as error:
@@ -218,7 +213,7 @@ def parse_expression(source: str) -> cst.BaseExpression:
     )
 
 
-def find_in(pattern: Pattern, root: cst.CSTNode) -> bool:
+def find_in(pattern: Pattern, root: cst.CSTNode, spellings: Spellings | None = None) -> bool:
     """Whether the pattern matches `root` or anything inside it."""
     skipped: set[int] = set()
 
@@ -228,7 +223,7 @@ def find_in(pattern: Pattern, root: cst.CSTNode) -> bool:
         def on_visit(self, node: cst.CSTNode) -> bool:
             skipped.update(map(id, identifiers(node)))
             if id(node) not in skipped:
-                self.found = self.found or pattern.match(node) is not None
+                self.found = self.found or pattern.match(node, spellings) is not None
             return not self.found
 
     search = Search()
@@ -242,8 +237,16 @@ def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
     strings: set[bytes] = set()
 
     class CollectNames(cst.CSTVisitor):
+        def __init__(self) -> None:
+            self.keywords: set[int] = set()
+
+        def visit_Call(self, node: cst.Call) -> None:
+            # The call of a function of the same module may have the value without its name.
+            if isinstance(node.func, cst.Name):
+                self.keywords.update(id(arg.keyword) for arg in node.args)
+
         def visit_Name(self, node: cst.Name) -> None:
-            if not node.value.startswith((PREFIX, GAP_PARAMETER)):
+            if id(node) not in self.keywords and not node.value.startswith((PREFIX, GAP_PARAMETER)):
                 found.add(node.value.encode())
 
         def visit_ConcatenatedString(self, node: cst.ConcatenatedString) -> bool:

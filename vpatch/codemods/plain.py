@@ -9,7 +9,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper
 
 from vpatch.codemods.base import EditOutcome, EditSite, Scope
-from vpatch.codemods.match import code_of, statements_of
+from vpatch.codemods.nodes import code_of, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,8 @@ import libcst as cst
 
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
-from vpatch.codemods.match import same_code, variable_of
+from vpatch.codemods.match import same_code
+from vpatch.codemods.nodes import variable_of
 from vpatch.codemods.pattern import Pattern, PatternError, find_in
 from vpatch.codemods.successor import words_of
 
@@ -74,16 +75,16 @@ class _ReplaceBodyTransformer(SiteTransformer):
         self.spec = spec
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.find.match(updated)
+        match = self.spec.find.match(updated, self.spellings)
         if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         body = cast("cst.FunctionDef", updated).body
-        code = [fill(statement, match.bindings) for statement in self.spec.code]
+        code = [fill(statement, match) for statement in self.spec.code]
         new = cst.IndentedBlock(code)
         if same_code(new, body):
             self.add(original, todo=False, match=match, recognised=self.spec.is_recognised)
             return updated
-        missing = [str(p) for p in self.spec.having if not find_in(p, body)]
+        missing = [str(p) for p in self.spec.having if not find_in(p, body, self.spellings)]
         if missing:
             problem = f"its body has no {missing[0]}"
             self.add(original, todo=True, match=match, problem=problem)

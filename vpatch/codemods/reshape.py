@@ -75,7 +75,7 @@ class Reshape(SiteTransformer):
 
     def _matched(self, pattern: Pattern, statement: cst.CSTNode) -> Match | None:
         node = statement.value if isinstance(statement, cst.Expr) else statement
-        match = pattern.match(node)
+        match = pattern.match(node, self.spellings)
         return match if match and self.place.admits(self.scope, match, node) else None
 
     def _refuse(self, statements: Sequence[cst.BaseSmallStatement]) -> None:
@@ -99,7 +99,11 @@ class Reshape(SiteTransformer):
                 continue
             sites.append((before, match))
             node = small.value if isinstance(small, cst.Expr) else small
-            new = put(self.find.node, self.replace.node, node, match, line)
+            try:
+                new = put(self.find.node, self.replace.node, node, match, line)
+            except CannotRewrite as error:
+                self.add(before, todo=True, match=match, problem=str(error))
+                return line
             parts += [*_line_of(kept), cast("cst.BaseCompoundStatement", new)]
             kept = []
         if not sites:

@@ -10,6 +10,7 @@ import libcst as cst
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.correspond import gaps_correspond
 from vpatch.codemods.match import same_code
+from vpatch.codemods.nodes import kinds_of
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
 from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
 from vpatch.codemods.rewriting import CannotRewrite, rewrite
@@ -78,7 +79,7 @@ class Rewrite:
 
 class _RewriteTransformer(SiteTransformer):
     def __init__(self, spec: Rewrite) -> None:
-        self.kinds = (type(spec.find.node), type(spec.replace.node))
+        self.kinds = (*kinds_of(spec.find.node), *kinds_of(spec.replace.node))
         super().__init__(spec.place, (spec.find.names, spec.replace.names))
         self.spec = spec
         self.always_found = spec.find.match(spec.replace.node) is not None
@@ -99,10 +100,10 @@ class _RewriteTransformer(SiteTransformer):
     def enter(self, node: cst.CSTNode) -> bool:
         if not isinstance(node, self.kinds):
             return True
-        match = self.spec.replace.match(node)
+        match = self.spec.replace.match(node, self.spellings)
         if match is None or not self.place.admits(self.scope, match, node):
             return True
-        if not self.always_found and self.spec.find.match(node) is not None:
+        if not self.always_found and self.spec.find.match(node, self.spellings) is not None:
             return True
         self.add(node, todo=False, match=match, recognised=self.recognised)
         if self.recognised:
@@ -112,7 +113,7 @@ class _RewriteTransformer(SiteTransformer):
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         if id(original) in self.finished:
             return updated
-        match = self.spec.find.match(updated)
+        match = self.spec.find.match(updated, self.spellings)
         if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         problem: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import libcst as cst
@@ -10,7 +11,8 @@ from vpatch.codemods.align import aligned
 from vpatch.codemods.correspond import has_gap, identical, in_pairs, kept_part, same_operator
 from vpatch.codemods.fill import fill, fitted
 from vpatch.codemods.layout import LayoutLine, opening_of
-from vpatch.codemods.match import OPTIONAL, PREFIX, Match, code_of, is_gap, meaningful_fields, same
+from vpatch.codemods.match import Match, same
+from vpatch.codemods.nodes import OPTIONAL, PREFIX, code_of, is_gap, meaningful_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +66,20 @@ def rewrite(
     return _with_changes(node, changes)
 
 
+def _with_annotation(
+    pattern: cst.Assign, template: cst.CSTNode, node: cst.AnnAssign, match: Match
+) -> cst.CSTNode:
+    """Rewrite `x: T = v` by a pattern without annotation, and keep the annotation."""
+    if not isinstance(template, cst.Assign) or len(template.targets) != 1 or node.value is None:
+        raise CannotRewrite(f"the new code would drop the annotation of {code_of(node)[:60]}")
+    old, new = pattern.targets[0].target, template.targets[0].target
+    changes = {
+        "target": rewrite(old, new, node.target, match, node),
+        "value": rewrite(pattern.value, template.value, node.value, match, node),
+    }
+    return _with_changes(node, changes)
+
+
 def _with_changes(node: cst.CSTNode, changes: dict[str, Any]) -> cst.CSTNode:
     try:
         return node.with_changes(**changes)
@@ -102,7 +118,7 @@ def _rewrite_sequence(
             line.remove(source)
     for j, (right, i) in enumerate(zip(template, origins, strict=True)):
         if i is None:
-            new = fill(_without_marks(right), match.bindings)
+            new = fill(_without_marks(right), match)
             behind, before = _neighbours(origins, j, sources)
             if isinstance(new, cst.Arg) and new.keyword is not None and None in sources:
                 behind = before = None  # behind all that a gap matches
@@ -136,8 +152,8 @@ def _neighbours(
 
 def _fill_field(value: Any, match: Match) -> Any:
     if isinstance(value, (list, tuple)):
-        return [fill(_without_marks(item), match.bindings) for item in value]
-    return fill(_without_marks(value), match.bindings)
+        return [fill(_without_marks(item), match) for item in value]
+    return fill(_without_marks(value), match)
 
 
 def _without_marks(template: _Node) -> _Node:
@@ -165,6 +181,8 @@ def put(
     Raises:
         CannotRewrite: code that `...` matches, or that the pattern leaves out, would be lost.
     """
+    if isinstance(node, cst.AnnAssign) and isinstance(pattern, cst.Assign):
+        return _with_annotation(pattern, template, node, match)
     bindings = match.bindings
     kept = kept_part(pattern, template)
     if kept is not None:
@@ -190,7 +208,7 @@ def put(
         and not isinstance(template, (cst.If, cst.Else))
     ):
         raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
-    new = fill(_without_marks(template), bindings, parent)
+    new = fill(_without_marks(template), replace(match, bindings=bindings), parent)
     if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression) and node.lpar:
         return new.with_changes(lpar=node.lpar, rpar=node.rpar)
     if isinstance(node, cst.BaseCompoundStatement) and isinstance(new, cst.BaseCompoundStatement):

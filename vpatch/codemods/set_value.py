@@ -9,8 +9,9 @@ import libcst as cst
 
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import fill
-from vpatch.codemods.match import code_of, same_code
+from vpatch.codemods.match import Match, same_code
 from vpatch.codemods.names import BINDING, bound_names
+from vpatch.codemods.nodes import code_of
 from vpatch.codemods.pattern import Pattern, parse_pattern
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class SetValue:
     was: cst.BaseExpression
 
     def __post_init__(self) -> None:
-        fill(self.value, {})
+        fill(self.value, Match())
 
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.match import GAP_PARAMETER, IN_TEXT, same_code, statements_of, variable_of
+from vpatch.codemods.match import same_code
+from vpatch.codemods.nodes import GAP_PARAMETER, IN_TEXT, statements_of, variable_of
 from vpatch.codemods.pattern import Pattern, find_in
 
 if TYPE_CHECKING:

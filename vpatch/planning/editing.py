@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.base import EditOutcome, EditSite, Scope, SiteTransformer
-from vpatch.codemods.match import canonical
+from vpatch.codemods.nodes import canonical, kinds_of
 from vpatch.codemods.pattern import Pattern, parse_pattern
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.state import Finding
@@ -294,12 +294,12 @@ class _Probe:
 
 class _ProbeTransformer(SiteTransformer):
     def __init__(self, pattern: Pattern, place: Scope) -> None:
-        self.kinds = (type(pattern.node),)
+        self.kinds = kinds_of(pattern.node)
         super().__init__(place, (pattern.names,))
         self.pattern = pattern
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.pattern.match(updated)
+        match = self.pattern.match(updated, self.spellings)
         if match is not None and self.place.admits(self.scope, match, updated):
             self.add(original, todo=False, match=match)
         return updated

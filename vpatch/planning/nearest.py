@@ -16,7 +16,7 @@ import libcst as cst
 
 from vpatch.codemods.base import Scope
 from vpatch.codemods.custom import Custom
-from vpatch.codemods.match import GAP_PARAMETER, PREFIX, canonical, code_of
+from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, canonical, code_of
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.editing import search
 from vpatch.planning.state import Finding
