@@ -13,6 +13,7 @@ from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml
 from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.library.shapes import read_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from vpatch.declare.edits import Predicate
     from vpatch.declare.yamlfile import Declared
+    from vpatch.library.shapes import Shapes
     from vpatch.trust.decision import Trust
 
 _T = TypeVar("_T")
@@ -41,12 +43,14 @@ class Patch:
 
     Left out is what does not change what the patch does: `proof`, `proposal` and `upstream`,
     tests, examples, notes and comments. Evidence lives on when a thread upstream is closed.
+    `shapes` is what shapes.json records, None where it is not there; `digest` leaves it out.
     """
 
     declaration: PatchDeclaration
     folder: Path
     variants: tuple[BoundVariant, ...]
     digest: str
+    shapes: Shapes | None = None
 
     @property
     def id(self) -> str:
@@ -85,7 +89,8 @@ def load_patch(folder: Path, trust: Trust) -> Patch:
             _checked(positions, ("proof", index, "trees", tree), errors, action)
     if errors:
         raise combine(errors)
-    return Patch(declaration, folder, variants, _digest(declaration, folder, variants))
+    digest = _digest(declaration, folder, variants)
+    return Patch(declaration, folder, variants, digest, read_shapes(folder))
 
 
 def _bind_variants(

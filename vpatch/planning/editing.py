@@ -207,6 +207,8 @@ def count(
 
 @dataclass(frozen=True)
 class Probed:
+    """`found` are the places that were looked at, also where the predicate does not hold."""
+
     holds: bool
     found: tuple[FoundSite, ...] = ()
 
@@ -225,14 +227,15 @@ def probe(predicate: Predicate, view: View) -> Probed:
         found: list[FoundSite] = []
         for inner in predicate.all_:
             result = probe(inner, view)
-            if not result.holds:
-                return Probed(holds=False)
             found += result.found
+            if not result.holds:
+                return Probed(holds=False, found=tuple(found))
         return Probed(holds=True, found=tuple(found))
     if predicate.any_ is not None:
         results = [probe(inner, view) for inner in predicate.any_]
         return Probed(any(r.holds for r in results), tuple(f for r in results for f in r.found))
-    return Probed(not any(probe(inner, view).holds for inner in predicate.none or ()))
+    results = [probe(inner, view) for inner in predicate.none or ()]
+    return Probed(not any(r.holds for r in results), tuple(f for r in results for f in r.found))
 
 
 def search(

@@ -14,9 +14,20 @@ from vpatch.codemods.custom import CodemodError
 from vpatch.codemods.pattern import TooManyGapsError
 from vpatch.errors import UsageError
 from vpatch.library.patch import where_named
-from vpatch.planning.editing import EditResult, describe, findings, lacks, probe, run_edit
+from vpatch.planning.editing import (
+    EditResult,
+    FoundSite,
+    Probed,
+    describe,
+    findings,
+    lacks,
+    probe,
+    run_edit,
+)
+from vpatch.planning.footprint import definitions_read
 from vpatch.planning.nearest import nearest
 from vpatch.planning.postcondition import broken_promise
+from vpatch.planning.shape import SHAPED, shape_of, watched
 from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.planning.view import UnparsableFile, View
 from vpatch.trust.decision import UntrustedError
@@ -24,6 +35,7 @@ from vpatch.trust.decision import UntrustedError
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
+    from vpatch.declare.edits import Predicate
     from vpatch.library.patch import BoundVariant, Patch
     from vpatch.source.tree import Tree
 
@@ -80,15 +92,29 @@ def plan(
     the same, at half the time. Patches that are named in `alone` are decided as if
     there were only they and what they require.
     """
-    pristine = view = View(tree)
+    pristine = View(tree)
+    decisions = _decide_all(patches, pristine, located=located, reparse=reparse, alone=alone)
+    found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
+    return Plan(tree.pin, tuple(found))
+
+
+def _decide_all(
+    patches: Sequence[Patch],
+    pristine: View,
+    *,
+    located: bool,
+    reparse: bool,
+    alone: Container[str] = (),
+) -> dict[str, Decision]:
+    view, carried = pristine, pristine.tree.carried
     decisions: dict[str, Decision] = {}
     for patch in order(patches):
         if patch.id in alone:
             series = [*_required(patch, patches), patch]
-            own = plan(series, tree, located=located, reparse=reparse).decisions
-            decisions[patch.id] = next(d for d in own if d.patch.id == patch.id)
+            own = _decide_all(series, pristine, located=located, reparse=reparse)
+            decisions[patch.id] = own[patch.id]
             continue
-        decider = _Decider(patch, view, tree.carried, located=located, reparse=reparse)
+        decider = _Decider(patch, view, carried, located=located, reparse=reparse)
         decision, after = decider.decide()
         met = {other: d for other, d in decisions.items() if other not in alone}
         decision = _with_relations(decision, met)
@@ -96,9 +122,8 @@ def plan(
             decision = _blame(decision, pristine, met.values())
         if decision.state is State.NEEDED:
             view = after
-        decisions[patch.id] = decision
-    found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
-    return Plan(tree.pin, tuple(found))
+        decisions[patch.id] = _with_shape(decision, decider.read, pristine)
+    return decisions
 
 
 def _required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
@@ -112,6 +137,19 @@ def _required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
             found[required] = by_id[required]
             left += by_id[required].declaration.requires
     return [other for other in patches if other.id in found]
+
+
+def _with_shape(decision: Decision, read: Sequence[FoundSite], pristine: View) -> Decision:
+    """The decision with the shape that it was read from; those that stop need none."""
+    if decision.state not in SHAPED:
+        return decision
+    patch, tree = decision.patch, pristine.tree.pin.tree
+    names = watched(patch.shapes, tree)
+    definitions = definitions_read(read, decision.changes, names, pristine)
+    recorded = patch.shapes.shapes.get(tree, ()) if patch.shapes else ()
+    stale = patch.shapes is not None and patch.shapes.patch_digest != patch.digest
+    shape = shape_of(decision.state, decision.variant, definitions, recorded, stale=stale)
+    return replace(decision, shape=shape)
 
 
 def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decision:
@@ -196,6 +234,13 @@ class _Decider:
         self.carried = carried
         self.located = located
         self.reparse = reparse
+        # All places that the decision was read from.
+        self.read: list[FoundSite] = []
+
+    def _probe(self, predicate: Predicate) -> Probed:
+        probed = probe(predicate, self.view)
+        self.read += probed.found
+        return probed
 
     def decide(self) -> tuple[Decision, View]:
         """The decision, and the view after the patch where it is needed."""
@@ -224,7 +269,7 @@ class _Decider:
 
     def _decide(self) -> tuple[Decision, View]:
         declaration = self.patch.declaration
-        concerned = probe(declaration.concerns, self.view)
+        concerned = self._probe(declaration.concerns)
         if not concerned.holds:
             reason = f"the tree does not have {describe(declaration.concerns)}"
             return Decision(self.patch, State.ABSENT, reason), self.view
@@ -234,7 +279,7 @@ class _Decider:
             else []
         )
         if declaration.effect is not None:
-            effect = probe(declaration.effect, self.view)
+            effect = self._probe(declaration.effect)
             if effect.holds:
                 if self.located:
                     notes += findings("effect", effect.found, self.view)
@@ -242,7 +287,7 @@ class _Decider:
         attempts = [
             self._attempt(variant)
             for variant in self.patch.variants
-            if variant.when is None or probe(variant.when, self.view).holds
+            if variant.when is None or self._probe(variant.when).holds
         ]
         fitting = [attempt for attempt in attempts if attempt.mismatch is None]
         for other in fitting[1:]:
@@ -260,6 +305,7 @@ class _Decider:
         for edit in variant.edits:
             results.append(run_edit(edit, view, carried=self.patch.id in self.carried))
             view = results[-1].view
+            self.read += results[-1].found
         mismatches = [r.mismatch for r in results if r.mismatch]
         return _Attempt(variant, tuple(results), mismatches[0] if mismatches else None)
 

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -20,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 from vpatch.codemods.custom import Custom
 from vpatch.library.catalog import installed
 from vpatch.planning.plan import plan
+from vpatch.planning.shape import ChangedDefinition, CodeShape
 from vpatch.planning.state import Change, Decision, Plan, State
 from vpatch.util.files import replace_file
 from vpatch.util.untrusted import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
@@ -107,11 +109,15 @@ def _key(patches: Sequence[Patch], tree: Tree, to_write: bool, alone: Collection
     known = {
         "code": _code(),
         "tree": [pin.tree, pin.version, pin.digest, sorted(tree.carried)],
-        "patches": [[patch.id, patch.digest] for patch in patches],
+        "patches": [[patch.id, patch.digest, _recorded(patch)] for patch in patches],
         "to write": to_write,
         "alone": sorted(alone),
     }
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+
+
+def _recorded(patch: Patch) -> str | None:
+    return None if patch.shapes is None else _digest(patch.shapes.model_dump_json().encode())
 
 
 def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
@@ -119,6 +125,7 @@ def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
     return {
         "patch": decision.patch.id,
         **{name: getattr(decision, name) for name in _FIELDS},
+        "shape": None if decision.shape is None else asdict(decision.shape),
         "after": {path: base64.b64encode(change.after).decode() for path, change in changes},
     }
 
@@ -142,11 +149,19 @@ def _recall(file: Path, patches: Sequence[Patch], tree: Tree) -> Plan | None:
                     variant=row["variant"],
                     changes=changes,
                     disagreement=row["disagreement"],
+                    shape=_shape(row["shape"]),
                 )
             )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # never made, or cut off by a full disk: it is made again
     return Plan(tree.pin, tuple(found))
+
+
+def _shape(row: Mapping[str, Any] | None) -> CodeShape | None:
+    if row is None:
+        return None
+    differing = tuple(ChangedDefinition(**one) for one in row["differing"])
+    return CodeShape(**{**row, "known": tuple(row["known"]), "differing": differing})
 
 
 def _intact(file: Path) -> bytes:

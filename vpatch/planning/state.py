@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from vpatch.library.patch import Patch
+    from vpatch.planning.shape import CodeShape
     from vpatch.source.tree import Pin
 
 
@@ -66,6 +67,13 @@ class Decision:
     variant: str | None = None
     changes: Mapping[str, Change] = field(default_factory=dict)
     disagreement: str | None = None
+    # None where the decision stops an apply.
+    shape: CodeShape | None = None
+
+    @property
+    def new_shape(self) -> bool:
+        """Whether the patch is not recorded to mean this on exactly this code."""
+        return self.shape is not None and not self.shape.known
 
     @property
     def missed(self) -> bool:

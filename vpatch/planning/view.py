@@ -14,12 +14,14 @@ from vpatch.codemods.extent import Extents, has_word
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import VpatchError
 from vpatch.planning.lines import pristine_lines
+from vpatch.planning.outline import outline
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from vpatch.planning.outline import Definition
     from vpatch.source.tree import Tree
 
 
@@ -42,6 +44,7 @@ class _Shared:
     exact: set[str] = field(default_factory=set)
     extents: Extents = field(default_factory=Extents)
     vocabulary: frozenset[str] | None = None
+    outlines: dict[str, list[Definition]] = field(default_factory=dict)
     lines: dict[tuple[str, int], Sequence[int]] = field(default_factory=dict)
     # By the identity of the module, which is kept so that no other comes to have it.
     written: dict[int, tuple[cst.Module, bytes]] = field(default_factory=dict)
@@ -101,6 +104,15 @@ class View:
         if path in self._package:
             return self._package[path]
         return self.tree.read(path) if path in self._paths else None
+
+    def outline(self, path: str) -> list[Definition]:
+        """What a file defines before all edits; nothing where there is no such file."""
+        known = self._shared.outlines
+        if path not in known:
+            text = self.pristine(path)
+            python = path.endswith((".py", ".pyi"))
+            known[path] = [] if text is None else outline(text, python=python)
+        return known[path]
 
     def pristine_line(self, path: str, line: int, text: bytes) -> int:
         """The line of the pristine file for a line of what edits made of it.

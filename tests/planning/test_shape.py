@@ -1,0 +1,213 @@
+"""Known shapes: which definitions a decision is read from, and what is new about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.helpers import decide, patch_of, patched, tree_of
+from vpatch.library.shapes import KnownShape, Shapes
+from vpatch.planning.footprint import definitions_patched
+from vpatch.planning.plan import plan
+from vpatch.planning.shape import ChangedDefinition, watched
+from vpatch.planning.state import State
+
+MODULE = "vllm/m.py"
+OTHER = "vllm/other.py"
+REWRITE = {"find": "launch($x)", "rewrite": "launch($x, mode=MODE, limit=self.limit)"}
+SOURCE = """from vllm.other import launch
+
+MODE = 1
+UNUSED = 2
+
+
+class Engine:
+    def __init__(self):
+        self.limit = 3
+
+    def start(self, x):
+        return launch(x)
+
+    def stop(self):
+        return None
+"""
+CALLED = """def launch(x, mode=0, limit=0):
+    return x
+
+
+def idle():
+    return 0
+"""
+FILES = {MODULE: SOURCE, OTHER: CALLED}
+
+
+@pytest.fixture
+def patch(tmp_path):
+    return patch_of(tmp_path, edits=[REWRITE], concerns={"text": "class Engine"})
+
+
+def recorded(patch, *trees):
+    """The patch with what it means for some trees on record, as `vpatch test --record` does it."""
+    shapes = []
+    for number, files in enumerate(trees):
+        tree = tree_of(files)
+        decision = decide(replace(patch, shapes=None), tree)
+        shapes.append(
+            KnownShape(
+                releases=(f"0.{number}.0",),
+                state=decision.state,
+                variant=decision.variant,
+                definitions=dict(decision.shape.definitions),
+                patched=definitions_patched(decision.changes),
+            )
+        )
+    return replace(patch, shapes=Shapes(patch_digest=patch.digest, shapes={"vllm": tuple(shapes)}))
+
+
+def changed(old, new, path=MODULE):
+    assert old in FILES[path]
+    return FILES | {path: FILES[path].replace(old, new)}
+
+
+def test_a_patch_reads_what_it_edits_and_what_its_new_code_names(patch):
+    read = decide(patch, tree_of(FILES)).shape.definitions
+    assert sorted(read) == [
+        "vllm/m.py::Engine",
+        "vllm/m.py::Engine.__init__",
+        "vllm/m.py::Engine.start",
+        "vllm/m.py::MODE",
+        "vllm/m.py::launch",
+        "vllm/other.py::launch",
+    ]
+
+
+def test_what_is_on_record_is_known(patch):
+    decision = decide(recorded(patch, FILES), tree_of(FILES))
+    assert decision.shape.known == ("0.0.0",)
+    assert not decision.new_shape
+
+
+def test_nothing_on_record_is_a_new_shape(patch):
+    decision = decide(patch, tree_of(FILES))
+    assert decision.new_shape
+    assert decision.shape.nearest is None
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "name"),
+    [
+        (MODULE, "def start(self, x)", "def start(self, x, y=0)", "vllm/m.py::Engine.start"),
+        (MODULE, "MODE = 1", "MODE = 2", "vllm/m.py::MODE"),
+        (MODULE, "self.limit = 3", "self.limit = 4", "vllm/m.py::Engine.__init__"),
+        (MODULE, "class Engine:", "class Engine(Base):", "vllm/m.py::Engine"),
+        (OTHER, "limit=0", "limit=1", "vllm/other.py::launch"),
+    ],
+)
+def test_a_definition_that_differs_makes_a_new_shape(patch, path, old, new, name):
+    decision = decide(recorded(patch, FILES), tree_of(changed(old, new, path)))
+    assert decision.state is State.NEEDED
+    assert decision.new_shape
+    assert decision.shape.nearest == "0.0.0"
+    assert decision.shape.differing == (ChangedDefinition(name, "changed"),)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (MODULE, "UNUSED = 2", "UNUSED = 3"),
+        (MODULE, "return None", "return 1"),
+        (MODULE, "return launch(x)", "return launch(x)  # a comment"),
+        (OTHER, "return 0", "return 1"),
+    ],
+)
+def test_what_a_patch_does_not_read_does_not_matter(patch, path, old, new):
+    decision = decide(recorded(patch, FILES), tree_of(changed(old, new, path)))
+    assert not decision.new_shape
+
+
+def test_a_renamed_class_is_absent_on_a_new_shape(patch):
+    files = changed("class Engine", "class Motor")
+    decision = decide(recorded(patch, FILES), tree_of(files))
+    assert decision.state is State.ABSENT
+    assert decision.new_shape
+    assert ChangedDefinition("vllm/m.py::Engine.start", "removed") in decision.shape.differing
+
+
+def test_absent_can_be_known(patch):
+    without = {MODULE: "MODE = 1\n", OTHER: CALLED}
+    both = recorded(patch, FILES, without)
+    # A record holds, for each release, the definitions that the patch reads in any.
+    assert "vllm/m.py::MODE" in watched(both.shapes, "vllm")
+    first = decide(both, tree_of(without))
+    assert (first.state, first.new_shape) == (State.ABSENT, True)
+    known = both.shapes.shapes["vllm"]
+    whole = known[1].model_copy(update={"definitions": dict(first.shape.definitions)})
+    shapes = both.shapes.model_copy(update={"shapes": {"vllm": (known[0], whole)}})
+    again = decide(replace(both, shapes=shapes), tree_of(without))
+    assert again.shape.known == ("0.1.0",)
+
+
+def test_a_moved_file_is_no_difference(patch):
+    moved = {"vllm/new/m.py": SOURCE, OTHER: CALLED}
+    assert not decide(recorded(patch, FILES), tree_of(moved)).new_shape
+
+
+def test_a_second_copy_is_a_difference(patch):
+    twice = FILES | {"vllm/n.py": SOURCE}
+    declared = patch.declaration.edits[0].expect.model_copy(update={"at_least": 1, "count": None})
+    edits = tuple(replace(edit, expect=declared) for edit in patch.variants[0].edits)
+    lenient = replace(patch, variants=(replace(patch.variants[0], edits=edits),))
+    decision = decide(recorded(lenient, FILES), tree_of(twice))
+    assert decision.state is State.NEEDED
+    assert decision.new_shape
+    assert {one.kind for one in decision.shape.differing} == {"added"}
+
+
+def test_the_same_code_with_another_state_is_new(patch):
+    shapes = recorded(patch, FILES).shapes
+    other = shapes.shapes["vllm"][0].model_copy(update={"state": "upstreamed"})
+    wrong = replace(patch, shapes=shapes.model_copy(update={"shapes": {"vllm": (other,)}}))
+    decision = decide(wrong, tree_of(FILES))
+    assert decision.new_shape
+    assert decision.shape.differing == ()
+
+
+def test_a_record_of_another_edition_of_the_patch_proves_nothing(patch):
+    known = recorded(patch, FILES)
+    decision = decide(replace(known, digest="sha256:other"), tree_of(FILES))
+    assert decision.new_shape
+    assert decision.shape.stale
+
+
+def test_a_patched_tree_is_known_by_what_the_patch_makes(patch):
+    known = recorded(patch, FILES)
+    tree = tree_of(FILES)
+    made = patched(tree, plan([known], tree), carried=[patch.id])
+    applied = decide(known, made)
+    assert applied.state is State.APPLIED
+    assert not applied.new_shape
+    broken = made.files[MODULE].replace(b"return launch", b"if 0: return launch")
+    still = decide(known, replace(made, files={**made.files, MODULE: broken}))
+    assert still.state is State.APPLIED
+    assert still.new_shape
+
+
+def test_a_conflict_has_no_shape(patch):
+    decision = decide(patch, tree_of(changed("launch(x)", "launch(x); launch(x)")))
+    assert decision.state is State.CONFLICT
+    assert decision.shape is None
+    assert not decision.new_shape
+
+
+def test_the_shape_is_that_of_the_pristine_tree(tmp_path, patch):
+    first = patch_of(
+        tmp_path,
+        "first",
+        edits=[{"find": "def start(...): ...", "add-keyword": {"y": "0"}}],
+        concerns={"text": "class Engine"},
+    )
+    known = recorded(patch, FILES)
+    decisions = plan([first, known], tree_of(FILES)).decisions
+    assert [d.state for d in decisions] == [State.NEEDED, State.NEEDED]
+    assert not decisions[1].new_shape

@@ -1,0 +1,170 @@
+"""The definitions of a file by name, each with a digest of its syntax.
+
+A digest is the same for every layout, comment and docstring, and in every version of Python: the
+dump of `ast` itself changes between them.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# A statement of a module or a class that defines no name.
+STATEMENT = "<statement>"
+_DIGITS = 16
+_NUMBER = re.compile(r"#\d+$")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+# Neither says what the code does.
+_LEFT_OUT = frozenset(["ctx", "kind", "type_comment"])
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function or method, the head of a class, an assignment, an import, or another statement.
+
+    `name` is qualified, as `Class.method`. `first` and `last` are lines, from 1. A file that is not
+    Python is one definition without a name.
+    """
+
+    name: str
+    first: int
+    last: int
+    node: ast.AST | None
+    source: bytes = b""
+
+    @cached_property
+    def digest(self) -> str:
+        """The first 16 hexadecimal digits of the syntax's SHA-256."""
+        text = self.source if self.node is None else dumped(self.node).encode()
+        return hashlib.sha256(text).hexdigest()[:_DIGITS]
+
+
+def plain_name(key: str) -> str:
+    """The qualified name in a key such as `PATH::NAME#2`."""
+    return _NUMBER.sub("", key.partition("::")[2])
+
+
+def outline(source: bytes, *, python: bool = True) -> list[Definition]:
+    """Return what a file defines, in the order of its lines; a class comes before its methods."""
+    if python:
+        try:
+            tree = measured(source)
+        except NestedTooDeeplyError:
+            tree = None
+        if tree is not None:
+            return list(_of_block(tree.body, ""))
+    return [Definition("", 1, source.count(b"\n") + 1, None, source)]
+
+
+def dumped(node: ast.AST) -> str:
+    """Write syntax as a text that is the same for every layout, docstring and version of Python."""
+    return "".join(_dump(node))
+
+
+def _of_block(body: Sequence[ast.stmt], prefix: str) -> Iterator[Definition]:
+    for node in body:
+        first = min(
+            (one.lineno for one in getattr(node, "decorator_list", [])), default=node.lineno
+        )
+        last = node.end_lineno or node.lineno
+
+        def named(name: str, what: ast.AST, span: tuple[int, int] = (first, last)) -> Definition:
+            return Definition(prefix + name, *span, what)
+
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield named(name, node)
+            case ast.ClassDef(name=name):
+                yield named(name, _head_of(node))
+                yield from _of_block(node.body, f"{prefix}{name}.")
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                for alias in aliases:
+                    bound = alias.asname or alias.name.partition(".")[0]
+                    yield named(bound, _one_import(node, alias))
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield named(name, node)
+            case ast.Expr(value=ast.Constant(value=str())):
+                pass  # a docstring
+            case _ if any(isinstance(inner, ast.stmt) for inner in _inner(node)):
+                yield named(STATEMENT, _without_definitions(node))
+                yield from _of_block([n for n in _inner(node) if _defines(n)], prefix)
+            case _:
+                yield named(STATEMENT, node)
+
+
+def _head_of(node: ast.ClassDef) -> ast.ClassDef:
+    return ast.ClassDef(
+        name=node.name,
+        bases=node.bases,
+        keywords=node.keywords,
+        body=[],
+        decorator_list=node.decorator_list,
+    )
+
+
+def _one_import(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.AST:
+    if isinstance(node, ast.ImportFrom):
+        return ast.ImportFrom(module=node.module, names=[alias], level=node.level)
+    return ast.Import(names=[alias])
+
+
+def _inner(node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements in the blocks of a statement such as `if` or `try`."""
+    for name in _BLOCKS:
+        for inner in getattr(node, name, []):
+            if isinstance(inner, ast.stmt):
+                yield inner
+            else:
+                yield from _inner(inner)
+
+
+def _defines(node: ast.stmt) -> bool:
+    return isinstance(node, (*_FUNCTIONS, ast.ClassDef)) or any(map(_defines, _inner(node)))
+
+
+def _without_definitions(node: ast.stmt) -> ast.AST:
+    """The same statement with the name of each definition in place of its code."""
+    emptied = copy.deepcopy(node)
+    for inner in ast.walk(emptied):
+        if isinstance(inner, (*_FUNCTIONS, ast.ClassDef)):
+            inner.body, inner.decorator_list = [], []
+    return emptied
+
+
+def _dump(node: object) -> Iterator[str]:
+    if isinstance(node, ast.AST):
+        yield f"({type(node).__name__}"
+        for name, value in ast.iter_fields(node):
+            if name in _LEFT_OUT or value is None or value == []:
+                continue
+            yield f" {name}="
+            is_body = name == "body" and isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+            yield from _dump(_without_docstring(value) if is_body else value)
+        yield ")"
+    elif isinstance(node, list):
+        yield "["
+        for item in node:
+            yield from _dump(item)
+            yield ","
+        yield "]"
+    else:
+        yield ascii(node)
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *rest]:
+            return rest
+        case _:
+            return body

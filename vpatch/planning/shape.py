@@ -1,0 +1,113 @@
+"""The shape of the code that a decision was read from, and whether a patch is known on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.planning.outline import STATEMENT, plain_name
+from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.library.shapes import KnownShape, Shapes
+
+# The states that are as sure as the code that they were read from.
+SHAPED = frozenset([State.NEEDED, State.APPLIED, State.UPSTREAMED, State.ABSENT])
+
+
+@dataclass(frozen=True)
+class ChangedDefinition:
+    """A definition, as `PATH::QUALIFIED.NAME`, that is not as in the nearest known shape."""
+
+    name: str
+    kind: Literal["changed", "added", "removed"]
+
+
+@dataclass(frozen=True)
+class CodeShape:
+    """The definitions that a decision was read from, by `PATH::QUALIFIED.NAME`, with digests.
+
+    `known` are the releases for which the patch is recorded with exactly these definitions and this
+    state; none for a new shape. Then `nearest` is the release whose definitions differ least, and
+    `differing` says how. `stale` says that what is recorded was read with another edition of the
+    patch.
+    """
+
+    definitions: Mapping[str, str]
+    known: tuple[str, ...] = ()
+    nearest: str | None = None
+    differing: tuple[ChangedDefinition, ...] = ()
+    stale: bool = False
+
+
+def shape_of(
+    state: State,
+    variant: str | None,
+    definitions: Mapping[str, str],
+    recorded: Sequence[KnownShape],
+    *,
+    stale: bool,
+) -> CodeShape:
+    """Compare the definitions that a decision was read from with those that are recorded."""
+    own = _as_multiset(definitions)
+    candidates: list[tuple[int, KnownShape, dict[str, str]]] = []
+    known: list[str] = []
+    for one in recorded:
+        expected = dict(one.definitions)
+        wanted = one.state
+        if state is State.APPLIED and wanted == State.NEEDED:
+            expected |= one.patched
+            wanted = State.APPLIED
+        theirs = _as_multiset(expected)
+        is_same = own == theirs and state == wanted and (variant or one.variant) == one.variant
+        if is_same and not stale:
+            known += one.releases
+        candidates.append(((own & theirs).total() * 2 - theirs.total(), one, expected))
+    if known or not candidates:
+        return CodeShape(definitions, tuple(known), stale=stale)
+    # The latest of those that have the most in common.
+    _, nearest, expected = max(enumerate(candidates), key=lambda pair: (pair[1][0], pair[0]))[1]
+    differing = tuple(_differences(definitions, expected))
+    return CodeShape(definitions, (), nearest.releases[-1], differing, stale=stale)
+
+
+def watched(shapes: Shapes | None, tree: str) -> set[str]:
+    """The definitions that a patch is recorded to read in any release of a tree."""
+    recorded = shapes.shapes.get(tree, ()) if shapes else ()
+    return {name for shape in recorded for name in nameable(shape.definitions)}
+
+
+def nameable(definitions: Mapping[str, str]) -> Iterator[str]:
+    """The definitions that another tree can be asked for by name."""
+    return (name for name in definitions if not plain_name(name).endswith(STATEMENT))
+
+
+def is_part(definitions: Mapping[str, str], others: Mapping[str, str]) -> bool:
+    """Whether all definitions are among some others, in whichever file."""
+    return _as_multiset(definitions) <= _as_multiset(others)
+
+
+def _as_multiset(definitions: Mapping[str, str]) -> Counter[tuple[str, str]]:
+    """Names without their files, so that a file that was only moved makes no difference."""
+    return Counter((plain_name(key), digest) for key, digest in definitions.items())
+
+
+def _differences(own: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[ChangedDefinition]:
+    only_own = _as_multiset(own) - _as_multiset(theirs)
+    only_theirs = _as_multiset(theirs) - _as_multiset(own)
+    names = {name for name, _ in only_theirs}
+    changed: set[str] = set()
+    for key, digest in sorted(own.items()):
+        name = plain_name(key)
+        if only_own[name, digest]:
+            only_own[name, digest] -= 1
+            changed.add(name)
+            yield ChangedDefinition(key, "changed" if name in names else "added")
+    for key, digest in sorted(theirs.items()):
+        name = plain_name(key)
+        if only_theirs[name, digest] and name not in changed:
+            only_theirs[name, digest] -= 1
+            yield ChangedDefinition(key, "removed")
