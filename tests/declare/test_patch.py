@@ -82,6 +82,8 @@ def test_patch(changes):
         ({"proof": ({**PROOF, "fails-before": {"test_x": "("}},)}, "not a regular expression"),
         ({"proof": ({**PROOF, "references": {"path": "0.30.0"}},)}, "match pattern"),
         ({"proof": ({**PROOF, "timeout": 0},)}, "greater than 0"),
+        ({"proof": ({**PROOF, "not-asked": ({"vllm": "<0.21"},)},)}, "why"),
+        ({"proof": ({**PROOF, "not-asked": ({"vllm": "0.21", "why": "no"},)},)}, "version range"),
         ({"on-request": ""}, "at least 1 char"),
         ({"requires": ("A",)}, "match pattern"),
     ],

@@ -194,3 +194,12 @@ def test_a_record_that_is_none(tmp_path):
     (tmp_path / "trust" / "deep.json").write_text("[" * 60_000)
     (tmp_path / "trust" / "large.json").write_text(" " * 1_000_000)
     assert [record.name for record in store] == ["example.com"]
+
+
+def test_what_vpatch_records_beside_a_patch_is_not_code(patch):
+    """Only at the top: elsewhere a patch may have a file of that name."""
+    before = content_of(patch)
+    (patch / "shapes.json").write_text("{}")
+    assert content_of(patch) == before
+    (patch / "examples" / "shapes.json").write_text("{}")
+    assert "examples/shapes.json" in content_of(patch).files

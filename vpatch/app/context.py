@@ -266,12 +266,7 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
     # Only two commands need one.
     from vpatch.engine import environment  # noqa: PLC0415
 
-    with context.tree(_release(vllm)) as tree:
-        version = tree.pin.version
-    if version is None:
-        raise UsageError(
-            f"{vllm} is not a release", hint="give one, such as --vllm 0.23", code="cli.bad-value"
-        )
+    version = exact_release(context, vllm)
     kind = environment.KINDS.get(engine)
     if kind is not None:
         with environment.managed_engine(
@@ -290,10 +285,17 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
     yield found
 
 
-def _release(vllm: str) -> TreeSpec:
+def exact_release(context: Context, vllm: str) -> str:
+    """Return the release that `vllm` means, such as 0.23.0 for 0.23.
+
+    Raises:
+        UsageError: it means none.
+    """
     spec = parse_vllm(vllm)
-    if not isinstance(spec, PypiSpec):
-        raise UsageError(
-            f"{vllm} is not a release", hint="give one, such as --vllm 0.23", code="cli.bad-value"
-        )
-    return spec
+    if isinstance(spec, PypiSpec):
+        with context.tree(spec) as tree:
+            if tree.pin.version is not None:
+                return tree.pin.version
+    raise UsageError(
+        f"{vllm} is not a release", hint="give one, such as --vllm 0.23", code="cli.bad-value"
+    )

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from vpatch.declare.patch import Proof
     from vpatch.library.patch import Patch
-    from vpatch.planning.state import Plan
+    from vpatch.planning.state import Decision, Plan
+    from vpatch.source.tree import Pin
 
 
 class IdleError(VpatchError):
@@ -160,6 +161,8 @@ def run_proof(
     made = datetime.now(UTC)
     with ExitStack() as stack:
         found = stack.enter_context(open_engine(context, engine, version))
+        if refusal := proof.refusal(found.version):
+            raise IdleError(f"{proof.test} is not for vLLM {found.version}: {refusal}")
         ground = proof_plans(context, patch, proof, version, stack)
         # An engine runs what they insert, and the test.
         context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
@@ -192,26 +195,36 @@ def run_proof(
                 )
                 write_evidence(workdir, record_of_test(ran))
         except OSError as error:
-            raise UnavailableError(
-                f"the run could not be made: {error}",
-                where=str(patch.folder / proof.test),
-                hint="free space in the folder for temporary files, or name another with TMPDIR",
-                code="harness.could-not-run",
-            ) from error
+            raise could_not_run(patch, proof, error) from error
         task.done()
     return result, root / name if root else None
+
+
+def could_not_run(patch: Patch, proof: Proof, error: OSError) -> UnavailableError:
+    return UnavailableError(
+        f"the run could not be made: {error}",
+        where=str(patch.folder / proof.test),
+        hint="free space in the folder for temporary files, or name another with TMPDIR",
+        code="harness.could-not-run",
+    )
 
 
 def _concerning(patches: Sequence[Patch], tree: str) -> list[Patch]:
     return [patch for patch in patches if tree in patch.declaration.needed_in]
 
 
-def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
+def why_idle(patch: Patch, plans: Sequence[Plan]) -> tuple[Pin, Decision] | None:
+    """Return the decision that leaves a patch nothing to prove; None where it is needed."""
     decisions = [(made.pin, d) for made in plans for d in made.decisions]
     mine = [(pin, d) for pin, d in decisions if d.patch.id == patch.id]
     stopping = [(pin, d) for pin, d in decisions if d.state.stops]
     idle = [] if any(d.state is State.NEEDED for _, d in mine) else mine
-    for pin, decision in stopping or idle:
+    return next(iter(stopping or idle), None)
+
+
+def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
+    if found := why_idle(patch, plans):
+        pin, decision = found
         raise IdleError(
             f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
             hint="give a --vllm that needs it; vpatch status --all shows which do",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.app.proofs import run_proofs
+from vpatch.app.release_proofs import run_on_releases
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
-from vpatch.output.library import BehaviourTestOutput, IdleTestOutput, TestOutput
+from vpatch.output.library import BehaviourTestOutput, IdleTestOutput, ReleaseTestOutput, TestOutput
 from vpatch.util.extras import require
 from vpatch.util.plural import counted
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.app.context import Context
+    from vpatch.app.proofs import ProvenTest
+    from vpatch.app.release_proofs import ReleaseRun
     from vpatch.declare.patch import Proof
     from vpatch.harness.behaviour import Behaviour, Run
     from vpatch.library.patch import Patch
@@ -53,31 +58,50 @@ def run(
                 click.echo(f"not run  {patch.id}  {proof.test}: {reason}")
             continue
         failed += bool(one.found.problems)
-        ran.append(
-            BehaviourTestOutput.of(
-                patch.id, proof.test, one.kind, one.version, one.found, one.folder
-            )
-        )
+        ran.append(BehaviourTestOutput.of(one, one.found))
         if not as_json:
-            _print(patch, proof, f"vLLM {one.version} ({one.kind})", one.found, one.folder)
+            _print(one, one.found)
     code = ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
     if as_json:
-        return CommandResult(TestOutput(examples=[], behaviour_tests=ran, not_run=not_run), code)
+        found = TestOutput(examples=[], behaviour_tests=ran, not_run=not_run, releases=[])
+        return CommandResult(found, code)
     click.echo(f"{len(ran) - failed} of {counted(len(ran), 'behaviour test')} hold")
     return code
 
 
-def _print(
-    patch: Patch, proof: Proof, engine: str, found: Behaviour, evidence: Path | None
-) -> None:
+def run_releases(
+    context: Context, asked: ReleaseRun, *, named: bool, as_json: bool
+) -> CommandResult | ExitCode:
+    """Run the tests on several releases; results are printed as they come."""
+    require("engine", "`vpatch test --engine`")
+    shown: list[ReleaseTestOutput] = []
+    with closing(run_on_releases(context, asked, named=named)) as results:
+        for one in results:
+            shown.append(ReleaseTestOutput.of(one))
+            if not as_json:
+                bad = one.found.outcome == "contradicts"
+                click.echo(style(one.line, fg="red") if bad else one.line)
+                for line in one.details:
+                    click.echo(f"       {line}")
+    counts = Counter(one.outcome for one in shown)
+    code = ExitCode.FINDINGS if counts["contradicts"] else ExitCode.CLEAN
+    if as_json:
+        found = TestOutput(examples=[], behaviour_tests=[], not_run=[], releases=shown)
+        return CommandResult(found, code)
+    words = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
+    click.echo(f"{words or 'no behaviour test'}; recorded before: {sum(o.recorded for o in shown)}")
+    return code
+
+
+def _print(one: ProvenTest, found: Behaviour) -> None:
     verdict = style("fails", fg="red") if found.problems else "holds"
-    click.echo(f"{verdict}  {patch.id}  {proof.test}  {engine}")
-    _print_run("pristine", found.pristine, proof)
-    _print_run("patched", found.patched, proof)
+    click.echo(f"{verdict}  {one.patch.id}  {one.proof.test}  vLLM {one.version} ({one.kind})")
+    _print_run("pristine", found.pristine, one.proof)
+    _print_run("patched", found.patched, one.proof)
     for problem in found.problems:
         click.echo("       " + problem.replace("\n", "\n       "))
-    if evidence is not None:
-        click.echo(f"  evidence: {evidence}")
+    if one.folder is not None:
+        click.echo(f"  evidence: {one.folder}")
 
 
 def _print_run(label: str, run: Run, proof: Proof) -> None:

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.examples import run_examples
+from vpatch.app.release_proofs import ReleaseRun, releases_of
 from vpatch.cli import behaviour
-from vpatch.cli.options import (
-    folder_option,
-    json_option,
-    library_options,
-    offline_option,
-)
+from vpatch.cli.options import folder_option, json_option, library_options, offline_option
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
@@ -26,6 +22,8 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.library.patch import Patch
 
+_ENGINE = "give --engine cpu as well, to run behaviour tests"
+
 
 @click.command("test")
 @click.argument("ids", nargs=-1, metavar="[PATCH]...")
@@ -37,7 +35,20 @@ if TYPE_CHECKING:
 @click.option(
     "--vllm",
     metavar="VERSION",
-    help="Release to test in  [default: the one that the test declares]",
+    help="Release to test in: one, several with commas, or all  "
+    "[default: the one that the test declares]",
+)
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Write results to shapes.json of each patch, and skip known ones.",
+)
+@click.option("--again", is_flag=True, help="With --record, run known results again.")
+@click.option(
+    "--keep-engines",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="With several releases, how many new engines stay in the cache  [default: 1]",
 )
 @folder_option(
     "--evidence-dir",
@@ -53,7 +64,10 @@ def command(
     vllm: str | None,
     context: Context,
     evidence_dir: Path | None,
+    keep_engines: int | None,
     *,
+    record: bool,
+    again: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Run the examples of all patches, or of the named ones.
@@ -62,19 +76,33 @@ def command(
 
     With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
     on the pristine tree, and pass on the patched tree.
+
+    With several releases, or with --record, a test also runs where the patch is upstreamed: once,
+    and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
+    state of its patch. With --record, the same command goes on where it was interrupted.
     """
     chosen = context.library.load(ids or sorted(context.library.patches))
+    several = record or vllm == "all" or "," in (vllm or "")
+    for option, unused, why, hint in (
+        ("--record", record and not (engine and vllm), "alone", "give --engine cpu --vllm all"),
+        ("--vllm", vllm and not engine, "without --engine", _ENGINE),
+        ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
+        ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
+        ("--again", again and not record, "without --record", "give --record as well"),
+        ("--keep-engines", keep_engines is not None and not several, "here", "give --vllm all"),
+    ):
+        if unused:
+            raise UsageError(
+                f"{option} would have no effect {why}", hint=hint, code="cli.unused-option"
+            )
+    if engine and vllm and several:
+        kept = 1 if keep_engines is None else keep_engines
+        asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, kept)
+        return behaviour.run_releases(context, asked, named=bool(ids), as_json=as_json)
     if engine is not None:
         return behaviour.run(
             context, chosen, engine, vllm, evidence_dir, named=bool(ids), as_json=as_json
         )
-    for option, value in (("--vllm", vllm), ("--evidence-dir", evidence_dir)):
-        if value is not None:
-            raise UsageError(
-                f"{option} would have no effect without --engine",
-                hint="give --engine cpu as well, to run behaviour tests",
-                code="cli.unused-option",
-            )
     return _examples(chosen, as_json=as_json)
 
 

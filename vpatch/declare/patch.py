@@ -97,6 +97,19 @@ def _pinned(value: str) -> str:
     return value
 
 
+class NotAsked(Declared):
+    """Releases that cannot run a behaviour test, or some tests of its file, and the reason."""
+
+    vllm: VersionRange
+    tests: tuple[Text, ...] = Field(
+        (), description="test functions that do not run there; default: none of the file does"
+    )
+    why: Text = Field(description="what of these releases stops the tests")
+
+    def concerns(self, release: str) -> bool:
+        return SpecifierSet(self.vllm).contains(release, prereleases=True)
+
+
 class Proof(Declared):
     """A behaviour test, run inside a real vLLM: on the pristine tree, and on the patched one.
 
@@ -130,6 +143,24 @@ class Proof(Declared):
         description="packages that the test needs and vpatch's CPU engine lacks, as NAME==VERSION",
     )
     timeout: float = Field(600, gt=0, description="of each of the two runs, in seconds")
+    not_asked: tuple[NotAsked, ...] = Field(
+        (), description="releases that cannot run the test, or a part of it, and why"
+    )
+
+    def left_out(self, release: str) -> dict[str, str]:
+        """Return the test functions that a release cannot run, each with the reason."""
+        found = [one for one in self.not_asked if one.concerns(release)]
+        return {name: one.why for one in found for name in one.tests}
+
+    def refusal(self, release: str) -> str | None:
+        """Say why a release cannot run the test at all; None where it can show something."""
+        for one in self.not_asked:
+            if one.concerns(release) and not one.tests:
+                return one.why
+        left_out = self.left_out(release)
+        if self.fails_before.keys() <= left_out.keys():
+            return "; ".join(dict.fromkeys(left_out[name] for name in self.fails_before))
+        return None
 
     @model_validator(mode="after")
     def _packages_of_a_cpu_engine(self) -> Proof:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,7 +51,7 @@ class Engine:
     """A Python with a vLLM. `version` is that of the release; `package` the folder of `vllm`.
 
     `kind` is cpu, cuda, or what a plugin's platform calls its device. `made` says that vpatch made
-    it from the package index.
+    it from the package index; `fresh`, that it did so just now.
     """
 
     python: Path
@@ -60,6 +60,12 @@ class Engine:
     version: str
     has_pytest: bool = True
     made: bool = field(default=False, compare=False)
+    fresh: bool = field(default=False, compare=False)
+
+    @property
+    def folder(self) -> Path:
+        """The environment's own folder."""
+        return self.python.parent.parent
 
     def __str__(self) -> str:
         return f"vLLM {self.version} ({self.kind})"
@@ -81,10 +87,11 @@ def managed_engine(
     def tell() -> None:
         progress.note(f"waiting for another vpatch process that makes {folder.name}")
 
+    fresh = False
     while True:
         with wait_for_lock(lock_file, exclusive=False, on_wait=tell):
             if (folder / _COMPLETE).exists():
-                yield _located(folder / "bin" / "python", kind)
+                yield replace(_located(folder / "bin" / "python", kind), fresh=fresh)
                 return
         if offline:
             raise EngineError(
@@ -98,6 +105,7 @@ def managed_engine(
             with lock:
                 if not (folder / _COMPLETE).exists():
                     _make(kind, version, folder, progress)
+                    fresh = True
 
 
 def existing_engine(typed: str) -> Engine:
@@ -160,7 +168,7 @@ def packages_beside(
     """
     if not packages or not engine.made:
         return None
-    environment = engine.python.parent.parent
+    environment = engine.folder
     named = hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:16]
     target = environment / "beside" / named
     if not target.is_dir():

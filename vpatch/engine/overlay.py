@@ -72,13 +72,20 @@ def as_released(engine: Engine, plan: Plan) -> dict[str, Change]:
     vpatch installed such a wheel itself, so the release's own file is laid over. Somebody's own
     environment is left as it is: there it would be a guess.
     """
+    changes = overall_changes(plan)
+    return differing(
+        engine, {path: c.before for path, c in changes.items() if c.before is not None}
+    )
+
+
+def differing(engine: Engine, released: Mapping[str, bytes]) -> dict[str, Change]:
+    """Return what turns files of an engine into those of a release; see `as_released`."""
     found: dict[str, Change] = {}
-    for path, change in overall_changes(plan).items() if engine.made else ():
+    for path, content in released.items() if engine.made else ():
         installed = engine.package.parent / path
-        if change.before is not None and installed.is_file():
-            own = installed.read_bytes()
-            if own != change.before:
-                found[path] = Change(own, change.before)
+        own = installed.read_bytes() if installed.is_file() else content
+        if own != content:
+            found[path] = Change(own, content)
     return found
 
 

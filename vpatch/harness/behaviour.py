@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from vpatch.declare.patch import Proof
     from vpatch.engine.environment import Engine
     from vpatch.library.patch import Patch
-    from vpatch.planning.state import Plan
+    from vpatch.planning.state import Change, Plan
 
+# The plugin of pytest, in the payload, that leaves out tests by the names of their functions.
+_LEAVE_OUT = "leave_out"
 # pytest puts this before the lines of a traceback that say what was raised.
 _RAISED = re.compile(r"^E +(.*)$", re.MULTILINE)
 
@@ -108,13 +110,49 @@ def run_behaviour_test(
             log = (logs or workdir) / f"{label}.log"
             runs.append(_pytest(patch, proof, engine, ground, path, workdir, log))
         pristine, patched = runs
-        return Behaviour(pristine, patched, tuple(_problems(proof, pristine, patched)))
+        declared = _declared(proof, engine)
+        return Behaviour(pristine, patched, tuple(_problems(declared, pristine, patched)))
 
 
-def _path(engine: Engine, ground: ProofPlans, workdir: Path, *, patched: bool) -> Iterator[Path]:
+def run_upstreamed(
+    patch: Patch,
+    proof: Proof,
+    engine: Engine,
+    ground: ProofPlans,
+    released: Mapping[str, Change],
+) -> tuple[Run, tuple[str, ...]]:
+    """Run a behaviour test once, where the release has the cure; return what speaks against that.
+
+    `released` are the files of the release that say so, where the engine's differ.
+    """
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        workdir = Path(name)
+        path = list(_path(engine, ground, workdir, patched=False, released=released))
+        found = _pytest(patch, proof, engine, ground, path, workdir, workdir / "pristine.log")
+    if found.broken:
+        return found, (f"on the pristine tree {found.broken}",)
+    bad = [test for test in found.tests if test.outcome != "passed"]
+    return found, tuple(f"{t.name} {t.outcome} on the pristine tree: {t.message}" for t in bad)
+
+
+def _declared(proof: Proof, engine: Engine) -> dict[str, str]:
+    """What fails before, of the tests that this release can run."""
+    left_out = proof.left_out(engine.version)
+    return {name: text for name, text in proof.fails_before.items() if name not in left_out}
+
+
+def _path(
+    engine: Engine,
+    ground: ProofPlans,
+    workdir: Path,
+    *,
+    patched: bool,
+    released: Mapping[str, Change] | None = None,
+) -> Iterator[Path]:
     """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
     plan = ground.after if patched else ground.before
-    changes = on_top(as_released(engine, ground.after), overall_changes(plan))
+    below = as_released(engine, ground.after) | dict(released or {})
+    changes = on_top(below, overall_changes(plan))
     yield make_overlay(engine.package, changes, workdir / "vllm")
     for plan, folder in ground.plugins:
         copy = workdir / "trees" / plan.pin.tree
@@ -142,6 +180,8 @@ def _pytest(
     environment = child_environment.environment(engine=True) | proof.environment | named
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
     options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--junitxml={report}"]
+    if left_out := proof.left_out(engine.version):
+        options += ["-p", _LEAVE_OUT, *(f"--leave-out={name}" for name in left_out)]
     # Nothing above the patch's folder takes part: it is not what the user trusts.
     options.append(f"--confcutdir={patch.folder}")
     ended = run(
@@ -180,7 +220,7 @@ def _message(found: ET.Element) -> str:
     return "\n".join(raised) or found.get("message", "")
 
 
-def _problems(proof: Proof, pristine: Run, patched: Run) -> Iterator[str]:
+def _problems(fails_before: Mapping[str, str], pristine: Run, patched: Run) -> Iterator[str]:
     if pristine.broken or patched.broken:
         for label, result in (("pristine", pristine), ("patched", patched)):
             if result.broken:
@@ -190,10 +230,10 @@ def _problems(proof: Proof, pristine: Run, patched: Run) -> Iterator[str]:
     if before != after:
         yield f"the two runs have not the same tests: {', '.join(sorted(before ^ after))}"
     functions = {test.function for test in pristine.tests}
-    for name in proof.fails_before.keys() - functions:
+    for name in fails_before.keys() - functions:
         yield f"fails-before names {name}, and there is no such test"
     for test in pristine.tests:
-        yield from _undeclared(test, proof.fails_before.get(test.function))
+        yield from _undeclared(test, fails_before.get(test.function))
     for test in patched.tests:
         if test.outcome != "passed":
             yield f"{test.name} {test.outcome} on the patched tree: {test.message}"

@@ -206,6 +206,11 @@ def installed(kind: str) -> Path:
     return inside if inside.is_dir() else package.parent / kind
 
 
+def is_installed(folder: Path) -> bool:
+    """Whether something came with the installed package: then an update of vpatch replaces it."""
+    return folder.resolve().is_relative_to(Path(__file__).resolve().parents[1])
+
+
 def _roots(folder: Path, kind: str, named: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
     library = installed(kind)
     seen: set[Path] = set()

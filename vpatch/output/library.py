@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from vpatch.app.examples import ExampleResult
+    from vpatch.app.proofs import ProvenTest
+    from vpatch.app.release_proofs import ReleaseTest
     from vpatch.harness.behaviour import Behaviour
     from vpatch.library.patch import Patch
 
@@ -112,18 +114,59 @@ class BehaviourTestOutput(OutputModel):
     """The folder of the evidence, if there is any."""
 
     @classmethod
-    def of(
-        cls, patch: str, test: str, engine: str, vllm: str, found: Behaviour, evidence: Path | None
-    ) -> Self:
+    def of(cls, one: ProvenTest, found: Behaviour) -> Self:
         return cls(
-            patch=patch,
-            test=test,
-            engine=engine,
-            vllm=vllm,
+            patch=one.patch.id,
+            test=one.proof.test,
+            engine=one.kind,
+            vllm=one.version,
             pristine=TestRunOutput.model_validate(found.pristine),
             patched=TestRunOutput.model_validate(found.patched),
             problems=list(found.problems),
-            evidence=evidence,
+            evidence=one.folder,
+        )
+
+
+class ReleaseTestOutput(OutputModel):
+    """What a behaviour test showed on one release of vLLM."""
+
+    patch: str
+    test: str
+    """The file of the test, in the folder of the patch."""
+    engine: str
+    """The kind of the engine, `cpu` or `cuda`."""
+    vllm: str
+    """The exact release."""
+    tree: str
+    """The tree with the code of the patch: `vllm`, or a plugin that the test brings along."""
+    state: str
+    """The state of the patch in that tree."""
+    outcome: Literal["holds", "contradicts", "not asked"]
+    reason: str | None
+    """Why it was not asked, what contradicts the state, or which tests of the file did not run."""
+    recorded: bool
+    """Whether the result was recorded before; then the test did not run now."""
+    runs: dict[str, TestRunOutput]
+    """By `pristine` and `patched`; only `pristine` where the patch is upstreamed."""
+    problems: list[str]
+    """Sentences for people, longer than `reason`."""
+    seconds: float
+
+    @classmethod
+    def of(cls, one: ReleaseTest) -> Self:
+        return cls(
+            patch=one.patch.id,
+            test=one.proof.test,
+            engine=one.proof.engine,
+            vllm=one.release,
+            tree=one.tree,
+            state=one.found.state,
+            outcome=one.found.outcome,
+            reason=one.found.reason,
+            recorded=one.known,
+            runs={name: TestRunOutput.model_validate(run) for name, run in one.runs.items()},
+            problems=list(one.problems),
+            seconds=round(one.seconds, 1),
         )
 
 
@@ -144,6 +187,8 @@ class TestOutput(OutputModel):
     """Empty without `--engine`."""
     not_run: list[IdleTestOutput]
     """Behaviour tests that are not for this engine."""
+    releases: list[ReleaseTestOutput]
+    """Empty without several releases and `--record`."""
 
     @classmethod
     def of_examples(cls, results: Iterable[tuple[str, ExampleResult]]) -> Self:
@@ -151,4 +196,4 @@ class TestOutput(OutputModel):
             ExampleOutput(patch=patch, example=one.name, failures=list(one.failures))
             for patch, one in results
         ]
-        return cls(examples=examples, behaviour_tests=[], not_run=[])
+        return cls(examples=examples, behaviour_tests=[], not_run=[], releases=[])

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _LARGEST_RECORD = 64_000
 # Python never reads what is in here: trusted code runs from a copy without it.
 _BYTECODE = "__pycache__"
+# vpatch writes it into a patch's folder, and trusted code runs from a copy without it.
+_RECORD = "shapes.json"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -71,7 +73,8 @@ def content_of(path: Path) -> Content:
         folders[:] = sorted(name for name in folders if name != _BYTECODE)
         for name in [*names, *(one for one in folders if Path(parent, one).is_symlink())]:
             file = Path(parent, name)
-            found[file.relative_to(path).as_posix()] = _read(file)
+            if file != path / _RECORD:
+                found[file.relative_to(path).as_posix()] = _read(file)
     return Content(found)
 
 
