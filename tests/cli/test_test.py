@@ -23,6 +23,7 @@ def test_examples_that_hold(project):
         "examples": [{"patch": "name-proj", "example": "needed-plain", "failures": []}],
         "behaviour_tests": [],
         "not_run": [],
+        "releases": [],
     }
 
 
