@@ -1,0 +1,1 @@
+"""Mutants of real releases, and oracles that judge vpatch's decisions by their effect."""

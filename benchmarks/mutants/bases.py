@@ -1,0 +1,160 @@
+"""The trees that are mutated: a release, what vpatch makes of it, and that as upstream's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pyflakes import api as _  # noqa: F401 - fails here, and not in the middle of a run
+from pyflakes.checker import Checker
+from pyflakes.messages import UndefinedName
+
+from mutants.scene import Scene
+from mutants.source import parsed
+from vpatch.app.context import Context
+from vpatch.planning import plan as planning
+from vpatch.planning import view
+from vpatch.planning.state import Decision, State
+from vpatch.source.spec import parse_vllm
+from vpatch.source.tree import Pin, Tree
+
+if TYPE_CHECKING:
+    from mutants.cases import Case
+    from vpatch.library.patch import Patch
+
+# pristine: the release. patched: with the patch, which a lock names. adopted: with the patch's
+# changes and without a lock, as if upstream had taken them.
+Kind = Literal["pristine", "patched", "adopted"]
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class MutantTree:
+    """Implements `Tree`: the files of a case, some of them replaced, among a release's paths."""
+
+    pin: Pin
+    files: Files
+    release: tuple[str, ...]
+    carried: frozenset[str] = frozenset()
+    links: frozenset[str] = frozenset()
+
+    @cached_property
+    def package_files(self) -> Files:
+        return {path: text for path, text in self.files.items() if path.endswith(".py")}
+
+    def paths(self) -> list[str]:
+        return sorted({*self.release, *self.files})
+
+    def read(self, path: str) -> bytes:
+        return self.files.get(path, b"")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A tree to mutate."""
+
+    kind: Kind
+    release: str
+    tree: MutantTree
+    pristine: Files = field(repr=False)
+
+    @property
+    def files(self) -> Files:
+        return self.tree.files
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """Python files that differ from the release's."""
+        return frozenset(
+            p for p, t in self.files.items() if p.endswith(".py") and self.pristine.get(p) != t
+        )
+
+    def scene(self, files: Files, **more: object) -> Scene:
+        changed = {p for p, t in files.items() if p.endswith(".py") and self.pristine.get(p) != t}
+        return Scene(files, frozenset(changed), **more)  # type: ignore[arg-type]
+
+
+class Grounds:
+    """The trees of a run, from the cache."""
+
+    def __init__(self) -> None:
+        self.context = Context(offline=True)
+        self.stack = ExitStack()
+        self._trees: dict[str, Tree] = {}
+        self._made: dict[tuple[str, str], dict[Kind, Ground]] = {}
+
+    def patch(self, case: Case) -> Patch:
+        return self.context.library.patch(case.patch)
+
+    def of(self, case: Case, release: str) -> dict[Kind, Ground]:
+        key = (case.patch, release)
+        if key not in self._made:
+            self._made[key] = self._make(case, release)
+        return self._made[key]
+
+    def _make(self, case: Case, release: str) -> dict[Kind, Ground]:
+        tree = (
+            self._example(case, release) if release in case.examples else self._tree(case, release)
+        )
+        grounds: dict[Kind, Ground] = {"pristine": Ground("pristine", release, tree, tree.files)}
+        decision = decide(self.patch(case), tree)
+        if decision.state is State.NEEDED:
+            files = {**tree.files, **{p: c.after for p, c in decision.changes.items()}}
+            carried = frozenset([case.patch])
+            patched = MutantTree(tree.pin, files, tree.release, carried)
+            grounds["patched"] = Ground("patched", release, patched, tree.files)
+            adopted = MutantTree(tree.pin, files, tree.release)
+            grounds["adopted"] = Ground("adopted", release, adopted, tree.files)
+        return grounds
+
+    def _tree(self, case: Case, release: str) -> MutantTree:
+        if release not in self._trees:
+            spec = parse_vllm(release)
+            self._trees[release] = self.stack.enter_context(self.context.tree(spec))
+        tree = self._trees[release]
+        wanted = re.compile(case.words.encode())
+        files = {p: t for p, t in tree.package_files.items() if wanted.search(t)}
+        there = tuple(tree.paths())
+        files |= {path: tree.read(path) for path in case.others if path in there}
+        return MutantTree(tree.pin, files, there)
+
+    def _example(self, case: Case, name: str) -> MutantTree:
+        folder = Path(self.patch(case).folder) / "examples" / name / "before"
+        found = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.py")}
+        files = {path: _complete(text) for path, text in found.items()}
+        pin = Pin("vllm-metax", "folder", None, "sha256:0", name)
+        return MutantTree(pin, files, tuple(sorted(files)))
+
+
+def _complete(text: bytes) -> bytes:
+    """Import what an example uses and leaves out, so that it can be run."""
+    names = sorted(undefined(text))
+    line = f"from vllm.stand_ins import {', '.join(names)}\n".encode() if names else b""
+    return line + text
+
+
+@lru_cache(maxsize=512)
+def undefined(text: bytes) -> frozenset[str]:
+    """The names that pyflakes does not know."""
+    messages = Checker(parsed(text).tree).messages
+    return frozenset(str(m.message_args[0]) for m in messages if isinstance(m, UndefinedName))
+
+
+def decide(patch: Patch, tree: Tree) -> Decision:
+    return planning.plan([patch], tree).decisions[0]
+
+
+def share_parsing() -> None:
+    """Keep what libcst read of files, and leave out what only explains a conflict.
+
+    So a mutant costs the files that it changed. The nearest code to a pattern takes longer than
+    the decision, and has no part in it.
+    """
+    if not hasattr(view._parsed, "cache_info"):  # noqa: SLF001
+        view._parsed = lru_cache(maxsize=400)(view._parsed)  # noqa: SLF001
+        planning.nearest = lambda *_: ()  # type: ignore[assignment]

@@ -1,0 +1,107 @@
+"""Mutants of real releases: whether vpatch's decision fits the effect.
+
+    python benchmarks/mutate.py [--seed N] [--count N] [--patch ID ...] [--release VERSION ...]
+        [--jobs N] [--json FILE] [--show VERDICT]
+
+Each mutant is a release with one or two changes as upstream makes them. An oracle, which knows
+nothing of vpatch's own predicates, runs the code and tells whether the defect is there. Then vpatch
+decides, and the verdict follows:
+
+- right: what vpatch says fits, and what it edits is cured.
+- silent: `upstreamed`, `applied` or `absent`, and the defect is there.
+- wrong edit: the edited code does not compile, names what is not there, or has the defect still.
+- twice: vpatch edits code that is cured already, and it stays cured.
+- needless conflict: a conflict on a mutant that means the same. needed conflict: on another.
+- crash: an exception.
+
+Families of mutations have one of four marks: harmless, curing, moving (the defect stays, in another
+shape or at another place) and meaning (the meaning changed). A mutant counts only if it compiles
+and the oracle agrees with the mark. See docs/explanation/states.md.
+
+Ends with 1 where vpatch crashes, or where a decision is wrong and not marked as a new shape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from typing import TYPE_CHECKING
+
+from mutants.bases import Grounds, share_parsing
+from mutants.cases import BY_PATCH, CASES, Case
+from mutants.judge import VERDICTS, Result, tried
+from mutants.report import discards, shown, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK = 20
+_grounds: list[Grounds] = []
+Task = tuple[str, str, int, tuple[int, ...]]
+
+
+def tasks(cases: list[Case], releases: list[str], seed: int, count: int) -> list[Task]:
+    """Share mutants out: the same number for each patch and release, in chunks."""
+    pairs = [(c.patch, r) for c in cases for r in (*c.examples, *(releases or c.releases))]
+    shares = [count // len(pairs) + (i < count % len(pairs)) for i in range(len(pairs))]
+    return [
+        (patch, release, seed, tuple(range(first, min(first + CHUNK, share))))
+        for (patch, release), share in zip(pairs, shares, strict=True)
+        for first in range(0, share, CHUNK)
+    ]
+
+
+def work(task: Task) -> list[Result]:
+    patch, release, seed, numbers = task
+    if not _grounds:
+        share_parsing()
+        _grounds.append(Grounds())
+    return [tried(_grounds[0], BY_PATCH[patch], release, seed, number) for number in numbers]
+
+
+def run(todo: list[Task], jobs: int) -> Iterator[Result]:
+    if jobs == 1:
+        for task in todo:
+            yield from work(task)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        for results in pool.map(work, todo):
+            yield from results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000, help="mutants in all (1000)")
+    parser.add_argument("--patch", action="append", choices=sorted(BY_PATCH), metavar="ID")
+    parser.add_argument("--release", action="append", metavar="VERSION")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to a file")
+    parser.add_argument("--show", action="append", choices=VERDICTS, metavar="VERDICT")
+    parser.add_argument("--limit", type=int, default=10, help="how many to show (10)")
+    options = parser.parse_args()
+    cases = [c for c in CASES if not options.patch or c.patch in options.patch]
+    begun = time.monotonic()
+    todo = tasks(cases, options.release or [], options.seed, options.count)
+    results = list(run(todo, options.jobs))
+    seconds = time.monotonic() - begun
+    print("\n".join(tables(results)))
+    print(discards(results))
+    print(f"{len(results)} mutants in {seconds:.0f} s")
+    for result in [r for r in results if r.verdict in (options.show or [])][: options.limit]:
+        print(shown(result))
+    if options.json:
+        options.json.write_text(json.dumps([vars(result) for result in results], indent=1))
+    bad = {"silent", "wrong edit"}
+    return int(any(r.verdict == "crash" or (r.verdict in bad and not r.new_shape) for r in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
