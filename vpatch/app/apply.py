@@ -72,7 +72,11 @@ def apply_patches(
         requests = tuple(order_for(job, checkout, context, stack) for job in asked)
         plans = [one.plan for one in requests]
         on_planned(requests)
-        stopping = tuple(d for made in plans for d in made.stopping(asked_for=asked_for))
+        stopping = tuple(
+            d
+            for job, made in zip(asked, plans, strict=True)
+            for d in made.stopping(asked_for=asked_for, strict=job.strict)
+        )
         idle = asked_for and not stopping and none_taken(plans)
         applied = (
             () if stopping or idle else apply(requests, force=force, progress=context.progress)

@@ -10,6 +10,7 @@ from vpatch.app.checkout import find_lock, refuse_untrusted, tree_of
 from vpatch.app.relock import ask_again
 from vpatch.checkout.drift import damage, drift
 from vpatch.planning.plan import plan
+from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import none_taken
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ class CheckResult:
     """How the library, the source and a checkout differ from a lock.
 
     `drifted` are differences of the recipe, the patches and the source. `damaged` are those of the
-    files in the checkout. `hint` is what to do next, None where nothing differs.
+    files in the checkout. `new_shapes` says of each patch on a new shape how the code differs. With
+    `strict`, each is a difference, and so is a patch that is not on record at all. `hint` is what
+    to do next, None where nothing differs.
     """
 
     path: Path
@@ -35,18 +38,26 @@ class CheckResult:
     drifted: tuple[str, ...]
     damaged: tuple[str, ...]
     hint: str | None
+    new_shapes: tuple[str, ...] = ()
+    strict: bool = False
 
     @property
     def differences(self) -> tuple[str, ...]:
-        return (*self.drifted, *self.damaged)
+        return (*self.drifted, *self.damaged, *(self.new_shapes if self.strict else ()))
 
 
 def check(
-    context: Context, version: str | None, checkout: Path | None, lock_file: Path | None
+    context: Context,
+    version: str | None,
+    checkout: Path | None,
+    lock_file: Path | None,
+    *,
+    strict: bool = False,
 ) -> CheckResult:
     """Apply the patches of a lock again, in memory, and compare every byte.
 
-    With `lock_file` and no `checkout`, there is no checkout to compare.
+    With `lock_file` and no `checkout`, there is no checkout to compare. With `strict`, or if the
+    recipe is strict, a new shape is a difference.
 
     Raises:
         VpatchError: no lock is found, it cannot be read, or the code of a patch is not trusted.
@@ -59,16 +70,27 @@ def check(
     drifted = (*asked.differences, *drift(lock, made))
     compared = checkout if lock_file is not None else path.parent
     damaged = tuple(damage(lock, compared)) if compared is not None else ()
+    strict = strict or asked.strict
+    new_shapes = tuple(_new_shapes(made, strict=strict))
     hint = None
-    if drifted or damaged:
+    if drifted or damaged or (strict and new_shapes):
         again = f"vpatch apply {shlex.join(apply_options_of(context, lock, checkout))}"
         if damaged:
             again = f"save what is yours in the checkout, then {again} --force"
-        hint = what_blocks(lock, made, asked) or again
-    return CheckResult(path, lock, drifted, damaged, hint)
+        hint = what_blocks(lock, made, asked, strict=strict) or again
+    return CheckResult(path, lock, drifted, damaged, hint, new_shapes, strict)
 
 
-def what_blocks(lock: LockFile, made: Plan, asked: AskedAgain) -> str | None:
+def _new_shapes(made: Plan, *, strict: bool) -> Iterator[str]:
+    for decision in made.decisions:
+        shape = decision.shape
+        if shape is not None and decision.new_shape and (strict or shape.is_on_record):
+            yield f"{decision.patch.id} is {decision.state}: {describe_shape(shape)}"
+
+
+def what_blocks(
+    lock: LockFile, made: Plan, asked: AskedAgain, *, strict: bool = False
+) -> str | None:
     """What has to be done before vpatch apply can go on; None where nothing does."""
     which = shlex.join(source_options_of(lock))
     if asked.lost:
@@ -76,7 +98,7 @@ def what_blocks(lock: LockFile, made: Plan, asked: AskedAgain) -> str | None:
     if asked.moved:
         return f"vpatch status {which} says what the patches mean there, before you apply them"
     asked_for = bool(lock.recipe or lock.chosen)
-    stopping = made.stopping(asked_for=asked_for)
+    stopping = made.stopping(asked_for=asked_for, strict=strict)
     if stopping:
         return f"vpatch status {which} --why {stopping[0].patch.id}, as vpatch apply refuses this"
     if asked_for and none_taken([made]):

@@ -13,6 +13,7 @@ from vpatch.checkout.transaction import CheckoutTransaction, writing
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.planning.plan import plan
 from vpatch.planning.plan_cache import cached_plan
+from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State, none_taken
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import LOCK_FILE
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.app.selection import Selection
-    from vpatch.planning.state import Plan
+    from vpatch.planning.state import Decision, Plan
     from vpatch.source.entry import CachedTree
 
 
@@ -90,7 +91,7 @@ def refuse_untrusted(context: Context, plan: Plan) -> None:
     context.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
 
 
-def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
+def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool, strict: bool = False) -> None:
     """Refuse plans that need a decision first; see `Plan.stopping`.
 
     Raises:
@@ -99,13 +100,13 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
     """
     errors = [
         VpatchError(
-            f"{d.patch.id} is {d.state}: {d.reason}",
+            f"{d.patch.id} is {d.state}: {why_stopping(d)}",
             where=plan.pin.label,
             hint=f"see vpatch status --why {d.patch.id}",
             code="checkout.patch-stops",
         )
         for plan in plans
-        for d in plan.stopping(asked_for=asked_for)
+        for d in plan.stopping(asked_for=asked_for, strict=strict)
     ]
     if errors:
         raise combine(errors)
@@ -116,6 +117,13 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool) -> None:
             hint="name a patch that is needed there, or name none",
             code="checkout.nothing-to-apply",
         )
+
+
+def why_stopping(decision: Decision) -> str:
+    """Return the reason of a decision, and its new shape if it would not stop otherwise."""
+    if decision.shape is None or decision.missed:
+        return decision.reason
+    return f"{decision.reason}; {describe_shape(decision.shape)}"
 
 
 def states_of(plans: Iterable[Plan]) -> str:

@@ -79,6 +79,7 @@ def applied(
             code="image.several-trees",
         )
     order = order_for(asked[0], checkout, context, stack)
-    refuse_stopping([order.plan], asked_for=bool(asked[0].recipe or request.patches))
+    asked_for = bool(asked[0].recipe or request.patches)
+    refuse_stopping([order.plan], asked_for=asked_for, strict=asked[0].strict)
     (done,) = apply([order], force=force, progress=context.progress)
     return Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target)

@@ -27,13 +27,14 @@ class AskedAgain:
     """The patches for the lock's tree, in order, and how recipe and library differ from the lock.
 
     `lost` says that the recipe, or a patch that somebody named, is not there any more, and `moved`
-    that the recipe pins another source.
+    that the recipe pins another source. `strict` says that the recipe stops at new shapes.
     """
 
     patches: tuple[Patch, ...]
     differences: tuple[str, ...]
     lost: bool
     moved: bool
+    strict: bool = False
 
 
 def ask_again(lock: LockFile, library: Library) -> AskedAgain:
@@ -46,6 +47,7 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     gone = [i for i in dict.fromkeys([*locked, *lock.chosen]) if i not in library.patches]
     differences = [f"{i} is locked, and there is no such patch any more" for i in gone]
     moved: list[str] = []
+    strict = False
     lost = not library.patches.keys() >= {*lock.chosen}
     if lock.recipe is None:
         found = _of_library(lock, library)
@@ -56,6 +58,7 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     else:
         path = library.recipes[lock.recipe]
         recipe, _ = selection.read_recipe(path, library)
+        strict = recipe.strict
         moved = _moved(lock, recipe, path, library.folder)
         ids = [i for i in recipe.patches if i in lock.chosen or not lock.chosen]
         found = library.load(ids)
@@ -63,7 +66,9 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     left = {*locked} - {patch.id for patch in concerning} - {*gone}
     who = f"the recipe {lock.recipe}" if lock.recipe else "vpatch apply"
     differences += [f"{i} is locked, and {who} does not take it any more" for i in sorted(left)]
-    return AskedAgain(concerning, (*moved, *differences), lost=lost, moved=bool(moved))
+    return AskedAgain(
+        concerning, (*moved, *differences), lost=lost, moved=bool(moved), strict=strict
+    )
 
 
 def _of_library(lock: LockFile, library: Library) -> list[Patch]:

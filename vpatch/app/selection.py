@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks for; `patches` narrows the choice, empty means all."""
+    """What the command line asks for; `patches` narrows the choice, empty means all.
+
+    A `strict` request stops at new shapes, as a recipe may declare.
+    """
 
     vllm: str | None = None
     recipe: str | None = None
     trees: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Selection:
     """One tree to patch. `recipe` is None where the whole library was looked through.
 
     `left` are those patches of the library that are only taken on request; `chosen` are the ids
-    that somebody named, none where nobody did.
+    that somebody named, none where nobody did. `strict` says that a new shape stops the run.
     """
 
     spec: TreeSpec
@@ -46,6 +50,7 @@ class Selection:
     expected_digest: str | None = None
     left: tuple[Patch, ...] = ()
     chosen: tuple[str, ...] = ()
+    strict: bool = False
 
 
 def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Selection]:
@@ -93,7 +98,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         )
     _refuse_idle(request.patches, jobs, library)
     chosen_ids = tuple(dict.fromkeys(request.patches))
-    return [replace(job, chosen=chosen_ids) for job in jobs]
+    return [replace(job, chosen=chosen_ids, strict=job.strict or request.strict) for job in jobs]
 
 
 def decided_alone(job: Selection, chosen: Sequence[str]) -> frozenset[str]:
@@ -162,9 +167,12 @@ def _from_recipe(
     )
     pins += [(pin, spec_of(tree, pin, path, root)) for tree, pin in recipe.trees.items()]
     jobs = [
-        Selection(spec, concerning(chosen, spec), name, digest_of_pin(pin)) for pin, spec in pins
+        Selection(spec, concerning(chosen, spec), name, digest_of_pin(pin), strict=recipe.strict)
+        for pin, spec in pins
     ]
-    jobs += [Selection(spec, concerning(chosen, spec), name) for spec in extra]
+    jobs += [
+        Selection(spec, concerning(chosen, spec), name, strict=recipe.strict) for spec in extra
+    ]
     used = {patch.id for job in jobs for patch in job.patches}
     for index, patch_id in enumerate(recipe.patches):
         if patch_id not in used and (not narrowed or patch_id in narrowed):

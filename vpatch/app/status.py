@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
+from vpatch.app.shape_diff import shape_diff
 from vpatch.planning.plan import plan
 from vpatch.planning.plan_cache import cached_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from vpatch.app.context import Context
     from vpatch.planning.state import Plan
@@ -19,11 +20,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StatusRow:
-    """`moved` is a recipe that is asked against another vLLM than its own."""
+    """What the patches mean for one tree.
+
+    `moved` is a recipe that is asked against another vLLM than its own. `strict` says that a new
+    shape is a finding. `diffs` are lines by patch: how a new shape differs from the nearest known
+    one, where that was asked for.
+    """
 
     plan: Plan
     recipe: str | None
     moved: bool
+    strict: bool = False
+    diffs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether a patch stops an apply, contradicts its claim, or is on a new shape if strict."""
+        return any(
+            d.state.stops or d.disagreement or (self.strict and d.new_shape)
+            for d in self.plan.decisions
+        )
 
 
 def status(
@@ -32,10 +48,12 @@ def status(
     request: selection.Request,
     *,
     located: bool,
+    explained: bool = False,
 ) -> list[StatusRow]:
     """Decide a request for each version; None means the version that a recipe pins.
 
-    With `located`, the findings have line numbers, and nothing is cached.
+    With `located`, the findings have line numbers, and nothing is cached. With `explained`, new
+    shapes come with a diff.
 
     Raises:
         VpatchError: the request names nothing that is there, or a source cannot be read.
@@ -50,7 +68,9 @@ def status(
         for job in found if number == 0 else found[:1]:
             with context.tree(job.spec, job.expected_digest) as tree:
                 made = _plan(context, job, tree, request.patches, located=located)
-                rows.append(StatusRow(made, job.recipe, moved=version is not None))
+                decisions = made.decisions if explained else ()
+                diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in decisions}
+                rows.append(StatusRow(made, job.recipe, version is not None, job.strict, diffs))
     return rows
 
 

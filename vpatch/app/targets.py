@@ -58,7 +58,8 @@ def engine_target(
         cached_plan(context.plans, job.patches, tree, to_write=True)
         for job, tree in zip(found, trees, strict=True)
     ]
-    refuse_stopping(plans, asked_for=asked_for or found[0].recipe is not None)
+    strict = any(job.strict for job in found)
+    refuse_stopping(plans, asked_for=asked_for or found[0].recipe is not None, strict=strict)
     version = plans[0].pin.version
     if plans[0].pin.tree != "vllm" or version is None:
         raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from vpatch.cli.options import (
     json_option,
     library_options,
     source_options,
+    strict_option,
 )
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     old="--to",
     help="Folder of the checkout  [default: .vpatch/TREE-VERSION in the project]",
 )
+@strict_option
 @click.option("--force", is_flag=True, help="Overwrite the checkout even if it has your changes.")
 @json_option
 def command(
@@ -49,6 +52,7 @@ def command(
     checkout: Path | None,
     *,
     force: bool,
+    strict: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Apply patches to a pinned vLLM, with one commit for each patch and a lock file.
@@ -62,7 +66,8 @@ def command(
             render.print_pin(one.plan.pin, _chosen(one, request.patches))
             render.print_decisions(one.plan.decisions)
 
-    done = apply_patches(context, request, checkout, force=force, on_planned=show)
+    asked = replace(request, strict=strict)
+    done = apply_patches(context, asked, checkout, force=force, on_planned=show)
     code = ExitCode.FINDINGS if done.refused else ExitCode.CLEAN
     if as_json:
         return CommandResult(ApplyOutput.of(done), code)
@@ -77,7 +82,9 @@ def command(
 def _tell_why_not(plans: list[Plan], stopping: Sequence[Decision], source: str) -> None:
     if stopping:
         count = counted(len(stopping), "patch")
-        click.echo(f"nothing was written: {count} cannot be applied", err=True)
+        only_new = all(d.new_shape and not d.missed for d in stopping)
+        why = "on a new shape" if only_new else "cannot be applied"
+        click.echo(f"nothing was written: {count} {why}", err=True)
         click.echo(f"  next: vpatch status {source} --why {stopping[0].patch.id}", err=True)
     else:
         click.echo(f"nothing was written: there is no patch to apply: {states_of(plans)}", err=True)

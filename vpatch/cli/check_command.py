@@ -13,6 +13,7 @@ from vpatch.cli.options import (
     json_option,
     library_options,
     offline_option,
+    strict_option,
 )
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Use this lock file. Without --checkout, only the patches are compared with it.",
 )
+@strict_option
 @offline_option
 @library_options
 @json_option
@@ -41,6 +43,7 @@ def command(
     lock_file: Path | None,
     context: Context,
     *,
+    strict: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Apply the patches of a checkout again, in memory, and compare every byte.
@@ -55,7 +58,7 @@ def command(
             hint="give one of the two",
             code="cli.conflicting-options",
         )
-    found = check(context, vllm, checkout, lock_file)
+    found = check(context, vllm, checkout, lock_file, strict=strict)
     code = ExitCode.FINDINGS if found.differences else ExitCode.CLEAN
     if as_json:
         return CommandResult(CheckOutput.of(found), code)
@@ -68,4 +71,6 @@ def command(
         count = counted(len(found.lock.patches), "patch")
         files = counted(len(found.lock.files), "file")
         click.echo(f"{found.path}: {count} and {files} are exactly as locked")
+        for line in found.new_shapes:
+            click.echo(f"  {line}")
     return code

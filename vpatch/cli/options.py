@@ -77,6 +77,13 @@ engine_option = click.option(
 )
 
 
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    help="Stop at new shapes: code that is not that of a release on record.",
+)
+
+
 _TRUSTED = "vpatch.trusted"
 
 

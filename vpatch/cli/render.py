@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli.output import secho, style
+from vpatch.planning.proven import proof_of
+from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
@@ -53,6 +55,26 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
             print_findings(decision, indent)
         if decision.disagreement:
             secho(f"{indent}{decision.disagreement}", fg="yellow")
+        if decision.shape is not None and decision.shape.is_on_record and decision.new_shape:
+            secho(f"{indent}{describe_shape(decision.shape)}", fg="yellow")
+
+
+def print_unrecorded(decisions: Iterable[Decision]) -> None:
+    """Name the patches that no code is on record for, if there are any."""
+    shaped = [d for d in decisions if d.shape is not None and not d.shape.is_on_record]
+    ids = sorted({d.patch.id for d in shaped})
+    if ids:
+        click.echo(f"not on record for any code: {', '.join(ids)} (vpatch test --record)")
+
+
+def print_shape(decision: Decision, tree: str, indent: str) -> None:
+    """Whether the code is known, and how a known shape was proven."""
+    shape, shapes = decision.shape, decision.patch.shapes
+    if shape is None:
+        return
+    secho(f"{indent}{describe_shape(shape)}", fg="yellow" if decision.new_shape else None)
+    if shape.known and shapes is not None:
+        click.echo(f"{indent}{proof_of(shapes, tree, shape.known[-1]).said}")
 
 
 def print_findings(decision: Decision, indent: str) -> None:

@@ -10,7 +10,7 @@ import click
 
 from vpatch.app.status import StatusRow, status
 from vpatch.cli import render
-from vpatch.cli.options import json_option, library_options, source_options
+from vpatch.cli.options import json_option, library_options, source_options, strict_option
 from vpatch.cli.output import secho
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
@@ -27,6 +27,7 @@ _PIPE_WIDTH = 240
 @source_options
 @click.option("--all", "every", is_flag=True, help="Every release of vLLM from 0.20 on.")
 @click.option("--why", metavar="PATCH", help="Show what vpatch looked for and found for one patch.")
+@strict_option
 @library_options
 @json_option
 def command(
@@ -35,6 +36,7 @@ def command(
     why: str | None,
     *,
     every: bool,
+    strict: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show the state of each patch for one version of vLLM, or for several.
@@ -42,6 +44,9 @@ def command(
     `--vllm 0.22,0.23` takes several versions, and --all takes every release. With --recipe as well,
     vpatch looks only at the patches of the recipe, in its order. This shows what an upgrade would
     mean.
+
+    A question mark means a new shape: the patch is not recorded for exactly this code, so the state
+    may be wrong. --why shows how the code differs from the nearest release that is recorded.
 
     Ends with 1 if a patch cannot be applied, or if the code contradicts what a patch declares.
     """
@@ -52,12 +57,12 @@ def command(
             code="cli.conflicting-options",
         )
     listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
-    asked = replace(request, vllm=None, patches=(why,) if why else request.patches)
+    patches = (why,) if why else request.patches
+    asked = replace(request, vllm=None, patches=patches, strict=strict)
     versions = context.releases() if every else listed
-    rows = status(context, versions, asked, located=bool(why or as_json))
-    decisions = [decision for row in rows for decision in row.plan.decisions]
-    finding = any(d.state.stops or d.disagreement for d in decisions)
-    code = ExitCode.FINDINGS if finding else ExitCode.CLEAN
+    located = bool(why or as_json)
+    rows = status(context, versions, asked, located=located, explained=bool(why))
+    code = ExitCode.FINDINGS if any(row.has_findings for row in rows) else ExitCode.CLEAN
     if as_json:
         return CommandResult(StatusOutput.of(rows), code)
     if why:
@@ -67,6 +72,8 @@ def command(
         render.print_decisions(rows[0].plan.decisions)
     else:
         _print_matrix(rows)
+    if not why:
+        render.print_unrecorded(d for row in rows for d in row.plan.decisions)
     return code
 
 
@@ -86,6 +93,9 @@ def _explain(rows: list[StatusRow]) -> None:
             render.print_findings(decision, "    ")
             if decision.disagreement:
                 secho(f"  {decision.disagreement}", fg="yellow")
+            render.print_shape(decision, row.plan.pin.tree, "  ")
+            for line in row.diffs.get(decision.patch.id, ()):
+                click.echo(f"    {line}".rstrip())
 
 
 def _print_matrix(rows: list[StatusRow]) -> None:
@@ -100,10 +110,14 @@ def _print_matrix(rows: list[StatusRow]) -> None:
     for patch_id in ids:
         table.add_column(patch_id, overflow="fold")
     remarks = []
+    new = False
     for row in rows:
         states = {}
         for decision in row.plan.decisions:
             states[decision.patch.id] = render.styled(decision.state)
+            if decision.new_shape and decision.shape and decision.shape.is_on_record:
+                states[decision.patch.id] += " ?"
+                new = True
             if decision.disagreement:
                 states[decision.patch.id] += " !"
                 remarks.append(f"{decision.patch.id}: {decision.disagreement}")
@@ -119,3 +133,5 @@ def _print_matrix(rows: list[StatusRow]) -> None:
         click.echo(line.rstrip())
     for remark in remarks:
         click.echo(remark)
+    if new:
+        click.echo("? is a new shape: not the code of a recorded release; --why PATCH shows more")

@@ -40,6 +40,10 @@ class RecipeDeclaration(Declared):
     vllm: Pinned
     trees: dict[TreeName, Pinned] = Field(default_factory=dict)
     patches: tuple[PatchId, ...] = Field(min_length=1)
+    strict: bool = Field(
+        default=False,
+        description="stop at a patch whose code differs from every release that it is recorded for",
+    )
     image: ImageDeclaration | None = None
     smoke: Smoke | None = None
     bench: Bench | None = None

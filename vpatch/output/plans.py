@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from vpatch.checkout.lockfile import LockFile
 from vpatch.output.base import OutputModel
+from vpatch.planning.proven import proof_of
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
@@ -29,6 +30,30 @@ class FindingOutput(OutputModel):
     """The line in the pristine file, from 1."""
 
 
+class ChangedDefinitionOutput(OutputModel):
+    """A definition that is not as in the nearest known release."""
+
+    name: str
+    """`PATH::QUALIFIED.NAME`."""
+    kind: Literal["changed", "added", "removed"]
+
+
+class ShapeOutput(OutputModel):
+    """The code that a decision was read from, compared with the releases on record."""
+
+    definitions: dict[str, str]
+    """`PATH::QUALIFIED.NAME` of each definition, and the digest of its syntax."""
+    known: list[str]
+    """The releases on record with exactly these definitions; empty for a new shape."""
+    proof: str | None
+    """How a known shape was proven: `behaviour`, `example`, `nothing`, or `contradicted`."""
+    nearest: str | None
+    """For a new shape, the release on record that differs least."""
+    differing: list[ChangedDefinitionOutput]
+    stale: bool
+    """Whether the record was made with another edition of the patch."""
+
+
 class DecisionOutput(OutputModel):
     """What a patch means for a tree."""
 
@@ -46,9 +71,13 @@ class DecisionOutput(OutputModel):
     files: list[str]
     """The files that the patch changes, sorted."""
     findings: list[FindingOutput]
+    new_shape: bool
+    """Whether the patch is not recorded for exactly this code."""
+    shape: ShapeOutput | None
+    """Null if the state stops an apply."""
 
     @classmethod
-    def of(cls, decision: Decision) -> Self:
+    def of(cls, decision: Decision, tree: str) -> Self:
         return cls(
             patch=decision.patch.id,
             digest=decision.patch.digest,
@@ -58,7 +87,24 @@ class DecisionOutput(OutputModel):
             disagreement=decision.disagreement,
             files=sorted(decision.changes),
             findings=[FindingOutput.model_validate(one) for one in decision.findings],
+            new_shape=decision.new_shape,
+            shape=_shape_of(decision, tree),
         )
+
+
+def _shape_of(decision: Decision, tree: str) -> ShapeOutput | None:
+    shape, shapes = decision.shape, decision.patch.shapes
+    if shape is None:
+        return None
+    proof = proof_of(shapes, tree, shape.known[-1]).by if shape.known and shapes else None
+    return ShapeOutput(
+        definitions=dict(shape.definitions),
+        known=list(shape.known),
+        proof=proof,
+        nearest=shape.nearest,
+        differing=[ChangedDefinitionOutput.model_validate(one) for one in shape.differing],
+        stale=shape.stale,
+    )
 
 
 class TreeOutput(OutputModel):
@@ -87,7 +133,7 @@ class TreeOutput(OutputModel):
             origin=pin.origin,
             digest=pin.digest,
             recipe=recipe,
-            decisions=[DecisionOutput.of(decision) for decision in plan.decisions],
+            decisions=[DecisionOutput.of(decision, pin.tree) for decision in plan.decisions],
         )
 
 
@@ -144,6 +190,8 @@ class CheckOutput(OutputModel):
     """Sentences for people; empty if all is as locked."""
     hint: str | None
     """What to do next, if there are differences."""
+    new_shapes: list[str]
+    """Sentences for people: patches on code that they are not recorded for."""
 
     @classmethod
     def of(cls, found: CheckResult) -> Self:
@@ -151,4 +199,5 @@ class CheckOutput(OutputModel):
             lock=found.path,
             differences=list(found.differences),
             hint=found.hint if found.differences else None,
+            new_shapes=list(found.new_shapes),
         )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from vpatch.library.shapes import KnownShape, Shapes
 
+# How many definitions are named in a line.
+_SHOWN = 3
 # The states that are as sure as the code that they were read from.
 SHAPED = frozenset([State.NEEDED, State.APPLIED, State.UPSTREAMED, State.ABSENT])
 
@@ -41,6 +43,11 @@ class CodeShape:
     nearest: str | None = None
     differing: tuple[ChangedDefinition, ...] = ()
     stale: bool = False
+
+    @property
+    def is_on_record(self) -> bool:
+        """Whether the patch is recorded for any release of the tree."""
+        return bool(self.known) or self.nearest is not None
 
 
 def shape_of(
@@ -72,6 +79,21 @@ def shape_of(
     _, nearest, expected = max(enumerate(candidates), key=lambda pair: (pair[1][0], pair[0]))[1]
     differing = tuple(_differences(definitions, expected))
     return CodeShape(definitions, (), nearest.releases[-1], differing, stale=stale)
+
+
+def describe_shape(shape: CodeShape) -> str:
+    """A shape in a line for people."""
+    if shape.known:
+        return f"known shape: the code is as in {', '.join(shape.known)}"
+    if shape.nearest is None:
+        return "new shape: nothing is recorded of this patch for this tree"
+    if shape.stale:
+        return "new shape: the record is of another edition of this patch"
+    if not shape.differing:
+        return f"new shape: the code is as in {shape.nearest}, but the state is not"
+    names = list(dict.fromkeys(plain_name(one.name) or one.name[:-2] for one in shape.differing))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"new shape: differs from {shape.nearest} in {', '.join(names[:_SHOWN])}{more}"
 
 
 def watched(shapes: Shapes | None, tree: str) -> set[str]:

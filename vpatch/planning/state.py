@@ -88,13 +88,18 @@ class Plan:
     pin: Pin
     decisions: tuple[Decision, ...]
 
-    def stopping(self, *, asked_for: bool) -> tuple[Decision, ...]:
+    def stopping(self, *, asked_for: bool, strict: bool = False) -> tuple[Decision, ...]:
         """What must be settled before anything is applied.
 
         Of patches that were `asked_for`, in a recipe or by name, also those that are missed: to
-        leave one out without a word is how a carried change gets lost.
+        leave one out without a word is how a carried change gets lost. A `strict` run stops at new
+        shapes too.
         """
-        return tuple(d for d in self.decisions if d.state.stops or (asked_for and d.missed))
+        return tuple(
+            d
+            for d in self.decisions
+            if d.state.stops or (asked_for and d.missed) or (strict and d.new_shape)
+        )
 
     @property
     def taken(self) -> tuple[Decision, ...]:

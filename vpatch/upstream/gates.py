@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.declare.patch import describe_upstream
+from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
 from vpatch.upstream.rules import known_tags, tags_of
 
@@ -42,10 +43,13 @@ class Gate:
 def needed(
     decision: Decision, known: Sequence[Known], declared: Sequence[Upstream], branch: str
 ) -> Gate:
-    """Whether upstream still needs it, by the code of its branch."""
+    """Whether upstream still needs it, by the code of its branch; a new shape is told."""
     name = "needed upstream"
+    reason = decision.reason
+    if decision.shape is not None and decision.shape.is_on_record and decision.new_shape:
+        reason += f"; {describe_shape(decision.shape)}"
     if decision.state is State.NEEDED:
-        return Gate(name, "pass", f"upstream's {branch} needs it: {decision.reason}")
+        return Gate(name, "pass", f"upstream's {branch} needs it: {reason}")
     if decision.state is State.UPSTREAMED:
         by = [describe_upstream(one) for one in declared if one.same and one.release]
         live = [
@@ -58,13 +62,13 @@ def needed(
         hint = "drop the patch where the pin has it: see vpatch upstream-status"
         if not who:
             hint += "; and name the pull request under `upstream`"
-        return Gate(name, "fail", f"{said}; {decision.reason}", hint)
+        return Gate(name, "fail", f"{said}; {reason}", hint)
     hint = {
         State.ABSENT: "nothing is to be proposed: the code is not there",
         State.BLOCKED: "propose what it requires first",
         State.UNTRUSTED: "trust its code first, with the command above",
     }.get(decision.state, f"port the patch to upstream's {branch}: a variant for its shape")
-    return Gate(name, "fail", f"{decision.state} on upstream's {branch}: {decision.reason}", hint)
+    return Gate(name, "fail", f"{decision.state} on upstream's {branch}: {reason}", hint)
 
 
 def alone(required: Sequence[Decision]) -> Gate:

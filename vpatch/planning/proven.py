@@ -1,0 +1,57 @@
+"""How a known shape was proven: by behaviour in an engine, by an example, or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
+
+
+@dataclass(frozen=True)
+class ShapeProof:
+    """What proves a patch on a known shape. `said` is a sentence without its full stop."""
+
+    by: Literal["behaviour", "example", "nothing", "contradicted"]
+    said: str
+
+
+def proof_of(shapes: Shapes, tree: str, release: str) -> ShapeProof:
+    """Return how the shape that a release has was proven, in any release that has the same.
+
+    Raises:
+        KeyError: the release has no known shape.
+    """
+    known = _known(shapes, tree, release)
+    results = [
+        (one, result)
+        for one in known.releases
+        for result in shapes.behaviour.get(tree, {}).get(one, ())
+        if result.state == known.state and result.patch_digest == shapes.patch_digest
+    ]
+    against = [f"{one}: {r.reason}" for one, r in results if r.outcome == "contradicts"]
+    if against:
+        return ShapeProof("contradicted", f"behaviour contradicts it in {'; '.join(against)}")
+    held = [(one, r) for one, r in results if r.outcome == "holds"]
+    if held:
+        engines = ", ".join(sorted({r.engine for _, r in held}))
+        where = ", ".join(dict.fromkeys(one for one, _ in held))
+        return ShapeProof("behaviour", f"by behaviour on {engines} in {where}")
+    if known.examples:
+        return ShapeProof("example", f"by the example {', '.join(known.examples)}")
+    return ShapeProof("nothing", f"not proven: {_why_not([r for _, r in results])}")
+
+
+def _known(shapes: Shapes, tree: str, release: str) -> KnownShape:
+    for one in shapes.shapes.get(tree, ()):
+        if release in one.releases:
+            return one
+    raise KeyError(release)
+
+
+def _why_not(results: Sequence[BehaviourOnRelease]) -> str:
+    reasons = list(dict.fromkeys(r.reason for r in results if r.reason))
+    return "; ".join(reasons) if reasons else "no behaviour test is recorded in these releases"
