@@ -48,9 +48,10 @@ def test_a_package_says_what_it_is_and_what_it_may_import(name):
 
 
 def test_the_command_line_stays_small():
-    """It parses and renders. What grows beyond this belongs to `app`."""
-    lines = sum(len(path.read_text().splitlines()) for path in (PACKAGE / "cli").glob("*.py"))
-    assert lines < 3200
+    """It parses and renders. What grows beyond this for each command belongs to `app`."""
+    files = list((PACKAGE / "cli").glob("*.py"))
+    commands = sum(path.name.endswith("_command.py") for path in files)
+    assert sum(len(path.read_text().splitlines()) for path in files) < 170 * commands
 
 
 def test_no_class_name_is_defined_twice():

@@ -14,7 +14,7 @@ from vpatch.util.digest import digest_of
 from vpatch.util.filelock import wait_for_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from vpatch.app.context import Context
@@ -86,14 +86,8 @@ def record(
     Raises:
         UnavailableError: the file cannot be written.
     """
-    task = context.progress
-    lock = context.cache.folder / "locks" / SHAPES
 
-    def tell() -> None:
-        task.note(f"waiting for another vpatch process that writes {SHAPES}")
-
-    with wait_for_lock(lock, exclusive=True, on_wait=tell):
-        shapes = read_shapes(patch.folder) or Shapes(patch_digest=patch.digest)
+    def with_result(shapes: Shapes) -> Shapes:
         behaviour = {
             name: {
                 version: tuple(
@@ -105,10 +99,32 @@ def record(
         }
         entries = behaviour.setdefault(tree, {}).get(release, ())
         behaviour[tree][release] = tuple(sorted((*entries, found), key=lambda one: one.test))
-        try:
-            write_shapes(patch.folder, shapes.model_copy(update={"behaviour": _sorted(behaviour)}))
-        except OSError as error:
-            raise _unwritable(patch.folder, error) from error
+        return shapes.model_copy(update={"behaviour": _sorted(behaviour)})
+
+    update(context, patch, with_result)
+
+
+def update(context: Context, patch: Patch, change: Callable[[Shapes], Shapes]) -> Shapes:
+    """Change the record of a patch while no other process does, and return it.
+
+    Raises:
+        UnavailableError: the file cannot be written.
+    """
+    task = context.progress
+    lock = context.cache.folder / "locks" / SHAPES
+
+    def tell() -> None:
+        task.note(f"waiting for another vpatch process that writes {SHAPES}")
+
+    with wait_for_lock(lock, exclusive=True, on_wait=tell):
+        before = read_shapes(patch.folder)
+        after = change(before or Shapes(patch_digest=patch.digest))
+        if after != before:
+            try:
+                write_shapes(patch.folder, after)
+            except OSError as error:
+                raise _unwritable(patch.folder, error) from error
+    return after
 
 
 _Behaviour = dict[str, dict[str, tuple["BehaviourOnRelease", ...]]]

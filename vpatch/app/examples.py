@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.library.patch import Patch
+    from vpatch.planning.state import Decision
 
 
 # Of a patch whose code may not run, no example could show anything.
@@ -41,17 +42,32 @@ def run_examples(patch: Patch) -> Iterator[ExampleResult]:
     Raises:
         UsageError: it has none that shows the edit, or one with a name that says no state.
     """
-    folder = patch.folder / "examples"
-    cases = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    cases = _cases(patch)
     if not any(case.name.startswith(State.NEEDED) for case in cases):
         raise UsageError(
             f"{patch.id} has no example that needs it",
-            where=str(folder),
+            where=str(patch.folder / "examples"),
             hint="add examples/needed-LABEL/before/... and after/...",
             code="library.no-example",
         )
     for case in cases:
         yield ExampleResult(case.name, tuple(_run(patch, case)))
+
+
+def example_decisions(patch: Patch) -> Iterator[tuple[str, Decision]]:
+    """Decide on the code before each example, and yield it with the example's name.
+
+    Raises:
+        UsageError: an example lacks a folder.
+    """
+    for case in _cases(patch):
+        tree = _tree(patch, _files(case / "before"))
+        yield case.name, plan([patch], tree).decisions[0]
+
+
+def _cases(patch: Patch) -> list[Path]:
+    folder = patch.folder / "examples"
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def _run(patch: Patch, case: Path) -> Iterator[str]:

@@ -21,6 +21,7 @@ from vpatch.engine.overlay import as_released, differing
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
 from vpatch.harness.behaviour import run_behaviour_test, run_upstreamed
 from vpatch.library.shapes import BehaviourOnRelease
+from vpatch.planning.footprint import digest_of_changes
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
@@ -80,6 +81,7 @@ class _Case:
     test_digest: str
     tree: str
     state: State
+    change_digest: str
     ground: ProofPlans
     # The release's own files that show the cure.
     released: Mapping[str, bytes]
@@ -95,6 +97,7 @@ class _Case:
             state=self.state.value,
             patch_digest=self.patch.digest,
             test_digest=self.test_digest,
+            change_digest=self.change_digest,
         )
         return ReleaseTest(self.patch, self.proof, self.release, self.tree, entry)
 
@@ -242,7 +245,10 @@ def _case(
     released: dict[str, bytes] = {}
     if decision.state is State.UPSTREAMED and made.pin.tree == "vllm":
         released = _shown_by(context, patch, proof, release, stack)
-    case = _Case(patch, proof, release, digest, made.pin.tree, decision.state, ground, released)
+    change = digest_of_changes(decision.changes)
+    case = _Case(
+        patch, proof, release, digest, made.pin.tree, decision.state, change, ground, released
+    )
     idle = why_idle(patch, ground.all_after)
     if idle is None or (decision.state is State.UPSTREAMED and not idle[1].state.stops):
         return case, proof.refusal(release)

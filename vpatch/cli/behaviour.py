@@ -63,8 +63,7 @@ def run(
             _print(one, one.found)
     code = ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
     if as_json:
-        found = TestOutput(examples=[], behaviour_tests=ran, not_run=not_run, releases=[])
-        return CommandResult(found, code)
+        return CommandResult(TestOutput.of(behaviour_tests=ran, not_run=not_run), code)
     click.echo(f"{len(ran) - failed} of {counted(len(ran), 'behaviour test')} hold")
     return code
 
@@ -86,8 +85,7 @@ def run_releases(
     counts = Counter(one.outcome for one in shown)
     code = ExitCode.FINDINGS if counts["contradicts"] else ExitCode.CLEAN
     if as_json:
-        found = TestOutput(examples=[], behaviour_tests=[], not_run=[], releases=shown)
-        return CommandResult(found, code)
+        return CommandResult(TestOutput.of(releases=shown), code)
     words = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
     click.echo(f"{words or 'no behaviour test'}; recorded before: {sum(o.recorded for o in shown)}")
     return code

@@ -8,7 +8,7 @@ import click
 
 from vpatch.app.examples import run_examples
 from vpatch.app.release_proofs import ReleaseRun, releases_of
-from vpatch.cli import behaviour
+from vpatch.cli import behaviour, shapes
 from vpatch.cli.options import folder_option, json_option, library_options, offline_option
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
@@ -41,7 +41,8 @@ _ENGINE = "give --engine cpu as well, to run behaviour tests"
 @click.option(
     "--record",
     is_flag=True,
-    help="Write results to shapes.json of each patch, and skip known ones.",
+    help="Write the code that each patch reads to its shapes.json. With --engine, write the "
+    "results of its tests, and skip those on record.",
 )
 @click.option("--again", is_flag=True, help="With --record, run known results again.")
 @click.option(
@@ -74,6 +75,9 @@ def command(
 
     Each example runs twice, and the second run must change nothing.
 
+    With --record, read all releases instead, or those of --vllm, and record the code that each
+    patch reads there. vpatch status marks any other code as a new shape.
+
     With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
     on the pristine tree, and pass on the patched tree.
 
@@ -84,17 +88,24 @@ def command(
     chosen = context.library.load(ids or sorted(context.library.patches))
     several = record or vllm == "all" or "," in (vllm or "")
     for option, unused, why, hint in (
-        ("--record", record and not (engine and vllm), "alone", "give --engine cpu --vllm all"),
-        ("--vllm", vllm and not engine, "without --engine", _ENGINE),
+        ("--record", record and engine and not vllm, "here", "give --vllm all as well"),
+        ("--vllm", vllm and not engine and not record, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
-        ("--again", again and not record, "without --record", "give --record as well"),
+        (
+            "--again",
+            again and not (record and engine),
+            "here",
+            "give --record and --engine as well",
+        ),
         ("--keep-engines", keep_engines is not None and not several, "here", "give --vllm all"),
     ):
         if unused:
             raise UsageError(
                 f"{option} would have no effect {why}", hint=hint, code="cli.unused-option"
             )
+    if record and engine is None:
+        return shapes.record(context, chosen, releases_of(context, vllm or "all"), as_json=as_json)
     if engine and vllm and several:
         kept = 1 if keep_engines is None else keep_engines
         asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, kept)

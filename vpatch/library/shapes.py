@@ -59,6 +59,8 @@ class BehaviourOnRelease(_Recorded):
     """The state of the patch in this release when the test ran."""
     patch_digest: str
     test_digest: str
+    change_digest: str | None = None
+    """What the patch makes of the release: a result counts for each edition that makes the same."""
 
 
 class Shapes(_Recorded):

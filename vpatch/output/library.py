@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vpatch.app.examples import ExampleResult
     from vpatch.app.proofs import ProvenTest
     from vpatch.app.release_proofs import ReleaseTest
+    from vpatch.app.shapes import RecordedShapes
     from vpatch.harness.behaviour import Behaviour
     from vpatch.library.patch import Patch
 
@@ -178,6 +179,27 @@ class IdleTestOutput(OutputModel):
     reason: str
 
 
+class RecordedShapeOutput(OutputModel):
+    """Releases that have the same code, as a patch reads it."""
+
+    patch: str
+    releases: list[str]
+    state: str
+    variant: str | None
+    definitions: int
+    """How many definitions the patch reads there."""
+
+
+class LeftOutOutput(OutputModel):
+    """A release that got no record, because an apply would stop there."""
+
+    patch: str
+    release: str
+    state: str
+    reason: str
+    """A sentence for people."""
+
+
 class TestOutput(OutputModel):
     """The result of `vpatch test`."""
 
@@ -189,6 +211,35 @@ class TestOutput(OutputModel):
     """Behaviour tests that are not for this engine."""
     releases: list[ReleaseTestOutput]
     """Empty without several releases and `--record`."""
+    shapes: list[RecordedShapeOutput]
+    """What `--record` wrote without `--engine`."""
+    left_out: list[LeftOutOutput]
+    """What it could not record."""
+
+    @classmethod
+    def of(cls, **parts: Any) -> Self:
+        """The given parts; all others are empty."""
+        return cls(**{name: [] for name in cls.model_fields} | parts)
+
+    @classmethod
+    def of_shapes(cls, recorded: Iterable[RecordedShapes]) -> Self:
+        shapes = [
+            RecordedShapeOutput(
+                patch=one.patch.id,
+                releases=list(shape.releases),
+                state=shape.state,
+                variant=shape.variant,
+                definitions=len(shape.definitions),
+            )
+            for one in recorded
+            for shape in one.known
+        ]
+        left_out = [
+            LeftOutOutput(patch=one.patch.id, release=release, state=d.state, reason=d.reason)
+            for one in recorded
+            for release, d in one.left_out
+        ]
+        return cls.of(shapes=shapes, left_out=left_out)
 
     @classmethod
     def of_examples(cls, results: Iterable[tuple[str, ExampleResult]]) -> Self:
@@ -196,4 +247,4 @@ class TestOutput(OutputModel):
             ExampleOutput(patch=patch, example=one.name, failures=list(one.failures))
             for patch, one in results
         ]
-        return cls(examples=examples, behaviour_tests=[], not_run=[], releases=[])
+        return cls.of(examples=examples)

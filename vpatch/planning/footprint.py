@@ -8,12 +8,14 @@ one that was renamed or moved away is missed.
 from __future__ import annotations
 
 import ast
+import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.planning.outline import STATEMENT, dumped, outline, plain_name
+from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,6 +74,16 @@ def definitions_patched(changes: Mapping[str, Change]) -> dict[str, str]:
         if change.before is not None:
             found |= _numbered(path, _changed(path, change))
     return found
+
+
+def digest_of_changes(changes: Mapping[str, Change]) -> str:
+    """Return `sha256:HEX` over the definitions that changes make, and the files they create.
+
+    It stays the same if other code in the same files differs.
+    """
+    created = {path: digest_of(c.after) for path, c in changes.items() if c.before is None}
+    parts = sorted((created | definitions_patched(changes)).items())
+    return digest_of(json.dumps(parts).encode())
 
 
 def _numbered(path: str, definitions: Iterable[Definition]) -> dict[str, str]:
