@@ -33,7 +33,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def _recorded() -> dict[str, Shapes]:
-    found = {path.name: read_shapes(path) for path in sorted(installed("patches").iterdir())}
+    folders = [path for path in sorted(installed("patches").iterdir()) if path.is_dir()]
+    found = {path.name: read_shapes(path) for path in folders}
     return {patch_id: shapes for patch_id, shapes in found.items() if shapes is not None}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
@@ -29,6 +30,7 @@ from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import ExitCode
 from vpatch.evidence.records import BehaviourTestRecord, SmokeRecord
+from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
 from vpatch.output.base import Envelope, ErrorOutput
 from vpatch.output.commands import RESULTS
 from vpatch.output.plans import DecisionOutput, FindingOutput, TreeOutput
@@ -360,3 +362,32 @@ def test_every_environment_variable_is_told_of():
         found |= set(re.findall(r'"(VPATCH_TEST_[A-Z]+)"', file.read_text(encoding="utf-8")))
     assert {"VPATCH_CACHE_DIR", "GH_TOKEN", "OPENAI_API_KEY", "VPATCH_TEST_DOCKER"} <= found
     assert unnamed(found, "reference/environment.md") == set()
+
+
+def test_the_table_of_proofs_is_made_from_the_record():
+    spec = importlib.util.spec_from_file_location("proof_table", ROOT / "docs" / "proof_table.py")
+    proof_table = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(proof_table)
+    needed = KnownShape(releases=("0.9.0", "0.10.0"), state="needed", variant=None, definitions={})
+    absent = KnownShape(releases=("0.11.0",), state="absent", variant=None, definitions={})
+    result = BehaviourOnRelease(
+        test="t.py", engine="cpu", outcome="holds", state="needed", patch_digest="1", test_digest=""
+    )
+    shapes = Shapes(
+        patch_digest="1",
+        shapes={"vllm": (needed, absent)},
+        behaviour={"vllm": {"0.9.0": (result,)}},
+    )
+    assert proof_table.table({"a": shapes, "b": Shapes(patch_digest="1")}).splitlines() == [
+        "| vLLM | `a` | `b` |",
+        "|---|---|---|",
+        "| 0.9.0 | needed, by behaviour | no shape on record |",
+        "| 0.10.0 | needed, by behaviour | no shape on record |",
+        "| 0.11.0 | absent, not proven | no shape on record |",
+        "",
+        "- `a` in 0.11.0: not proven: no behaviour test is recorded in these releases.",
+    ]
+    assert proof_table.MARK in page("explanation/shapes.md")
+    made = proof_table.on_page_markdown(page("explanation/shapes.md"))
+    assert proof_table.MARK not in made
+    assert proof_table.on_page_markdown("text") == "text"

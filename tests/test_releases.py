@@ -9,10 +9,15 @@ import shutil
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import pytest
 
+from vpatch.app.context import Context
+from vpatch.planning.outline import STATEMENT
+from vpatch.planning.plan import plan
 from vpatch.source.cache import default_cache_folder
+from vpatch.source.spec import parse_vllm
 
 pytestmark = pytest.mark.slow
 
@@ -125,6 +130,79 @@ def states(tmp_path_factory):
     return {
         (row["tree"], row["version"]): {d["patch"]: d for d in row["decisions"]} for row in rows
     }
+
+
+def test_every_release_is_a_known_shape(states):
+    new = [
+        (version, patch_id)
+        for (tree, version), decisions in states.items()
+        if tree == "vllm"
+        for patch_id in PATCHES.values()
+        if decisions[patch_id]["new_shape"]
+    ]
+    assert new == []
+
+
+def _code_of(files, path, name):
+    """The code of a definition, as Python's own unparser writes it; by other ways than vpatch's."""
+    body = ast.parse(files[path]).body if path in files else []
+    *scopes, last = name.partition("#")[0].split(".")
+    for scope in scopes:
+        body = [n for c in body if isinstance(c, ast.ClassDef) and c.name == scope for n in c.body]
+    found = []
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == last:
+            body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+            node.body = body or [ast.Pass()]
+            found.append(ast.unparse(node))
+        elif isinstance(node, ast.ClassDef) and node.name == last:
+            node.body = [ast.Pass()]
+            found.append(ast.unparse(node))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if [t.id for t in targets if isinstance(t, ast.Name)] == [last]:
+                found.append(ast.unparse(node))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = getattr(node, "module", None), getattr(node, "level", 0)
+            bound = [a for a in node.names if (a.asname or a.name.partition(".")[0]) == last]
+            found += [repr((type(node), module, a.name)) for a in bound]
+    return found
+
+
+def test_a_release_that_nobody_has_seen_is_marked_where_its_code_differs():
+    """Hold 0.33.0 out: what is recorded of the others alone decides."""
+    unseen, marked = "0.33.0", set()
+    with Context(offline=True) as context:
+        held = []
+        for patch in context.library.load(sorted(PATCHES.values())):
+            known = [
+                shape.model_copy(update={"releases": tuple(set(shape.releases) - {unseen})})
+                for shape in patch.shapes.shapes["vllm"]
+            ]
+            known = [shape for shape in known if shape.releases]
+            shapes = patch.shapes.model_copy(update={"shapes": {"vllm": tuple(known)}})
+            held.append(replace(patch, shapes=shapes))
+        with (
+            context.tree(parse_vllm(unseen)) as tree,
+            context.tree(parse_vllm("0.32.0")) as last,
+        ):
+            decisions = plan(held, tree, reparse=False, alone=PATCHES.values()).decisions
+            for decision in decisions:
+                definitions = decision.shape.definitions
+                changed = {key for key in definitions if _differs(key, tree, last)}
+                assert {one.name for one in decision.shape.differing} == changed
+                assert decision.new_shape == bool(changed)
+                marked |= {decision.patch.id} if changed else set()
+    assert {"draft-hf-config-path", "deepgemm-next-n-3"} <= marked < set(PATCHES.values())
+
+
+def _differs(key, tree, other):
+    path, _, name = key.partition("::")
+    if not name:
+        return tree.read(path) != other.read(path)
+    codes = [_code_of(one.package_files, path, name) for one in (tree, other)]
+    assert codes[0] or STATEMENT in name, key
+    return codes[0] != codes[1]
 
 
 def test_two_commits_on_the_pristine_release(checkout):

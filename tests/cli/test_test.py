@@ -24,6 +24,8 @@ def test_examples_that_hold(project):
         "behaviour_tests": [],
         "not_run": [],
         "releases": [],
+        "shapes": [],
+        "left_out": [],
     }
 
 
