@@ -200,7 +200,7 @@ def test_json_has_the_shape(recorded):
 
 def test_a_plan_in_the_cache_knows_the_record(project):
     before = project.run("status", "--vllm", VERSION, *OWN)
-    assert "not on record" in before.out
+    assert "not on record" in before.err
     project.run("test", "name-proj", "--record", "--vllm", VERSION)
     for _ in range(2):
-        assert "not on record" not in project.run("status", "--vllm", VERSION, *OWN).out
+        assert "not on record" not in project.run("status", "--vllm", VERSION, *OWN).err

@@ -12,7 +12,7 @@ from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
@@ -57,14 +57,6 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
             secho(f"{indent}{decision.disagreement}", fg="yellow")
         if decision.shape is not None and decision.shape.is_on_record and decision.new_shape:
             secho(f"{indent}{describe_shape(decision.shape)}", fg="yellow")
-
-
-def print_unrecorded(decisions: Iterable[Decision]) -> None:
-    """Name the patches that no code is on record for, if there are any."""
-    shaped = [d for d in decisions if d.shape is not None and not d.shape.is_on_record]
-    ids = sorted({d.patch.id for d in shaped})
-    if ids:
-        click.echo(f"not on record for any code: {', '.join(ids)} (vpatch test --record)")
 
 
 def print_shape(decision: Decision, tree: str, indent: str) -> None:

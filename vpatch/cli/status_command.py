@@ -73,8 +73,18 @@ def command(
     else:
         _print_matrix(rows)
     if not why:
-        render.print_unrecorded(d for row in rows for d in row.plan.decisions)
+        _note_unrecorded(context, rows)
     return code
+
+
+def _note_unrecorded(context: Context, rows: list[StatusRow]) -> None:
+    decisions = [d for row in rows for d in row.plan.decisions]
+    shaped = [d for d in decisions if d.shape is not None and not d.shape.is_on_record]
+    ids = sorted({d.patch.id for d in shaped})
+    if ids:
+        context.progress.note(
+            f"not on record for any code: {', '.join(ids)} (vpatch test --record)"
+        )
 
 
 def _chosen(row: StatusRow) -> str:
