@@ -179,3 +179,21 @@ def test_the_end_of_a_with_block_removes_copies_of_patches():
         copy = context.trust.copy_of(context.library.patches["slow-mode"])
         assert (copy / "patch.yaml").is_file()
     assert not copy.exists()
+
+
+def test_strict_refuses_a_new_shape(folder):
+    write_tree(folder / "vllm-0.50.0")
+    write_patch(folder / "patches", "slow-mode", SLOW_MODE, concerns="text: def start")
+    context = api.open_context(offline=True)
+    with fails("checkout.patch-stops", "slow-mode is needed: .*; new shape: nothing is recorded"):
+        api.apply(context, folder / "vllm-0.50.0", patches=["slow-mode"], strict=True)
+    (recipe,) = [folder / "recipes" / "mine.yaml"]
+    recipe.parent.mkdir()
+    recipe.write_text(f"vllm: {folder}/vllm-0.50.0\npatches: [slow-mode]\nstrict: true\n")
+    with fails("checkout.patch-stops", "new shape: nothing is recorded"):
+        api.apply(context, recipe=recipe)
+    (done,) = api.apply(context, folder / "vllm-0.50.0", patches=["slow-mode"])
+    found = api.check(context, checkout=done.order.target)
+    assert found.differences == ()
+    strict = api.check(context, checkout=done.order.target, strict=True)
+    assert "slow-mode is needed: new shape" in strict.differences[0]

@@ -364,6 +364,11 @@ def test_every_environment_variable_is_told_of():
     assert unnamed(found, "reference/environment.md") == set()
 
 
+def test_every_key_of_a_record_of_shapes_is_described():
+    keys = {key for model in (Shapes, KnownShape, BehaviourOnRelease) for key in model.model_fields}
+    assert unnamed(keys, "reference/shapes.md") == set()
+
+
 def test_the_table_of_proofs_is_made_from_the_record():
     spec = importlib.util.spec_from_file_location("proof_table", ROOT / "docs" / "proof_table.py")
     proof_table = importlib.util.module_from_spec(spec)

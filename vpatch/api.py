@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -143,7 +144,7 @@ def status(
 
     Returns:
         A plan for each tree. Its decisions have a state, a reason, and findings with lines of the
-        pristine files.
+        pristine files. `new_shape` says that a patch is not on record for exactly this code.
 
     Raises:
         UsageError: a version, a recipe or a patch is not there, or a string is in place of a list.
@@ -206,6 +207,7 @@ def apply(
     patches: Iterable[str] = (),
     checkout: Path | str | None = None,
     force: bool = False,
+    strict: bool = False,
 ) -> list[Applied]:
     """Apply patches to pinned trees, a commit each, and write a lock file. All of it, or nothing.
 
@@ -217,6 +219,7 @@ def apply(
         patches: a list of ids; by default those of the recipe, or all but those on request.
         checkout: the folder to write; by default `.vpatch/TREE-VERSION` in the project.
         force: overwrite a checkout that holds changes by its user.
+        strict: refuse a patch whose code is not that of a release on record; a recipe may say so.
 
     Returns:
         For each tree its lock, and whether the checkout was created, replaced or unchanged.
@@ -226,11 +229,12 @@ def apply(
         VpatchError: a patch cannot be applied, no patch is left to apply, or the checkout cannot
             be written or holds changes.
     """
-    request = _request(vllm, recipe, trees, patches)
+    request = replace(_request(vllm, recipe, trees, patches), strict=strict)
     target = None if checkout is None else Path(checkout)
     done = _apply.apply_patches(context, request, target, force=force)
     if done.refused:
-        _refuse_stopping([one.plan for one in done.requests], asked_for=done.asked_for)
+        plans = [one.plan for one in done.requests]
+        _refuse_stopping(plans, asked_for=done.asked_for, strict=done.strict)
     return list(done.applied)
 
 
@@ -240,6 +244,7 @@ def check(
     *,
     checkout: Path | str | None = None,
     lock: Path | str | None = None,
+    strict: bool = False,
 ) -> CheckResult:
     """Apply the patches of a lock again, in memory, and compare every byte.
 
@@ -248,6 +253,7 @@ def check(
         vllm: the version of the checkout, where a project has several.
         checkout: the checkout's folder.
         lock: a lock kept elsewhere; without a checkout, only the patches are compared with it.
+        strict: a patch whose code is not that of a release on record is a difference.
 
     Returns:
         What differs from the lock, and what to do next.
@@ -267,6 +273,7 @@ def check(
         vllm,
         None if checkout is None else Path(checkout),
         None if lock is None else Path(lock),
+        strict=strict,
     )
 
 

@@ -24,7 +24,8 @@ class ApplyResult:
     """What was planned, and what was applied: nothing where it was refused.
 
     `asked_for` says that somebody named the patches, or a recipe did. `stopping` are decisions that
-    must be settled first. `idle` says that patches were asked for, and none is left to apply.
+    must be settled first: with `strict`, new shapes too. `idle` says that patches were asked for,
+    and none is left to apply.
     """
 
     requests: tuple[ApplyRequest, ...]
@@ -32,6 +33,7 @@ class ApplyResult:
     asked_for: bool
     stopping: tuple[Decision, ...]
     idle: bool
+    strict: bool
 
     @property
     def refused(self) -> bool:
@@ -81,7 +83,8 @@ def apply_patches(
         applied = (
             () if stopping or idle else apply(requests, force=force, progress=context.progress)
         )
-    return ApplyResult(requests, tuple(applied), asked_for, stopping, idle)
+    strict = any(job.strict for job in asked)
+    return ApplyResult(requests, tuple(applied), asked_for, stopping, idle, strict)
 
 
 def _note_patches_left(context: Context, asked: list[selection.Selection]) -> None:
