@@ -42,7 +42,8 @@ from mutants.report import discards, shown, tables
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHUNK = 20
+# A process makes the trees of a patch and release once for each chunk that it gets.
+CHUNK = 100
 _grounds: list[Grounds] = []
 Task = tuple[str, str, int, tuple[int, ...]]
 

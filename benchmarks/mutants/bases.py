@@ -14,7 +14,7 @@ from pyflakes import api as _  # noqa: F401 - fails here, and not in the middle 
 from pyflakes.checker import Checker
 from pyflakes.messages import UndefinedName
 
-from mutants.scene import Scene
+from mutants.scene import Answer, Scene, judged
 from mutants.source import parsed
 from vpatch.app.context import Context
 from vpatch.planning import plan as planning
@@ -62,6 +62,7 @@ class Ground:
     release: str
     tree: MutantTree
     pristine: Files = field(repr=False)
+    _answers: dict[str, Answer | None] = field(default_factory=dict, repr=False)
 
     @property
     def files(self) -> Files:
@@ -73,6 +74,12 @@ class Ground:
         return frozenset(
             p for p, t in self.files.items() if p.endswith(".py") and self.pristine.get(p) != t
         )
+
+    def answer(self, case: Case) -> Answer | None:
+        """What the case's oracle says of the tree as it is."""
+        if case.patch not in self._answers:
+            self._answers[case.patch] = judged(case.oracle, self.scene(self.files))
+        return self._answers[case.patch]
 
     def scene(self, files: Files, **more: object) -> Scene:
         changed = {p for p, t in files.items() if p.endswith(".py") and self.pristine.get(p) != t}
@@ -146,7 +153,7 @@ def undefined(text: bytes) -> frozenset[str]:
 
 
 def decide(patch: Patch, tree: Tree) -> Decision:
-    return planning.plan([patch], tree).decisions[0]
+    return planning.plan([patch], tree, reparse=False).decisions[0]
 
 
 def share_parsing() -> None:

@@ -85,7 +85,7 @@ def tried(grounds: Grounds, case: Case, release: str, seed: int, number: int) ->
         files = {**ground.files, **mutant.files}
         fault = _fault(mutant)
         answer = None if fault else _answer(case, ground, files, mutant)
-        before = _answer(case, ground, ground.files, Mutant({}))
+        before = ground.answer(case)
         if fault or answer is None:
             result.discarded[fault or "the oracle cannot say"] += 1
             continue

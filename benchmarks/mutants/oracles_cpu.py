@@ -16,6 +16,8 @@ from mutants.world import CannotSayError, Stub
 STAND_INS = "vllm/utils/cpu_triton_utils.py"
 PLATFORM = "vllm/platforms/cpu.py"
 SAMPLER = "vllm/v1/sample/rejection_sampler.py"
+# Paths with their bytes.
+Texts = tuple[tuple[str, bytes], ...]
 FUSION = r"vllm/compilation/passes/fusion/"
 
 
@@ -196,15 +198,45 @@ def _operators(scene: Scene, path: str, *names: str) -> tuple[Any, Any]:
 
 
 def _imports(scene: Scene, path: str, *names: str) -> bool:
-    world, _ = _operators(scene, path, *names)
-    try:
-        world.run(path)
-    except (AttributeError, RuntimeError):
-        return False
-    return True
+    texts = _texts(scene, path)
+    known = _answered.get((path, texts))
+    if known is None:
+        world, _ = _operators(Scene(dict(texts), scene.runs), path, *names)
+        try:
+            world.run(path)
+            known = True
+        except (AttributeError, RuntimeError):
+            known = False
+        _remember((path, texts), known)
+    return known
 
 
 def _has_helpers(scene: Scene) -> bool:
-    world, accelerator = _operators(scene, "vllm/env_override.py")
-    world.run("vllm/env_override.py")
-    return hasattr(accelerator, "empty_cache") and hasattr(accelerator, "get_memory_info")
+    path = "vllm/env_override.py"
+    texts = _texts(scene, path)
+    known = _answered.get((path, texts))
+    if known is None:
+        world, accelerator = _operators(Scene(dict(texts), scene.runs), path)
+        world.run(path)
+        wanted = ("empty_cache", "get_memory_info")
+        known = all(hasattr(accelerator, name) for name in wanted)
+        _remember((path, texts), known)
+    return known
+
+
+# Most mutants leave all these modules but one as they are.
+_answered: dict[tuple[str, Texts], bool] = {}
+_MOST = 500
+
+
+def _texts(scene: Scene, path: str) -> Texts:
+    """The files that may be run for a module. The modules of `apart` do not import each other."""
+    apart = {"vllm/env_override.py", "vllm/_custom_ops.py"} - {path}
+    paths = sorted({path, f"{FUSION}matcher_utils.py", *(scene.runs - apart)})
+    return tuple((p, scene.files[p]) for p in paths if p in scene.files)
+
+
+def _remember(key: tuple[str, Texts], answer: bool) -> None:  # noqa: FBT001
+    if len(_answered) > _MOST:
+        _answered.clear()
+    _answered[key] = answer
