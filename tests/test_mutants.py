@@ -22,8 +22,13 @@ RELEASES = {
     "import-time-op-compat": (["0.20.0", "0.23.0", "0.33.0"], [], []),
     "optional-disable-inplace": (["needed-0.17", "needed-0.22", "needed-0.23"], [], ["0.22.1"]),
 }
+# Their files are long, so that one release is enough for the quick tests.
+LONG = {"deepgemm-next-n-3", "import-time-op-compat"}
 CASES = [
-    (patch, release, answer)
+    pytest.param(
+        *(patch, release, answer),
+        marks=[pytest.mark.slow] if patch in LONG and release != "0.23.0" else [],
+    )
     for patch, lists in RELEASES.items()
     for answer, releases in zip(["defect", "cured", "absent"], lists, strict=True)
     for release in releases
@@ -65,10 +70,10 @@ def test_an_oracle_tells_releases_apart(fuzzer, grounds, patch, release, answer)
 @pytest.mark.slow
 def test_no_mutant_crashes_vpatch(tmp_path):
     report = tmp_path / "report.json"
-    command = [sys.executable, BENCHMARKS / "mutate.py", "--count", "190", "--json", report]
+    command = [sys.executable, BENCHMARKS / "mutate.py", "--count", "105", "--json", report]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     results = json.loads(report.read_text()) if report.exists() else []
     judged = [result for result in results if result["verdict"]]
-    assert len(judged) > 150, done.stdout + done.stderr
+    assert len(judged) > 90, done.stdout + done.stderr
     assert {result["patch"] for result in judged} == set(RELEASES)
     assert [result for result in judged if result["verdict"] == "crash"] == []
