@@ -77,3 +77,10 @@ def test_no_mutant_crashes_vpatch(tmp_path):
     assert len(judged) > 90, done.stdout + done.stderr
     assert {result["patch"] for result in judged} == set(RELEASES)
     assert [result for result in judged if result["verdict"] == "crash"] == []
+
+
+@pytest.mark.parametrize("patch", sorted(set(RELEASES) - LONG - {"optional-disable-inplace"}))
+def test_a_release_with_the_files_of_a_case_has_a_known_shape(fuzzer, grounds, patch):
+    case = fuzzer.cases.BY_PATCH[patch]
+    decision = fuzzer.bases.decide(grounds.patch(case), grounds.of(case, "0.23.0")["pristine"].tree)
+    assert not decision.new_shape

@@ -128,6 +128,10 @@ class Grounds:
         files = {p: t for p, t in tree.package_files.items() if wanted.search(t)}
         there = tuple(tree.paths())
         files |= {path: tree.read(path) for path in case.others if path in there}
+        # A known shape has definitions of other files too, which the patch's code names.
+        shape = decide(self.patch(case), tree).shape
+        named = {name.partition("::")[0] for name in shape.definitions} if shape else set()
+        files |= {path: text for path, text in tree.package_files.items() if path in named}
         return MutantTree(tree.pin, files, there)
 
     def _example(self, case: Case, name: str) -> MutantTree:
