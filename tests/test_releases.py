@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
-    "mtp-proj-prefix": "36ff97799e97b11e42d09cfd7cd4f78bc995d664",
-    "cpu-spec-decode-fp64-gumbel": "43b1102ab249d4f6566e02347f9140f47c0f187f",
+    "mtp-proj-prefix": "2c5e971b3910426f0ba9815ac51e2c56cb81a676",
+    "cpu-spec-decode-fp64-gumbel": "96678890768539673289ff3b6820ef40075a3c09",
 }
 TWO = ("apply", "--vllm", "0.23.0", *(word for patch in COMMITS for word in ("--patch", patch)))
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
@@ -214,7 +214,7 @@ def test_two_commits_on_the_pristine_release(checkout):
     for patch_id, commit in COMMITS.items():
         trailers = git(checkout, "log", "-1", "--format=%(trailers)", commit).splitlines()
         keys = [trailer.partition(": ")[0] for trailer in trailers if trailer]
-        assert keys == ["Vpatch-Id", "Vpatch-Digest"]
+        assert keys == ["Vpatch-Id", "Vpatch-Digest", "Vpatch-Variant"]
         assert trailers[0] == f"Vpatch-Id: {patch_id}"
 
 

@@ -50,6 +50,18 @@ def test_mtp_of_the_same_checkpoint_uses_the_targets_path(split):
     assert draft.hf_config.architectures == ["MiMoMTPModel"]
 
 
+def test_mtp_of_the_targets_weights_uses_the_targets_path(split, tmp_path):
+    """From 0.29.0 on, model_weights is the draft's model, if the target has some."""
+    weights, config = split
+    pulled = tmp_path / "pulled"
+    pulled.mkdir()
+    target = model_config(pulled, config)
+    target.model_weights = str(weights)
+    draft = draft_of(target, model=target.model_weights, method="mtp")
+    assert draft.model == str(weights)
+    assert draft.hf_config_path == str(config)
+
+
 def test_a_draft_model_of_its_own_keeps_its_own_configuration(split, checkpoint):
     draft = draft_of(model_config(*split), model=str(checkpoint), method="mtp")
     assert draft.model == str(checkpoint)

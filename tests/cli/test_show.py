@@ -8,7 +8,14 @@ from tests.projects import SLOW_MODE, VERSION
 def test_show_tells_all_there_is(empty):
     out = empty.run("show", "mtp-proj-prefix").out
     assert out.startswith("mtp-proj-prefix\n[Bugfix][DeepSeek-V4] Pass prefix to the MTP")
-    for title in ("Why", "Symptoms", "Edits", "Upstream", "Remove when", "Proof"):
+    for title in (
+        "Why",
+        "Symptoms",
+        "Edits of the variant both are a ReplicatedLinear",
+        "Upstream",
+        "Remove when",
+        "Proof",
+    ):
         assert f"\n{title}\n" in out
     assert "vllm-project/vllm#44821 (pull request, same change, merged, released in 0.24.0)" in out
     assert "\nsha256:" in out

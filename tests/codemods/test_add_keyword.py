@@ -238,3 +238,28 @@ def test_another_default_is_a_problem():
     assert "already has a" in run(edit, "def f(a): pass\n").mismatch
     assert "already has a=2" in run(edit, "def f(*, a=2): pass\n").mismatch
     assert run(edit, "def f(*, a = 1): pass\n").mismatch is None
+
+
+ACCEPTED = {
+    "find": "self.$p = f(...)",
+    "add-keyword": {"k": '"a.$p"'},
+    "any-value": ['f"{$_}.$p"', 'join($_, "$p")'],
+}
+
+
+@pytest.mark.parametrize("value", ['"a.x"', 'f"{b}.x"', 'join(c, "x")'])
+def test_a_value_that_a_pattern_accepts_is_done(value):
+    result = run(ACCEPTED, f"self.x = f(k={value})\n")
+    assert result.mismatch is None
+    assert not result.todo
+
+
+@pytest.mark.parametrize("value", ["None", '""', '"x"', 'f"{b}.y"', 'join(c, "y")'])
+def test_a_value_that_no_pattern_accepts_is_a_problem(value):
+    result = run(ACCEPTED, f"self.x = f(k={value})\n")
+    assert result.mismatch == f"vllm/m.py: already has k={value}"
+
+
+def test_no_patterns_of_values_for_parameters():
+    with pytest.raises(PatternError, match="for the keywords of a call only"):
+        edits_of({**D, "any-value": ["1"]})

@@ -3,8 +3,11 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from tests.helpers import edited, run
+from tests.helpers import edited, run, tree_of
 from vpatch.codemods.flow import barrier
+from vpatch.declare.edits import Predicate
+from vpatch.planning.editing import probe
+from vpatch.planning.view import View
 
 ENDS = [
     "return x",
@@ -136,3 +139,36 @@ def test_code_that_leaves_may_be_the_last():
     assert edited(edit, "def f():\n    a()\n") == "def f():\n    a()\n    return x\n"
     edit = {"insert": "return x", "at-start-of": "def f(): ..."}
     assert edited(edit, "def f():\n    a()\n") == "def f():\n    return x\n    a()\n"
+
+
+DEAD = [
+    "if False:\n    {}",
+    "if 0:\n    {}",
+    "if True:\n    a()\nelse:\n    {}",
+    "if True:\n    a()\nelif b:\n    {}",
+    "def g():\n    return 1\n    {}",
+    "def g():\n    if a:\n        raise E\n    else:\n        return\n    for x in y:\n        {}",
+]
+
+
+@pytest.mark.parametrize("around", DEAD)
+def test_code_that_never_runs_is_no_cure(around):
+    edit = {"find": "f(...)", "add-keyword": {"k": "1"}, "expect": 1}
+    source = around.format("f(k=1)") + "\nf(2)\n"
+    assert [found.todo for found in run(edit, source).found] == [True]
+    predicate = Predicate.model_validate({"find": "f(k=1)"}, by_name=True)
+    assert not probe(predicate, View(tree_of({"vllm/m.py": source}))).holds
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "if a:\n    {}",
+        "if True:\n    {}",
+        "if False:\n    a()\nelse:\n    {}",
+        "def g():\n    if a:\n        return 1\n    {}",
+    ],
+)
+def test_code_that_may_run_counts(around):
+    edit = {"find": "f(...)", "add-keyword": {"k": "1"}}
+    assert [found.todo for found in run(edit, around.format("f(k=1)") + "\n").found] == [False]

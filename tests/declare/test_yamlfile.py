@@ -210,7 +210,7 @@ def test_every_error_is_reported(tmp_path):
         (("variants", 0), ["edits", "name", "when"]),
         (
             ("variants", 0, "when", "any", 1),
-            ["all", "any", "files", "find", "none", "text", "where", "within"],
+            ["all", "any", "files", "find", "none", "text", "unless", "where", "within"],
         ),
         (
             ("proof", 0),

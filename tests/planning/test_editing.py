@@ -141,3 +141,29 @@ def test_a_new_file_takes_no_others_place(tmp_path, path, problem):
 def test_python_edits_look_at_python_alone():
     edit = {"find": "f(1)", "rewrite": "f(2)", "files": "vllm/*"}
     assert run(edit, {"vllm/a.py": "f(1)\n", "vllm/a.md": "f(1) is what\n"}).mismatch is None
+
+
+@pytest.mark.parametrize(
+    ("source", "holds"),
+    [
+        ("self.a = f(1)\n", True),
+        ("self.a = g(1)\n", False),
+        ("self.a = g(1)\nself.b = f()\n", True),
+        ('self.a = h("a")\n', False),
+        ('self.a = h("b")\n', True),
+    ],
+)
+def test_unless_leaves_out_what_its_patterns_match(source, holds):
+    """They match with what `find` has bound."""
+    predicate = Predicate.model_validate(
+        {"find": "self.$p = $_(...)", "unless": ["$_ = g(...)", '$_ = h("$p")']}, by_name=True
+    )
+    assert probe(predicate, View(tree_of({"vllm/m.py": source}))).holds is holds
+    assert describe(predicate) == (
+        'the code self.$p = $_(...), other than $_ = g(...) or $_ = h("$p"),'
+    )
+
+
+def test_unless_needs_find():
+    with pytest.raises(ValueError, match="unless needs find"):
+        Predicate.model_validate({"text": "a", "unless": "b"}, by_name=True)

@@ -187,7 +187,7 @@ def test_a_patched_tree_is_known_by_what_the_patch_makes(patch):
     applied = decide(known, made)
     assert applied.state is State.APPLIED
     assert not applied.new_shape
-    broken = made.files[MODULE].replace(b"return launch", b"if 0: return launch")
+    broken = made.files[MODULE].replace(b"return launch", b"return x or launch")
     still = decide(known, replace(made, files={**made.files, MODULE: broken}))
     assert still.state is State.APPLIED
     assert still.new_shape

@@ -33,16 +33,17 @@ if TYPE_CHECKING:
 class AddKeyword:
     """Give each call (or `def`) that `find` matches the keywords that it lacks.
 
-    One that is there with the same value counts as done; with another value it is a problem, unless
-    `any_value` is set. So is a call that lacks one but has `**` arguments, as they may hold it.
-    Where `find` is an assignment or a return, the call is its value. The value of a parameter may
-    begin with its annotation, as in `bool = False`; then that has to be the same, too.
+    One that is there with the same value counts as done. With another value it is a problem, unless
+    that value matches a pattern of `accepted`; None accepts any value. A call that lacks one but
+    has `**` arguments is a problem, too, as they may hold it. Where `find` is an assignment or a
+    return, the call is its value. The value of a parameter may begin with its annotation, as in
+    `bool = False`; then that has to be the same, too.
     """
 
     find: Pattern
     keywords: Mapping[str, str]
     place: Scope
-    any_value: bool = False
+    accepted: Sequence[Pattern] | None = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.find.node, cst.FunctionDef) and _call_of(self.find.node) is None:
@@ -63,6 +64,12 @@ class AddKeyword:
             else:
                 parse_expression(value)
             variables_of(value, known=self.find)
+        if self.accepted and isinstance(self.find.node, cst.FunctionDef):
+            raise PatternError(
+                "any-value takes patterns for the keywords of a call only",
+                hint="write `any-value: true`, or leave it out",
+                code="codemods.wrong-edit",
+            )
 
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
@@ -86,7 +93,7 @@ class _AddKeywordTransformer(SiteTransformer):
         match = self.spec.find.match(updated, self.spellings)
         if match is None or not self.place.admits(self.scope, match, updated):
             return updated
-        other = None if self.spec.any_value else self._other_value(updated, match)
+        other = None if self.spec.accepted is None else self._other_value(updated, match)
         if other is not None:
             self.add(original, todo=True, match=match, problem=f"already has {other}")
             return updated
@@ -116,8 +123,16 @@ class _AddKeywordTransformer(SiteTransformer):
         for name, value in self.spec.keywords.items():
             wanted = fill(parse_expression(value), match)
             if name in present and not same_code(wanted, present[name]):
+                if self._accepts(present[name], match):
+                    continue
                 return f"{name}={code_of(present[name])}"
         return None
+
+    def _accepts(self, value: cst.BaseExpression, match: Match) -> bool:
+        return any(
+            pattern.match(value, self.spellings, match.bindings) is not None
+            for pattern in self.spec.accepted or ()
+        )
 
     def _other_parameter(self, function: cst.FunctionDef, match: Match) -> str | None:
         for parameter in _named(function.params):

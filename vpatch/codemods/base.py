@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import libcst as cst
 
 from vpatch.codemods.extent import Extents, has_word
+from vpatch.codemods.flow import unreached
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nodes import canonical
 from vpatch.codemods.spelling import Spellings
@@ -163,6 +164,9 @@ class SiteTransformer(cst.CSTTransformer):
         self._extents = Extents()
         # How the module spells what it imports; a pattern compares by it.
         self.spellings = Spellings()
+        # The statements that are never reached, and those of them that are being visited.
+        self._unreached: set[int] = set()
+        self._dead: list[cst.CSTNode] = []
         self._words: Sequence[Sequence[frozenset[bytes]]] = ()
         self.scope: list[str] = []
         self.sites: list[EditSite] = []
@@ -179,6 +183,8 @@ class SiteTransformer(cst.CSTTransformer):
         self.sites = []
         self._bodies.clear()
         self._skipped.clear()
+        self._unreached.clear()
+        self._dead.clear()
         return EditOutcome(module.visit(self), tuple(self.sites))
 
     @property
@@ -212,7 +218,10 @@ class SiteTransformer(cst.CSTTransformer):
         """Report a place: a node of the file that `edit` changes, or that already is so.
 
         With `problem`, the place is meant but cannot be edited, which makes the patch a conflict.
+        A place without work that the program never reaches does not count: it cures nothing.
         """
+        if not todo and self._dead:
+            return
         texts = match.texts() if match else {}
         scope = ".".join(self.scope)
         self.sites.append(EditSite(node, scope, todo, texts, problem, recognised, repeat))
@@ -231,6 +240,10 @@ class SiteTransformer(cst.CSTTransformer):
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, _STATEMENTS) and self._passes_over(node):
             return False
+        if isinstance(node, (cst.Module, cst.IndentedBlock, cst.If)):
+            self._unreached.update(map(id, unreached(node)))
+        if id(node) in self._unreached:
+            self._dead.append(node)
         if isinstance(node, (cst.ClassDef, cst.FunctionDef)):
             self._bodies[id(node.body)] = node.name.value
         elif id(node) in self._bodies:
@@ -253,4 +266,6 @@ class SiteTransformer(cst.CSTTransformer):
             updated_node = self.edit(original_node, updated_node)
         if self._bodies.pop(id(original_node), None) is not None:
             self.scope.pop()
+        if self._dead and self._dead[-1] is original_node:
+            self._dead.pop()
         return updated_node

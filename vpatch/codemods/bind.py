@@ -97,8 +97,12 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
         place = Scope(edit.within, where)
     match edit:
         case declared.AddKeywordEdit():
+            accepted = None if edit.any_value is True else edit.any_value or ()
             codemod = AddKeyword(
-                parse_pattern(edit.find), edit.add_keyword, place, any_value=edit.any_value
+                parse_pattern(edit.find),
+                edit.add_keyword,
+                place,
+                accepted if accepted is None else tuple(map(parse_pattern, accepted)),
             )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
         case declared.RewriteEdit():

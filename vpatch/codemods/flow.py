@@ -10,7 +10,7 @@ from libcst.helpers import get_full_name_for_node
 from vpatch.codemods.nodes import statements_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _NEVER_RETURN = {"exit", "os._exit", "os.abort", "quit", "sys.exit"}
 # Context managers that swallow an exception, and so let the program go on behind the block.
@@ -24,6 +24,21 @@ def barrier(statements: Iterable[cst.CSTNode]) -> cst.CSTNode | None:
     when its end is never reached, unless a context manager is known to swallow exceptions.
     """
     return next((statement for statement in statements if _ends(statement)), None)
+
+
+def unreached(node: cst.Module | cst.IndentedBlock | cst.If) -> Sequence[cst.CSTNode]:
+    """The statements or blocks of a node that the program never comes to."""
+    if isinstance(node, cst.If):
+        known = _constant(node.test)
+        if known is None:
+            return []
+        never = node.orelse if known else node.body
+        return [] if never is None else [never]
+    statements = statements_of(node) if isinstance(node, cst.IndentedBlock) else node.body
+    for index, statement in enumerate(statements):
+        if _ends(statement):
+            return statements[index + 1 :]
+    return []
 
 
 def _ends(node: cst.CSTNode) -> bool:

@@ -258,7 +258,8 @@ def _spellings_of(pattern: cst.Call, node: cst.Call, match: Match) -> Iterator[S
     if not any(arg.star == "**" and not is_gap(arg) for arg in pattern.args):
         args = plain_arguments(args)
     yield args
-    if match.spellings is not None and isinstance(node.func, cst.Name):
+    is_named = isinstance(pattern.func, cst.Name) and variable_of(pattern.func) is None
+    if match.spellings is not None and is_named and isinstance(node.func, cst.Name):
         parameters = match.spellings.signature(node.func.value)
         if parameters is not None:
             yield from other_spellings(args, parameters)

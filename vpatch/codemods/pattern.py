@@ -28,7 +28,7 @@ from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, is_gap, variable_of
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from vpatch.codemods.spelling import Spellings
 
@@ -62,13 +62,20 @@ class Pattern:
     needles: frozenset[bytes]
     names: frozenset[bytes]
 
-    def match(self, node: cst.CSTNode, spellings: Spellings | None = None) -> Match | None:
+    def match(
+        self,
+        node: cst.CSTNode,
+        spellings: Spellings | None = None,
+        bindings: Mapping[str, cst.CSTNode] | None = None,
+    ) -> Match | None:
         """Compare with a node; `spellings` are the imports of its module.
+
+        `bindings` are of metavariables that another pattern has found already.
 
         Raises:
             TooManyGapsError: that would take too long.
         """
-        match = Match(spellings=spellings)
+        match = Match(dict(bindings or {}), spellings=spellings)
         try:
             return match if same(self.node, node, match) else None
         except TooManyWaysError as error:
@@ -242,7 +249,7 @@ def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
 
         def visit_Call(self, node: cst.Call) -> None:
             # The call of a function of the same module may have the value without its name.
-            if isinstance(node.func, cst.Name):
+            if isinstance(node.func, cst.Name) and variable_of(node.func) is None:
                 self.keywords.update(id(arg.keyword) for arg in node.args)
 
         def visit_Name(self, node: cst.Name) -> None:

@@ -98,8 +98,9 @@ class AddKeywordEdit(PlacedEdit):
 
     find: Text
     add_keyword: dict[str, str] = Field(min_length=1)
-    any_value: bool = Field(
-        default=False, description="a keyword that is there with another value will do"
+    any_value: bool | Texts = Field(
+        default=False,
+        description="whether a keyword may be there with another value, or patterns of such values",
     )
 
 
@@ -253,6 +254,10 @@ class Predicate(Declared):
     all_: tuple[Predicate, ...] | None = Field(None, min_length=1)
     any_: tuple[Predicate, ...] | None = Field(None, min_length=1)
     none: tuple[Predicate, ...] | None = Field(None, min_length=1)
+    unless: Texts | None = Field(
+        None,
+        description="code patterns: what `find` finds does not count if one of these matches it",
+    )
     files: Texts | None = None
     within: str | None = None
     where: Where = Field(default_factory=dict)
@@ -262,4 +267,6 @@ class Predicate(Declared):
         kinds = (self.find, self.text, self.all_, self.any_, self.none)
         if sum(kind is not None for kind in kinds) != 1:
             raise ValueError("give exactly one of find, text, all, any, none")
+        if self.unless is not None and self.find is None:
+            raise ValueError("unless needs find")
         return self

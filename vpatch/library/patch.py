@@ -154,6 +154,8 @@ def _folder_beside(folder: Path, place: str) -> Path:
 def _check_predicate(predicate: Predicate) -> None:
     if predicate.find is not None:
         parse_pattern(predicate.find)
+    for pattern in predicate.unless or ():
+        parse_pattern(pattern)
     for path in predicate.files or ():
         inside_tree(path)
     for inner in (*(predicate.all_ or ()), *(predicate.any_ or ()), *(predicate.none or ())):

@@ -217,7 +217,9 @@ def probe(predicate: Predicate, view: View) -> Probed:
     """Whether a predicate holds for a view, and the places that show it."""
     if predicate.find is not None:
         place = _place(predicate)
-        matches = search(parse_pattern(predicate.find), place, predicate.files, view)
+        sought = parse_pattern(predicate.find)
+        unless = tuple(map(parse_pattern, predicate.unless or ()))
+        matches = search(sought, place, predicate.files, view, unless)
         return Probed(bool(matches), tuple(matches))
     if predicate.text is not None:
         needle = predicate.text.encode()
@@ -239,10 +241,14 @@ def probe(predicate: Predicate, view: View) -> Probed:
 
 
 def search(
-    pattern: Pattern, place: Scope, files: Sequence[str] | None, view: View
+    pattern: Pattern,
+    place: Scope,
+    files: Sequence[str] | None,
+    view: View,
+    unless: Sequence[Pattern] = (),
 ) -> Sequence[FoundSite]:
-    """Every match of a pattern."""
-    found, _ = _run_python(_Probe(pattern, place), files, place.where, view)
+    """Every match of a pattern in code that can run, but for those that `unless` matches."""
+    found, _ = _run_python(_Probe(pattern, place, unless), files, place.where, view)
     return found
 
 
@@ -258,6 +264,8 @@ def describe(predicate: Predicate) -> str:
         return " or ".join(map(_in_brackets, predicate.any_))
     else:
         return f"nothing of: {', '.join(describe(inner) for inner in predicate.none or ())}"
+    if predicate.unless:
+        text += f", other than {' or '.join(' '.join(each.split()) for each in predicate.unless)},"
     within = f" within {predicate.within}" if predicate.within else ""
     return text + within + (f" in {', '.join(predicate.files)}" if predicate.files else "")
 
@@ -286,24 +294,29 @@ def _first_line(view: View, path: str, needle: bytes) -> FoundSite:
 class _Probe:
     """An edit that edits nothing: every match of a pattern is a site."""
 
-    def __init__(self, sought: Pattern, place: Scope) -> None:
+    def __init__(self, sought: Pattern, place: Scope, unless: Sequence[Pattern]) -> None:
         self.sought = sought
         self.place = place
+        self.unless = unless
         self.needles = (sought.needles,)
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
-        return _ProbeTransformer(self.sought, self.place).run(module, extents)
+        return _ProbeTransformer(self.sought, self.place, self.unless).run(module, extents)
 
 
 class _ProbeTransformer(SiteTransformer):
-    def __init__(self, pattern: Pattern, place: Scope) -> None:
+    def __init__(self, pattern: Pattern, place: Scope, unless: Sequence[Pattern]) -> None:
         self.kinds = kinds_of(pattern.node)
         super().__init__(place, (pattern.names,))
         self.pattern = pattern
+        self.unless = unless
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         match = self.pattern.match(updated, self.spellings)
-        if match is not None and self.place.admits(self.scope, match, updated):
+        if match is None or not self.place.admits(self.scope, match, updated):
+            return updated
+        excluded = (p.match(updated, self.spellings, match.bindings) for p in self.unless)
+        if not any(excluded):
             self.add(original, todo=False, match=match)
         return updated
 

@@ -9,7 +9,11 @@ class SpeculativeConfig:
                 config_format=self.target_model_config.config_format,
                 hf_config_path=(
                     self.target_model_config.hf_config_path
-                    if self.model == self.target_model_config.model
+                    if self.model
+                    in (
+                        self.target_model_config.model,
+                        self.target_model_config.model_weights,
+                    )
                     else None
                 ),
             )

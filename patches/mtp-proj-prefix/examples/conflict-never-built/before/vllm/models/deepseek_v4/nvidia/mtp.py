@@ -1,0 +1,24 @@
+class DeepSeekV4MultiTokenPredictorLayer(nn.Module):
+    def __init__(self, vllm_config, topk_indices_buffer, prefix, aux_stream_list=None):
+        super().__init__()
+        # Two projections here, where the V3 layer has one.
+        self.e_proj = ReplicatedLinear(
+            config.hidden_size,
+            config.hidden_size,
+            bias=False,
+            return_bias=False,
+            quant_config=quant_config,
+            prefix=f"{prefix}.e_proj",
+        )
+        if False:
+            self.h_proj = ReplicatedLinear(
+                config.hidden_size,
+                config.hidden_size,
+                bias=False,
+                return_bias=False,
+                quant_config=quant_config,
+                prefix=f"{prefix}.h_proj",
+            )
+        else:
+            self.h_proj = None
+        self.hc_mult = config.hc_mult
