@@ -9,7 +9,7 @@ import torch
 from tiny_mtp import runner_up, successor, write_checkpoint
 
 from vllm import LLM, SamplingParams
-from vllm.utils import cpu_triton_utils
+from vllm.utils.cpu_triton_utils import _expand_kernel_impl as expand
 from vllm.v1.sample import rejection_sampler
 
 COUNTS = [2, 0, 3, 1]
@@ -38,9 +38,7 @@ def test_every_token_gets_its_requests_value(values, replace_from, replace_to):
     cumulative = torch.tensor(COUNTS, dtype=torch.int32).cumsum(0, dtype=torch.int32)
     # One more than the tokens: the kernel leaves alone what lies behind them.
     found = torch.full((sum(COUNTS) + 1,), 77, dtype=values.dtype)
-    cpu_triton_utils.expand_kernel[(len(COUNTS),)](
-        found, values, cumulative, replace_from, replace_to, MAX_NUM_TOKENS=128
-    )
+    expand(found, values, cumulative, replace_from, replace_to, MAX_NUM_TOKENS=128)
     wanted = reference(values, cumulative, replace_from, replace_to)
     torch.testing.assert_close(found[:-1], wanted, rtol=0, atol=0)
     assert found[-1] == 77
@@ -50,14 +48,14 @@ def test_int64_is_expanded_as_before():
     values = torch.tensor([4, 9, 0, 2])
     cumulative = torch.tensor(COUNTS, dtype=torch.int32).cumsum(0, dtype=torch.int32)
     found = torch.full((sum(COUNTS),), 77)
-    cpu_triton_utils.expand_kernel[(len(COUNTS),)](found, values, cumulative, 0, 6)
+    expand(found, values, cumulative, 0, 6)
     assert torch.equal(found, reference(values, cumulative, 0, 6))
 
 
 def test_no_token_at_all():
     found = torch.empty(0)
     nothing = torch.zeros(2, dtype=torch.int32)
-    cpu_triton_utils.expand_kernel[(2,)](found, torch.tensor([0.5, 0.6]), nothing, 0, 1)
+    expand(found, torch.tensor([0.5, 0.6]), nothing, 0, 1)
     assert found.shape == (0,)
 
 
@@ -76,11 +74,11 @@ TOKENS = 400
 
 def test_an_engine_samples_as_its_requests_ask(tmp_path, monkeypatch):
     calls = 0
-    expand = rejection_sampler.expand_batch_to_tokens
+    own = rejection_sampler.expand_batch_to_tokens
 
     def compared(values, cumulative, num_tokens, replace_from=0, replace_to=0):
         nonlocal calls
-        found = expand(values, cumulative, num_tokens, replace_from, replace_to)
+        found = own(values, cumulative, num_tokens, replace_from, replace_to)
         wanted = reference(values, cumulative, replace_from, replace_to)
         torch.testing.assert_close(found, wanted, rtol=0, atol=0)
         calls += 1

@@ -7,7 +7,7 @@ import torch
 from tiny_mtp import successor, write_checkpoint
 
 from vllm import LLM, SamplingParams
-from vllm.utils import cpu_triton_utils
+from vllm.utils.cpu_triton_utils import _sample_recovered_tokens_kernel_impl as recover
 
 PROMPTS = [[5, 9], [100, 200, 300], [17, 4]]
 TOKENS = 32
@@ -62,7 +62,7 @@ def test_recovered_tokens_are_the_most_likely_under_the_noise(dtype, with_draft_
     drafted = torch.randint(vocabulary, (5,), generator=generator, dtype=torch.int32)
     noise = torch.rand(3, vocabulary, generator=generator, dtype=dtype) + 0.1
     found = torch.full((5,), -1, dtype=torch.int32)
-    cpu_triton_utils.sample_recovered_tokens_kernel[(3, 3)](
+    recover(
         found,
         cumulative,
         drafted,

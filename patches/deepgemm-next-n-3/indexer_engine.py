@@ -205,6 +205,7 @@ def config(
         ),
         speculative_config=speculative if drafts else None,
         num_speculative_tokens=drafts,
+        compilation_config=SimpleNamespace(cudagraph_mode=None),
         parallel_config=SimpleNamespace(
             **{
                 "decode_context_parallel_size": 1,

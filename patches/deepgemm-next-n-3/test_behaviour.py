@@ -148,6 +148,14 @@ def dense_topk(logits, seq_lens, out, _, k, max_seq_len):
     select(logits, row_lens(seq_lens, None, logits.shape[0]), out, k)
 
 
+FIRST = SimpleNamespace(rank_in_group=0)
+STAND_INS = {
+    "_supports_varlen_paged_mqa_logits": lambda: False,
+    "get_dcp_group": lambda: FIRST,
+    "get_pcp_group": lambda: FIRST,
+}
+
+
 class Engine(Indexer):
     """An indexer on a platform of some family, without its kernels."""
 
@@ -162,6 +170,16 @@ class Engine(Indexer):
             ("has_device_capability", lambda *args, **_: args[-1] <= family),
         ):
             monkeypatch.setattr(type(current_platform), name, answer, raising=False)
+        # The kernels of SM100 that take rows of any number are not those replaced here.
+        for name in (
+            "_supports_varlen_paged_mqa_logits",
+            "get_dcp_group",
+            "get_pcp_group",
+        ):
+            if hasattr(indexer, name):
+                monkeypatch.setattr(indexer, name, STAND_INS[name])
+        # A workspace that grows frees memory of a GPU first.
+        monkeypatch.setattr(torch.accelerator, "empty_cache", lambda: None)
         monkeypatch.setattr(indexer, "has_deep_gemm", lambda: True)
         monkeypatch.setattr(indexer, "num_compute_units", lambda _: SLOTS)
         monkeypatch.setattr(
@@ -290,8 +308,12 @@ def test_a_prefill_beside_the_decodes(monkeypatch):
         return torch.zeros((q[0].shape[0], 64))
 
     monkeypatch.setattr(layer, "fp8_fp4_mqa_logits", prefill_logits)
+    # Until 0.22 vLLM imports `ops` on CUDA alone, and calls the second one in _C.
+    if not hasattr(layer, "ops"):
+        monkeypatch.setattr(layer, "ops", SimpleNamespace(), raising=False)
     for op in ("cp_gather_indexer_k_quant_cache", "top_k_per_row_prefill"):
-        monkeypatch.setattr(layer.ops, op, lambda *_: None)
+        for place in (layer.ops, torch.ops._C):
+            monkeypatch.setattr(place, op, lambda *_: None, raising=False)
     lens, queries = [400, 81, 20], [3, 3, 20]
     engine.fill(lens)
     metadata = engine.build(lens, queries)

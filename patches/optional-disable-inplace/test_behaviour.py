@@ -26,17 +26,21 @@ EXPERTS, TOP, HIDDEN, INNER, GROUP, TOKENS = 4, 2, 64, 96, 32, 5
 
 @dataclass
 class OlderConfig(FusedMoEConfig):
-    """As it was until vLLM 0.22."""
+    """It has the field, as that of vLLM 0.22."""
 
     disable_inplace: bool = True
 
 
 def make_config(kind: type[FusedMoEConfig], **more: bool) -> FusedMoEConfig:
+    # From 0.24 on the config divides the size by the ranks itself.
+    names = {field.name for field in fields(kind)}
+    whole = "intermediate_size" in names
+    size = "intermediate_size" if whole else "intermediate_size_per_partition"
     return kind(
+        **{size: INNER},
         num_experts=EXPERTS,
         experts_per_token=TOP,
         hidden_dim=HIDDEN,
-        intermediate_size_per_partition=INNER,
         num_local_experts=EXPERTS,
         num_logical_experts=EXPERTS,
         activation=MoEActivation.SILU,
