@@ -9,10 +9,16 @@ import torch
 from tiny_mtp import runner_up, successor, write_checkpoint
 
 from vllm import LLM, SamplingParams
+from vllm.platforms import current_platform
 from vllm.utils.cpu_triton_utils import _expand_kernel_impl as expand
 from vllm.v1.sample import rejection_sampler
 
 COUNTS = [2, 0, 3, 1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels():
+    current_platform.import_kernels()
 
 
 def reference(values, cumulative, replace_from=0, replace_to=0):

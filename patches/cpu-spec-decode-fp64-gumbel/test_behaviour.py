@@ -7,6 +7,7 @@ import torch
 from tiny_mtp import successor, write_checkpoint
 
 from vllm import LLM, SamplingParams
+from vllm.platforms import current_platform
 from vllm.utils.cpu_triton_utils import _sample_recovered_tokens_kernel_impl as recover
 
 PROMPTS = [[5, 9], [100, 200, 300], [17, 4]]
@@ -50,6 +51,7 @@ def test_an_engine_that_speculates_starts(tmp_path):
 @pytest.mark.parametrize("with_draft_probs", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_recovered_tokens_are_the_most_likely_under_the_noise(dtype, with_draft_probs):
+    current_platform.import_kernels()
     generator = torch.Generator().manual_seed(3)
     counts, vocabulary = [2, 0, 3], 50
     cumulative = torch.tensor(counts).cumsum(0).to(torch.int32)

@@ -228,6 +228,7 @@ def test_options_that_do_not_fit(proven, args, said):
 def test_ones_own_python_has_one_release(proven):
     run = proven.run(*OWN[:4], "--vllm", "0.50,0.51", code=2)
     assert run.codes == ("engine.wrong-version",)
+    assert "Running" not in run.err
     run = proven.run("test", "slow-mode", *RECORD[2:], code=2)
     assert run.codes == ("harness.no-test",)
 
