@@ -126,6 +126,28 @@ def test_what_a_patch_does_not_read_does_not_matter(patch, path, old, new):
     assert not decision.new_shape
 
 
+def test_a_patch_reads_what_uses_the_changed_code(patch):
+    """A copy that is used in its place has the defect, and the patch does not reach it."""
+    used = FILES | {MODULE: f"{SOURCE}\n\ndef main():\n    return Engine()\n"}
+    known = recorded(patch, used)
+    assert "vllm/m.py::main" in decide(known, tree_of(used)).shape.definitions
+    other = used | {MODULE: used[MODULE].replace("return Engine()", "return Motor()")}
+    decision = decide(known, tree_of(other))
+    assert decision.state is State.NEEDED
+    assert decision.shape.differing == (ChangedDefinition("vllm/m.py::main", "changed"),)
+
+
+def test_a_patch_reads_what_its_new_code_names_of_a_module(tmp_path):
+    edit = {"find": "return 1", "rewrite": "return config.LIMIT"}
+    patch = patch_of(tmp_path, edits=[edit], concerns={"text": "def f"})
+    files = {
+        "vllm/m.py": "from vllm import config\n\n\ndef f():\n    return 1\n",
+        "vllm/config.py": "LIMIT = 1\nOTHER = 2\n",
+    }
+    read = decide(patch, tree_of(files)).shape.definitions
+    assert sorted(read) == ["vllm/config.py::LIMIT", "vllm/m.py::config", "vllm/m.py::f"]
+
+
 def test_a_renamed_class_is_absent_on_a_new_shape(patch):
     files = changed("class Engine", "class Motor")
     decision = decide(recorded(patch, FILES), tree_of(files))

@@ -1,8 +1,8 @@
 """Which definitions of a tree a patch reads, and which it makes.
 
-A patch reads the definitions in which its predicates and edits find places, and those that its new
-code names. It also reads every definition that it is recorded to read in another release, so that
-one that was renamed or moved away is missed.
+A patch reads the definitions in which its predicates and edits find places, those that its new code
+names, and those that use what it changes. It also reads every definition that it is recorded to
+read in another release, so that one that was renamed or moved away is missed.
 """
 
 from __future__ import annotations
@@ -46,22 +46,20 @@ def definitions_read(
     wanted: dict[str, set[str]] = {}
     for site in sites:
         for one in _definitions_of(site, view):
-            key = one.digest if one.name.endswith(STATEMENT) else one.name
-            wanted.setdefault(site.path, set()).add(key)
+            wanted.setdefault(site.path, set()).add(_key(one))
     for path, change in changes.items():
-        for other, name in _named_by_new_code(path, change, view):
-            wanted.setdefault(other, set()).add(name)
+        for other, key in (*_named_by_new_code(path, change, view), *_users(path, change, view)):
+            wanted.setdefault(other, set()).add(key)
     for known in names:
         wanted.setdefault(known.partition("::")[0], set()).add(plain_name(known))
     found: dict[str, str] = {}
     for path, keys in sorted(wanted.items()):
-        definitions = [
-            one
-            for one in view.outline(path)
-            if (one.digest if one.name.endswith(STATEMENT) else one.name) in keys
-        ]
-        found |= _numbered(path, definitions)
+        found |= _numbered(path, [one for one in view.outline(path) if _key(one) in keys])
     return found
+
+
+def _key(one: Definition) -> str:
+    return one.digest if one.name.endswith(STATEMENT) else one.name
 
 
 def definitions_patched(changes: Mapping[str, Change]) -> dict[str, str]:
@@ -194,6 +192,23 @@ def _named_by_new_code(path: str, change: Change, view: View) -> Iterator[tuple[
                     yield path, other.name
 
 
+def _users(path: str, change: Change, view: View) -> Iterator[tuple[str, str]]:
+    """What uses a function or a class that a change edits, in the same module.
+
+    Without it, code that nobody calls any more would be patched in silence.
+    """
+    if not _is_python(path) or change.before is None:
+        return
+    own = view.outline(path)
+    roots = {one.name.partition(".")[0] for one in _changed(path, change)}
+    roots &= {one.name for one in own if isinstance(one.node, (*_FUNCTIONS, ast.ClassDef))}
+    for one in own:
+        if one.name.partition(".")[0] not in roots and one.node is not None:
+            names, _ = _names_in([one.node])
+            if names & roots:
+                yield path, _key(one)
+
+
 def _new_names(old: ast.AST | None, new: ast.AST | None) -> tuple[set[str], set[str]]:
     """The names in the new statements, and the attributes and keywords that only these have."""
     before = {dumped(node): node for node in _statements(old)}
@@ -246,17 +261,20 @@ def _assigned(node: ast.AST | None) -> set[str]:
 def _imported(
     path: str, node: ast.AST | None, attributes: set[str], view: View
 ) -> Iterator[tuple[str, str]]:
-    """The definition that an import of the tree's own package names.
+    """The definitions that an import of the tree's own package names.
 
-    Of a class, these are its head, its `__init__`, and what the new code names of it.
+    Of a class, these are its head, its `__init__`, and what the new code names of it. Of a module,
+    these are what the new code names of it.
     """
     if not isinstance(node, ast.ImportFrom):
         return
     base = path.split("/")[: -node.level] if node.level else []
     parts = [*base, *(node.module or "").split(".")]
     folder = "/".join(part for part in parts if part)
+    name = node.names[0].name
+    for file in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py"):
+        yield from ((file, one.name) for one in view.outline(file) if one.name in attributes)
     for file in (f"{folder}.py", f"{folder}/__init__.py"):
-        name = node.names[0].name
         members = {f"{name}.{member}" for member in (*attributes, "__init__")}
         for one in view.outline(file):
             if one.name == name or one.name in members:
