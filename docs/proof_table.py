@@ -22,7 +22,7 @@ _TREE = "vllm"
 _CELLS = {
     "behaviour": "by behaviour",
     "example": "by example",
-    "nothing": "not proven",
+    "not asked": "not asked",
     "contradicted": "contradicted",
 }
 
@@ -47,7 +47,7 @@ def table(recorded: Mapping[str, Shapes]) -> str:
             for release in shape.releases:
                 proof = proof_of(shapes, _TREE, release)
                 states[release][patch_id] = f"{shape.state}, {_CELLS[proof.by]}"
-                if proof.by in {"nothing", "contradicted"}:
+                if proof.by in {"not asked", "contradicted"}:
                     reasons[patch_id, proof.said].append(release)
     lines = [f"| vLLM | {' | '.join(f'`{patch_id}`' for patch_id in recorded)} |"]
     lines.append("|---" * (len(recorded) + 1) + "|")

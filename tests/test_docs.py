@@ -388,9 +388,9 @@ def test_the_table_of_proofs_is_made_from_the_record():
         "|---|---|---|",
         "| 0.9.0 | needed, by behaviour | no shape on record |",
         "| 0.10.0 | needed, by behaviour | no shape on record |",
-        "| 0.11.0 | absent, not proven | no shape on record |",
+        "| 0.11.0 | absent, not asked | no shape on record |",
         "",
-        "- `a` in 0.11.0: not proven: no behaviour test is recorded in these releases.",
+        "- `a` in 0.11.0: not asked: nothing can run where the patch is absent.",
     ]
     assert proof_table.MARK in page("explanation/shapes.md")
     made = proof_table.on_page_markdown(page("explanation/shapes.md"))

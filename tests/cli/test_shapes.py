@@ -80,7 +80,7 @@ def test_why_shows_the_difference(recorded):
     assert "+    def __init__(self, prefix, x=0):" in run.out
     known = recorded.run("status", "--vllm", VERSION, "--why", "name-proj")
     assert "known shape: the code is as in 0.50.0" in known.out
-    assert "not proven: no behaviour test is recorded" in known.out
+    assert "not asked: no behaviour test is recorded" in known.out
 
 
 def test_why_says_what_it_cannot_show(recorded):
@@ -115,9 +115,9 @@ def test_what_behaviour_proved_is_told(recorded):
     against = one.model_copy(update={"outcome": "contradicts", "reason": "it passed"})
     assert told(against) == "behaviour contradicts it in 0.50.0: it passed"
     idle = one.model_copy(update={"outcome": "not asked", "reason": "there is no engine"})
-    assert told(idle) == "not proven: there is no engine"
+    assert told(idle) == "not asked: there is no engine"
     other = one.model_copy(update={"patch_digest": "sha256:other"})
-    assert told(other).startswith("not proven: no behaviour test")
+    assert told(other).startswith("not asked: no behaviour test")
 
 
 def test_another_edition_that_makes_the_same_keeps_its_proof(recorded):
@@ -150,7 +150,7 @@ def test_another_edition_that_makes_the_same_keeps_its_proof(recorded):
     file.write_text(declared.replace("{prefix}.proj", "{prefix}.other"))
     recorded.run("test", "name-proj", "--record", "--vllm", VERSION)
     changed = recorded.run("status", "--vllm", VERSION, "--why", "name-proj")
-    assert "not proven: no behaviour test" in changed.out
+    assert "not asked: no behaviour test" in changed.out
 
 
 def test_strict_makes_a_new_shape_a_finding(recorded):

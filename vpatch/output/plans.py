@@ -46,7 +46,7 @@ class ShapeOutput(OutputModel):
     known: list[str]
     """The releases on record with exactly these definitions; empty for a new shape."""
     proof: str | None
-    """How a known shape was proven: `behaviour`, `example`, `nothing`, or `contradicted`."""
+    """How a known shape was proven: `behaviour`, `example`, `not asked`, or `contradicted`."""
     nearest: str | None
     """For a new shape, the release on record that differs least."""
     differing: list[ChangedDefinitionOutput]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.planning.state import State
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 class ShapeProof:
     """What proves a patch on a known shape. `said` is a sentence without its full stop."""
 
-    by: Literal["behaviour", "example", "nothing", "contradicted"]
+    by: Literal["behaviour", "example", "not asked", "contradicted"]
     said: str
 
 
@@ -42,7 +44,8 @@ def proof_of(shapes: Shapes, tree: str, release: str) -> ShapeProof:
         return ShapeProof("behaviour", f"by behaviour on {engines} in {where}")
     if known.examples:
         return ShapeProof("example", f"by the example {', '.join(known.examples)}")
-    return ShapeProof("nothing", f"not proven: {_why_not([r for _, r in results])}")
+    why = _why_not(known, [r for _, r in results])
+    return ShapeProof("not asked", f"not asked: {why}{_elsewhere(shapes, tree, known)}")
 
 
 def _known(shapes: Shapes, tree: str, release: str) -> KnownShape:
@@ -52,6 +55,22 @@ def _known(shapes: Shapes, tree: str, release: str) -> KnownShape:
     raise KeyError(release)
 
 
-def _why_not(results: Sequence[BehaviourOnRelease]) -> str:
+def _why_not(known: KnownShape, results: Sequence[BehaviourOnRelease]) -> str:
     reasons = list(dict.fromkeys(r.reason for r in results if r.reason))
-    return "; ".join(reasons) if reasons else "no behaviour test is recorded in these releases"
+    if reasons:
+        return "; ".join(reasons)
+    if known.state == State.ABSENT:
+        return "nothing can run where the patch is absent"
+    return "no behaviour test is recorded in these releases"
+
+
+def _elsewhere(shapes: Shapes, tree: str, known: KnownShape) -> str:
+    """The results for a plugin that a test brings along, which say nothing of this tree."""
+    held = [
+        f"{other} beside vLLM {release}"
+        for other, releases in shapes.behaviour.items()
+        for release in known.releases
+        for r in releases.get(release, ())
+        if other != tree and r.outcome == "holds" and r.patch_digest == shapes.patch_digest
+    ]
+    return f"; a test holds for {', '.join(held)}" if held else ""
