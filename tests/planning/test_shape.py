@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers import decide, patch_of, patched, tree_of
 from vpatch.library.shapes import KnownShape, Shapes
-from vpatch.planning.footprint import definitions_patched
+from vpatch.planning.footprint import combined, definitions_patched
 from vpatch.planning.plan import plan
 from vpatch.planning.shape import ChangedDefinition, watched
 from vpatch.planning.state import State
@@ -135,6 +135,135 @@ def test_a_patch_reads_what_uses_the_changed_code(patch):
     decision = decide(known, tree_of(other))
     assert decision.state is State.NEEDED
     assert decision.shape.differing == (ChangedDefinition("vllm/m.py::main", "changed"),)
+
+
+IMPL = """def launch_impl(x):
+    return x
+
+
+launch = wrap(launch_impl)
+"""
+REGISTRY = """from vllm import impl
+
+
+def register():
+    return {"launch": impl.launch_impl, "again": 1}
+
+
+def unrelated():
+    return 1
+"""
+LAUNCH = {"find": "def launch_impl(...): ...", "add-keyword": {"y": "0"}}
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("vllm/registry.py", "impl.launch_impl", "impl.other"),
+        ("vllm/runner.py", "impl.launch", "impl.other"),
+        ("vllm/impl.py", "wrap(launch_impl)", "wrap(other)"),
+    ],
+)
+def test_a_patch_reads_what_uses_its_function_in_other_modules(tmp_path, path, old, new):
+    patch = patch_of(tmp_path, edits=[LAUNCH], concerns={"text": "def launch_impl"})
+    files = {
+        "vllm/impl.py": IMPL,
+        "vllm/registry.py": REGISTRY,
+        "vllm/runner.py": "import vllm.impl as impl\n\n\ndef run(x):\n    return impl.launch(x)\n",
+        "vllm/namesake.py": "def launch():\n    return launch_impl(1)\n",
+    }
+    known = recorded(patch, files)
+    assert sorted(decide(known, tree_of(files)).shape.definitions) == [
+        "vllm/impl.py::launch",
+        "vllm/impl.py::launch_impl",
+        "vllm/registry.py::register",
+        "vllm/runner.py::run",
+    ]
+    decision = decide(known, tree_of(files | {path: files[path].replace(old, new)}))
+    assert decision.state is State.NEEDED
+    assert decision.new_shape
+
+
+def test_a_function_that_upstream_mended_is_read_with_its_users(tmp_path):
+    patch = patch_of(tmp_path, edits=[LAUNCH], concerns={"text": "def launch_impl"})
+    files = {
+        "vllm/impl.py": IMPL.replace("(x)", "(x, y=0)"),
+        "vllm/registry.py": REGISTRY,
+    }
+    known = recorded(patch, files)
+    other = files | {"vllm/registry.py": REGISTRY.replace("impl.launch_impl", "impl.other")}
+    assert [decide(known, tree_of(f)).state for f in (files, other)] == [State.UPSTREAMED] * 2
+    assert [decide(known, tree_of(f)).new_shape for f in (files, other)] == [False, True]
+
+
+def test_a_patch_reads_the_statement_around_a_definition(tmp_path):
+    """The other branch may bring another definition of the same name."""
+    patch = patch_of(tmp_path, edits=[LAUNCH], concerns={"text": "def launch_impl"})
+    body = "    def launch_impl(x):\n        return x\n"
+    files = {"vllm/impl.py": f"if FAST:\n    from vllm.fast import launch_impl\nelse:\n{body}"}
+    known = recorded(patch, files)
+    assert not decide(known, tree_of(files)).new_shape
+    for old, new in (("if FAST", "if not FAST"), ("vllm.fast", "vllm.slow")):
+        other = {"vllm/impl.py": files["vllm/impl.py"].replace(old, new)}
+        decision = decide(known, tree_of(other))
+        assert decision.state is State.NEEDED
+        assert decision.new_shape
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("MODE = 1\n", "MODE, OTHER = 1, 2\n"),
+        ("MODE = 1\n", "if UNUSED:\n    from vllm.modes import MODE\nelse:\n    MODE = 1\n"),
+        ("MODE = 1\n", "MODE = 1\nfrom vllm.modes import *\n"),
+    ],
+)
+def test_a_name_that_new_code_uses_may_come_from_any_statement(patch, old, new):
+    first = changed(old, new)
+    known = recorded(patch, first)
+    assert not decide(known, tree_of(first)).new_shape
+    second = first | {MODULE: first[MODULE].replace("1, 2", "3, 4").replace("modes", "others")}
+    assert decide(known, tree_of(second)).new_shape
+
+
+def test_a_patch_reads_the_base_class_of_what_its_new_code_names(tmp_path):
+    edit = {"find": "return 1", "rewrite": "return self.limit"}
+    patch = patch_of(tmp_path, edits=[edit], concerns={"text": "class Engine"})
+    files = {
+        MODULE: "from vllm.base import Base\n\n\nclass Engine(Base):\n    def f(self):\n"
+        "        return 1\n",
+        "vllm/base.py": "class Base:\n    def __init__(self):\n        self.limit = 1\n",
+    }
+    known = recorded(patch, files)
+    renamed = files | {"vllm/base.py": files["vllm/base.py"].replace("limit", "most")}
+    decision = decide(known, tree_of(renamed))
+    assert decision.state is State.NEEDED
+    assert decision.new_shape
+
+
+def test_a_patch_reads_code_that_has_the_words_of_what_it_looks_for(tmp_path):
+    """The same spelt otherwise: the edit passes it by, and the defect stays there."""
+    edit = {"find": "self.draft = Config(model=$m)", "rewrite": "self.draft = Config($m)"}
+    patch = patch_of(tmp_path, edits=[edit], concerns={"text": "class Engine"})
+    files = {
+        MODULE: "class Engine:\n    def f(self, m):\n        self.draft = Config(model=m)\n",
+        OTHER: "class Copy:\n    def f(self, m):\n        return m\n",
+    }
+    known = recorded(patch, files)
+    copy = files[OTHER].replace("return m", "config = Config(model=m)\n        self.draft = config")
+    decision = decide(known, tree_of(files | {OTHER: copy}))
+    assert decision.state is State.NEEDED
+    assert decision.shape.differing == (ChangedDefinition("vllm/other.py::Copy.f", "added"),)
+
+
+def test_definitions_of_one_name_are_all_kept():
+    one = {"m.py::<statement>": "a", "m.py::f": "b"}
+    other = {"m.py::<statement>": "c", "m.py::f": "b"}
+    assert combined(one, other) == {
+        "m.py::<statement>": "a",
+        "m.py::<statement>#2": "c",
+        "m.py::f": "b",
+    }
 
 
 def test_a_patch_reads_what_its_new_code_names_of_a_module(tmp_path):

@@ -12,6 +12,7 @@ from vpatch.app.examples import example_decisions
 from vpatch.app.selection import with_required
 from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
 from vpatch.planning.footprint import (
+    combined,
     definitions_patched,
     definitions_read,
     digest_of_changes,
@@ -109,8 +110,7 @@ def _with_names(
                 decision = decisions.get(release)
                 if decision is not None and decision.shape is not None:
                     others = definitions_read([], {}, names[patch_id], view)
-                    both = others | dict(decision.shape.definitions)
-                    found[patch_id][release] = dict(sorted(both.items()))
+                    found[patch_id][release] = combined(others, decision.shape.definitions)
     return found
 
 

@@ -134,6 +134,14 @@ def _run_python(
     return found, view.over(modules, {})
 
 
+def words_of(edit: BoundEdit) -> list[frozenset[bytes]]:
+    """The words of the code that an edit looks for, in each of its forms; none for a text."""
+    codemod = edit.codemod
+    if isinstance(codemod, (TextReplacement, AddFile)):
+        return []
+    return _expanded(codemod.needles, edit.where)
+
+
 def _expanded(
     needles: Sequence[frozenset[bytes]], where: Mapping[str, Sequence[str]]
 ) -> list[frozenset[bytes]]:

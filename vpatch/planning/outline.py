@@ -43,6 +43,11 @@ class Definition:
     node: ast.AST | None
     source: bytes = b""
 
+    @property
+    def key(self) -> str:
+        """Its name; a statement has none, and is known by its digest."""
+        return self.digest if self.name.endswith(STATEMENT) else self.name
+
     @cached_property
     def digest(self) -> str:
         """The first 16 hexadecimal digits of the syntax's SHA-256."""

@@ -35,6 +35,7 @@ from vpatch.trust.decision import UntrustedError
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
+    from vpatch.codemods.bind import BoundEdit
     from vpatch.declare.edits import Predicate
     from vpatch.library.patch import BoundVariant, Patch
     from vpatch.source.tree import Tree
@@ -122,7 +123,7 @@ def _decide_all(
             decision = _blame(decision, pristine, met.values())
         if decision.state is State.NEEDED:
             view = after
-        decisions[patch.id] = _with_shape(decision, decider.read, pristine)
+        decisions[patch.id] = _with_shape(decision, decider, pristine)
     return decisions
 
 
@@ -139,13 +140,13 @@ def _required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
     return [other for other in patches if other.id in found]
 
 
-def _with_shape(decision: Decision, read: Sequence[FoundSite], pristine: View) -> Decision:
+def _with_shape(decision: Decision, decider: _Decider, pristine: View) -> Decision:
     """The decision with the shape that it was read from; those that stop need none."""
     if decision.state not in SHAPED:
         return decision
     patch, tree = decision.patch, pristine.tree.pin.tree
     names = watched(patch.shapes, tree)
-    definitions = definitions_read(read, decision.changes, names, pristine)
+    definitions = definitions_read(decider.read, decision.changes, names, pristine, decider.tried)
     recorded = patch.shapes.shapes.get(tree, ()) if patch.shapes else ()
     stale = patch.shapes is not None and patch.shapes.patch_digest != patch.digest
     shape = shape_of(decision.state, decision.variant, definitions, recorded, stale=stale)
@@ -236,6 +237,8 @@ class _Decider:
         self.reparse = reparse
         # All places that the decision was read from.
         self.read: list[FoundSite] = []
+        # All edits that looked for places.
+        self.tried: list[BoundEdit] = []
 
     def _probe(self, predicate: Predicate) -> Probed:
         probed = probe(predicate, self.view)
@@ -305,6 +308,7 @@ class _Decider:
         for edit in variant.edits:
             results.append(run_edit(edit, view, carried=self.patch.id in self.carried))
             view = results[-1].view
+            self.tried.append(edit)
             self.read += results[-1].found
         mismatches = [r.mismatch for r in results if r.mismatch]
         return _Attempt(variant, tuple(results), mismatches[0] if mismatches else None)

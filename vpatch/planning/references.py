@@ -1,0 +1,206 @@
+"""The definitions that new code names, and those that use a function that a patch reads."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from vpatch.planning.outline import STATEMENT, dumped, outline
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from vpatch.planning.outline import Definition
+    from vpatch.planning.state import Change
+    from vpatch.planning.view import View
+
+# A file, and the key of a definition in it.
+Reference = tuple[str, str]
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_STAR = "*"
+
+
+def changed_definitions(path: str, change: Change, view: View | None = None) -> list[Definition]:
+    """Return the definitions that a change makes, as they are after it.
+
+    A view of the pristine tree saves time.
+    """
+    python = is_python(path)
+    if change.before is None:
+        before = []
+    elif view is not None and change.before == view.pristine(path):
+        before = view.outline(path)
+    else:
+        before = outline(change.before, python=python)
+    same = Counter((one.name, one.digest) for one in before)
+    found: list[Definition] = []
+    for one in outline(change.after, python=python):
+        if same[one.name, one.digest]:
+            same[one.name, one.digest] -= 1
+        else:
+            found.append(one)
+    return found
+
+
+def named_by_new_code(path: str, changed: Sequence[Definition], view: View) -> Iterator[Reference]:
+    """What the new code names: definitions of its module, of its class, and of the tree.
+
+    The new code is each statement that differs. A keyword may name a field of what is called.
+    """
+    own = view.outline(path)
+    before = {one.name: one for one in own}
+    for one in changed:
+        old = before.get(one.name) if not one.name.endswith(STATEMENT) else None
+        if old is not None:
+            yield path, old.key
+        names, attributes = _new_names(old.node if old else None, one.node)
+        owner = one.name.rpartition(".")[0]
+        bases, _ = _names_in([before[owner].node] if owner in before else [])
+        for other in own:
+            bound = _bound(other)
+            if bound & {*names, _STAR}:
+                yield path, other.key
+                yield from _imported(path, other.node, attributes, view)
+            elif attributes and bound & bases:
+                yield from _imported(path, other.node, attributes, view)
+            elif owner and other.name.startswith(f"{owner}."):
+                assigned = {other.name.rpartition(".")[2], *_assigned(other.node)}
+                if attributes & assigned:
+                    yield path, other.key
+
+
+def users_in_module(path: str, changed: Sequence[Definition], view: View) -> Iterator[Reference]:
+    """What uses a function or a class that a change edits, in the same module.
+
+    Without it, code that nobody calls any more would be patched in silence.
+    """
+    own = view.outline(path)
+    roots = {one.name.partition(".")[0] for one in changed}
+    roots &= {one.name for one in own if isinstance(one.node, (*_FUNCTIONS, ast.ClassDef))}
+    yield from _users(path, own, roots)
+
+
+def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Reference]:
+    """What uses one of some functions of a module, in other modules that name this module.
+
+    A name that the module gives to what it makes of such a function counts as well.
+    """
+    if not is_python(path):
+        return
+    own = view.outline(path)
+    functions = {one.name for one in own if isinstance(one.node, _FUNCTIONS) and one.name in keys}
+    aliases = {
+        one.name
+        for one in own
+        if isinstance(one.node, (ast.Assign, ast.AnnAssign))
+        and "." not in one.name
+        and _names_in([one.node])[0] & functions
+    }
+    folder, _, stem = path.rpartition(".")[0].rpartition("/")
+    module = folder.rpartition("/")[2] if stem == "__init__" else stem
+    for name in sorted(functions | aliases):
+        for other in view.holding([frozenset([name.encode(), module.encode()])], None):
+            if other != path:
+                yield from _users(other, view.outline(other), {name}, attributes=True)
+
+
+def is_python(path: str) -> bool:
+    return path.endswith((".py", ".pyi"))
+
+
+def _users(
+    path: str, definitions: Iterable[Definition], roots: set[str], *, attributes: bool = False
+) -> Iterator[Reference]:
+    """The definitions that name one of `roots`, apart from the roots themselves."""
+    for one in definitions:
+        if one.node is not None and (attributes or one.name.partition(".")[0] not in roots):
+            names, further = _names_in([one.node])
+            if (names | further if attributes else names) & roots:
+                yield path, one.key
+
+
+def _bound(one: Definition) -> set[str]:
+    """The names that a definition gives something to, in its module or class."""
+    if not one.name.endswith(STATEMENT) or one.node is None:
+        return {one.name}
+    bound: set[str] = set()
+    for inner in ast.walk(one.node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store()):
+                bound.add(name)
+            case ast.alias(name=name, asname=asname):
+                bound.add(asname or name.partition(".")[0])
+    return bound
+
+
+def _new_names(old: ast.AST | None, new: ast.AST | None) -> tuple[set[str], set[str]]:
+    """The names in the new statements, and the attributes and keywords that only these have."""
+    before = {dumped(node): node for node in _statements(old)}
+    after = {dumped(node): node for node in _statements(new)}
+    names, attributes = _names_in(node for text, node in after.items() if text not in before)
+    _, gone = _names_in(node for text, node in before.items() if text not in after)
+    return names, attributes - gone
+
+
+def _statements(node: ast.AST | None) -> Iterator[ast.AST]:
+    """Each statement in a definition; of those with blocks, the parts that are no statements."""
+    if node is None:
+        return
+    parts = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+    if len(parts) == len(list(ast.iter_child_nodes(node))):
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield from _statements(child)
+        else:
+            yield child
+
+
+def _names_in(code: Iterable[ast.AST | None]) -> tuple[set[str], set[str]]:
+    """The names in some code, and those of attributes and keywords."""
+    names: set[str] = set()
+    attributes: set[str] = set()
+    for inner in (inner for node in code if node is not None for inner in ast.walk(node)):
+        match inner:
+            case ast.Name(id=name):
+                names.add(name)
+            case ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+                attributes.add(name)
+    return names, attributes
+
+
+def _assigned(node: ast.AST | None) -> set[str]:
+    """The attributes of `self` that a method assigns."""
+    return {
+        inner.attr
+        for inner in (ast.walk(node) if node is not None else ())
+        if isinstance(inner, ast.Attribute)
+        and isinstance(inner.ctx, ast.Store)
+        and isinstance(inner.value, ast.Name)
+        and inner.value.id == "self"
+    }
+
+
+def _imported(
+    path: str, node: ast.AST | None, attributes: set[str], view: View
+) -> Iterator[Reference]:
+    """The definitions that an import of the tree's own package names.
+
+    Of a class, these are its head, its `__init__`, and what the new code names of it. Of a module,
+    these are what the new code names of it.
+    """
+    if not isinstance(node, ast.ImportFrom):
+        return
+    base = path.split("/")[: -node.level] if node.level else []
+    parts = [*base, *(node.module or "").split(".")]
+    folder = "/".join(part for part in parts if part)
+    name = node.names[0].name
+    for file in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py"):
+        yield from ((file, one.key) for one in view.outline(file) if one.name in attributes)
+    for file in (f"{folder}.py", f"{folder}/__init__.py"):
+        members = {f"{name}.{member}" for member in (*attributes, "__init__")}
+        for one in view.outline(file):
+            if one.name == name or one.name in members:
+                yield file, one.key
