@@ -202,3 +202,44 @@ def test_a_plan_in_the_cache_knows_the_record(project):
     project.run("test", "name-proj", "--record", "--vllm", VERSION)
     for _ in range(2):
         assert "not on record" not in project.run("status", "--vllm", VERSION, *OWN).err
+
+
+def test_a_patch_for_a_plugin_alone_gets_no_record(project):
+    file = project.folder / "patches" / "slow-mode" / "patch.yaml"
+    file.write_text(file.read_text().replace("{vllm:", "{vllm-ascend:"))
+    alone = project.run("test", "slow-mode", "--record", "--vllm", VERSION, code=2)
+    assert "nothing is recorded of slow-mode: `needed-in` does not name vllm" in alone.err
+    both = project.run("test", "slow-mode", "name-proj", "--record", "--vllm", VERSION)
+    assert "nothing is recorded of slow-mode" in both.err
+    assert both.out == "recorded  name-proj  1 shape in 1 release\n"
+
+
+def test_an_empty_release_is_not_all(project):
+    project.run("test", "name-proj", "--record", "--vllm", "", code=2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("releases", []),
+        ("releases", ["newest"]),
+        ("releases", [f"{VERSION}\x1b[31m"]),
+        ("definitions", {"vllm/m.py": "0"}),
+        ("state", None),
+    ],
+)
+def test_a_damaged_record_is_an_error(recorded, key, value):
+    file = recorded.folder / "patches" / "name-proj" / "shapes.json"
+    found = json.loads(file.read_text())
+    found["shapes"]["vllm"][0][key] = value
+    file.write_text(json.dumps(found))
+    for command in ("status", "test"):
+        asked = ("test", "name-proj", "--record") if command == "test" else ("status", *OWN)
+        run = recorded.run(*asked, "--vllm", VERSION, code=2)
+        assert f"{file}: is not a record of shapes: shapes.vllm.0.{key}" in run.err
+        assert "next: remove it, and run vpatch test name-proj --record" in run.err
+
+
+def test_a_record_names_its_version(recorded):
+    file = recorded.folder / "patches" / "name-proj" / "shapes.json"
+    assert json.loads(file.read_text())["schema_version"] == 1

@@ -10,6 +10,7 @@ from packaging.version import Version
 from vpatch.app.behaviour_records import refuse_unrecordable, update
 from vpatch.app.examples import example_decisions
 from vpatch.app.selection import with_required
+from vpatch.errors import UsageError
 from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
 from vpatch.planning.footprint import (
     combined,
@@ -54,11 +55,12 @@ def record_shapes(
     stays. A release in which the patch conflicts gets no shape.
 
     Raises:
-        UsageError: a patch came with the installed vpatch.
+        UsageError: a patch came with the installed vpatch, or none is for vLLM.
         VpatchError: a source or a patch cannot be read, or a record cannot be written.
     """
     refuse_unrecordable(patches)
     concerned = [patch for patch in patches if _TREE in patch.declaration.needed_in]
+    _tell_of_others(context, [patch for patch in patches if patch not in concerned], concerned)
     wanted = {patch.id: _releases(patch, releases) for patch in concerned}
     read: dict[str, dict[str, Decision]] = {patch.id: {} for patch in concerned}
     for release in _in_order(release for one in wanted.values() for release in one):
@@ -72,6 +74,22 @@ def record_shapes(
     whole = _with_names(context, read, names)
     for patch in concerned:
         yield _record(context, patch, read[patch.id], whole[patch.id])
+
+
+def _tell_of_others(context: Context, others: Sequence[Patch], concerned: Sequence[Patch]) -> None:
+    """Only releases of vLLM are read, so patches for plugins alone get no record."""
+    if not others:
+        return
+    names = ", ".join(patch.id for patch in others)
+    what = f"nothing is recorded of {names}: `needed-in` does not name {_TREE}"
+    if not concerned:
+        raise UsageError(
+            what,
+            where=str(others[0].folder / "patch.yaml"),
+            hint=f"add {_TREE} to `needed-in`, if the patch can concern it",
+            code="library.nothing-to-record",
+        )
+    context.progress.note(what)
 
 
 def _releases(patch: Patch, releases: Sequence[str]) -> list[str]:

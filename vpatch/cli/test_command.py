@@ -105,7 +105,8 @@ def command(
                 f"{option} would have no effect {why}", hint=hint, code="cli.unused-option"
             )
     if record and engine is None:
-        return shapes.record(context, chosen, releases_of(context, vllm or "all"), as_json=as_json)
+        releases = releases_of(context, "all" if vllm is None else vllm)
+        return shapes.record(context, chosen, releases, as_json=as_json)
     if engine and vllm and several:
         kept = 1 if keep_engines is None else keep_engines
         asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, kept)

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import json
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from packaging.version import Version
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
@@ -31,16 +33,25 @@ class _Recorded(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
+def _release(name: str) -> str:
+    Version(name)  # a ValueError says what is wrong with it
+    return name
+
+
+_Release = Annotated[str, AfterValidator(_release)]
+_Key = Annotated[str, Field(pattern="::")]
+
+
 class KnownShape(_Recorded):
     """The definitions that a patch reads and edits in some releases, and what it means there."""
 
-    releases: tuple[str, ...]
+    releases: Annotated[tuple[_Release, ...], Field(min_length=1)]
     """The releases that have exactly these definitions, in order."""
     state: str
     variant: str | None
-    definitions: dict[str, str]
+    definitions: dict[_Key, str]
     """`PATH::QUALIFIED.NAME` of each definition, and the digest of its syntax."""
-    patched: dict[str, str] = {}
+    patched: dict[_Key, str] = {}
     """The same for what the patch changes or adds, after it."""
     examples: tuple[str, ...] = ()
     """The patch's examples that have the same code at the places that the patch edits."""
@@ -70,7 +81,7 @@ class Shapes(_Recorded):
     patch_digest: str
     """The digest of the patch that the shapes were read with."""
     shapes: dict[str, tuple[KnownShape, ...]] = {}
-    behaviour: dict[str, dict[str, tuple[BehaviourOnRelease, ...]]] = {}
+    behaviour: dict[str, dict[_Release, tuple[BehaviourOnRelease, ...]]] = {}
     """By release, then one entry for each behaviour test."""
 
 
@@ -93,11 +104,18 @@ def read_shapes(folder: Path) -> Shapes | None:
         ) from error
     except OSError as error:
         raise ShapesError(
-            f"cannot be read: {error.strerror}", where=str(path), hint="correct its permissions"
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            hint=f"correct it, or remove it and run vpatch test {folder.name} --record",
         ) from error
 
 
 def write_shapes(folder: Path, shapes: Shapes) -> None:
     """Write what is recorded beside a patch, all of it or nothing."""
-    text = shapes.model_dump_json(indent=1, exclude_defaults=True)
+    # A later vpatch must know what it reads, so the version is always there.
+    written = {
+        "schema_version": shapes.schema_version,
+        **shapes.model_dump(mode="json", exclude_defaults=True),
+    }
+    text = json.dumps(written, indent=1, ensure_ascii=False)
     replace_file(folder / SHAPES, f"{text}\n")
