@@ -209,6 +209,7 @@ def test_a_patch_for_a_plugin_alone_gets_no_record(project):
     file.write_text(file.read_text().replace("{vllm:", "{vllm-ascend:"))
     alone = project.run("test", "slow-mode", "--record", "--vllm", VERSION, code=2)
     assert "nothing is recorded of slow-mode: `needed-in` does not name vllm" in alone.err
+    assert alone.codes == ("library.nothing-to-record",)
     both = project.run("test", "slow-mode", "name-proj", "--record", "--vllm", VERSION)
     assert "nothing is recorded of slow-mode" in both.err
     assert both.out == "recorded  name-proj  1 shape in 1 release\n"
