@@ -11,7 +11,8 @@ decides, and the verdict follows:
 - silent: `upstreamed`, `applied` or `absent`, and the defect is there.
 - wrong edit: the edited code does not compile, names what is not there, or has the defect still.
 - twice: vpatch edits code that is cured already, and it stays cured.
-- needless conflict: a conflict on a mutant that means the same. needed conflict: on another.
+- needless conflict: a conflict on a mutant that means the same, of a tree without a lock. needed
+  conflict: any other.
 - crash: an exception.
 
 Families of mutations have one of four marks: harmless, curing, moving (the defect stays, in another

@@ -188,7 +188,9 @@ def _verdict(
         silent = answer == "defect"
         return ("silent", "the defect is there") if silent else ("right", "")
     if decision.state is not State.NEEDED:
-        return ("needless conflict" if mark == "harmless" else "needed conflict"), ""
+        # In a tree that a lock names, somebody changed what the patch made: a person must look.
+        needless = mark == "harmless" and ground.kind != "patched"
+        return ("needless conflict" if needless else "needed conflict"), ""
     files = {**ground.files, **mutant.files}
     after = {**files, **{path: change.after for path, change in decision.changes.items()}}
     for path, change in decision.changes.items():

@@ -29,7 +29,7 @@ def _cells(results: Sequence[Result]) -> list[str]:
     counts = Counter(result.verdict for result in results)
     plain = Counter(result.verdict for result in results if not result.new_shape)
     numbers = [*(counts[v] for v in VERDICTS), plain["silent"], plain["wrong edit"]]
-    harmless = [r for r in results if r.mark == "harmless"]
+    harmless = [r for r in results if r.mark == "harmless" and r.kind != "patched"]
     needless = sum(r.verdict == "needless conflict" for r in harmless)
     share = f"{100 * needless / len(harmless):.1f} %" if harmless else "-"
     shares = [f"{n} ({100 * n / len(results):.1f} %)" if n else "0" for n in numbers]
