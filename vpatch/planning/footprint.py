@@ -1,7 +1,7 @@
 """Which definitions of a tree a patch reads, and which it makes.
 
-A patch reads the definitions in which its predicates and edits find places, those that have the
-words of such a place, those that its new code names, and those that use what it reads and changes.
+A patch reads the definitions in which its predicates and edits find places, and those that have the
+words of such a place. It reads those that its new code names, and those that use what it changes.
 It also reads every definition that it is recorded to read in another release, so that one that was
 renamed or moved away is missed.
 """
