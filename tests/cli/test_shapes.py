@@ -208,6 +208,7 @@ def test_a_patch_for_a_plugin_alone_gets_no_record(project):
     file = project.folder / "patches" / "slow-mode" / "patch.yaml"
     file.write_text(file.read_text().replace("{vllm:", "{vllm-ascend:"))
     alone = project.run("test", "slow-mode", "--record", "--vllm", VERSION, code=2)
+    assert alone.codes == ("library.nothing-to-record",)
     assert "nothing is recorded of slow-mode: `needed-in` does not name vllm" in alone.err
     assert alone.codes == ("library.nothing-to-record",)
     both = project.run("test", "slow-mode", "name-proj", "--record", "--vllm", VERSION)
@@ -244,3 +245,20 @@ def test_a_damaged_record_is_an_error(recorded, key, value):
 def test_a_record_names_its_version(recorded):
     file = recorded.folder / "patches" / "name-proj" / "shapes.json"
     assert json.loads(file.read_text())["schema_version"] == 1
+
+
+def test_two_that_record_at_once_lose_nothing(recorded, monkeypatch):
+    """The first one writes while the second one reads releases."""
+    from vpatch.app import shapes as recording
+
+    def interrupted(*args):
+        found = read(*args)
+        file = recorded.folder / "patches" / "name-proj" / "shapes.json"
+        file.write_text(file.read_text().replace(VERSION, "0.49.0"))
+        return found
+
+    read = recording._with_names
+    monkeypatch.setattr(recording, "_with_names", interrupted)
+    run = recorded.run("test", "name-proj", "--record", "--vllm", "0.51.0", in_process=True, code=4)
+    assert run.codes == ("library.changed-shapes",)
+    assert [s.releases for s in shapes(recorded).shapes["vllm"]] == [("0.49.0",)]

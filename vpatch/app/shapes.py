@@ -10,8 +10,8 @@ from packaging.version import Version
 from vpatch.app.behaviour_records import refuse_unrecordable, update
 from vpatch.app.examples import example_decisions
 from vpatch.app.selection import with_required
-from vpatch.errors import UsageError
-from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
+from vpatch.errors import UnavailableError, UsageError
+from vpatch.library.shapes import SHAPES, BehaviourOnRelease, KnownShape, Shapes
 from vpatch.planning.footprint import (
     combined,
     definitions_patched,
@@ -93,8 +93,12 @@ def _tell_of_others(context: Context, others: Sequence[Patch], concerned: Sequen
 
 
 def _releases(patch: Patch, releases: Sequence[str]) -> list[str]:
-    recorded = patch.shapes.shapes.get(_TREE, ()) if patch.shapes else ()
-    return _in_order([*releases, *(release for shape in recorded for release in shape.releases)])
+    known = (release for shape in _recorded(patch.shapes) for release in shape.releases)
+    return _in_order([*releases, *known])
+
+
+def _recorded(shapes: Shapes | None) -> tuple[KnownShape, ...]:
+    return shapes.shapes.get(_TREE, ()) if shapes else ()
 
 
 def _in_order(releases: Iterable[str]) -> list[str]:
@@ -150,6 +154,13 @@ def _record(
             known[same] = known[same].model_copy(update={"releases": together})
 
     def with_shapes(before: Shapes) -> Shapes:
+        if _recorded(before) != _recorded(patch.shapes):
+            raise UnavailableError(
+                "another vpatch process wrote it meanwhile",
+                where=str(patch.folder / SHAPES),
+                hint="run the command again",
+                code="library.changed-shapes",
+            )
         behaviour = {
             tree: {
                 release: tuple(_carried(one, patch, read.get(release)) for one in results)
