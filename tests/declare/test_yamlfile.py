@@ -214,7 +214,7 @@ def test_every_error_is_reported(tmp_path):
         ),
         (
             ("proof", 0),
-            ["engine", "environment", "fails-before", "on-top-of", "packages"]  # noqa: RUF005
+            ["engine", "environment", "fails-before", "not-asked", "on-top-of", "packages"]  # noqa: RUF005
             + ["references", "test", "timeout", "trees", "vllm"],
         ),
     ],
