@@ -71,7 +71,7 @@ def check(
     compared = checkout if lock_file is not None else path.parent
     damaged = tuple(damage(lock, compared)) if compared is not None else ()
     strict = strict or asked.strict
-    new_shapes = tuple(_new_shapes(made, strict=strict))
+    new_shapes = tuple(_new_shapes(made, lock, strict=strict))
     hint = None
     if drifted or damaged or (strict and new_shapes):
         again = f"vpatch apply {shlex.join(apply_options_of(context, lock, checkout))}"
@@ -81,11 +81,16 @@ def check(
     return CheckResult(path, lock, drifted, damaged, hint, new_shapes, strict)
 
 
-def _new_shapes(made: Plan, *, strict: bool) -> Iterator[str]:
+def _new_shapes(made: Plan, lock: LockFile, *, strict: bool) -> Iterator[str]:
+    """Say how code differs. Patches that nobody asked for, and that do nothing, are left out."""
+    asked_for = bool(lock.recipe or lock.chosen)
+    applied = {patch.id for patch in lock.patches}
     for decision in made.decisions:
-        shape = decision.shape
-        if shape is not None and decision.new_shape and (strict or shape.is_on_record):
-            yield f"{decision.patch.id} is {decision.state}: {describe_shape(shape)}"
+        shape, patch_id = decision.shape, decision.patch.id
+        if shape is None or not decision.new_shape:
+            continue
+        if strict or (shape.is_on_record and (asked_for or patch_id in applied)):
+            yield f"{patch_id} is {decision.state}: {describe_shape(shape)}"
 
 
 def what_blocks(
