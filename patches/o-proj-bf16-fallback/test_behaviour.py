@@ -30,10 +30,10 @@ from vllm.models.deepseek_v4.nvidia.ops import o_proj
 HIDDEN = 96
 WRAPPER = "DeepseekV4MultiHeadLatentAttentionWrapper"
 EXAMPLES = Path(__file__).parent / "examples"
-# Every shape of the code, as the examples show it after the patch.
+# Every shape of a release, as the examples show it after the patch.
 SHAPES = {
     path.parts[len(EXAMPLES.parts)]: path
-    for path in sorted(EXAMPLES.glob("needed-*/after/**/*.py"))
+    for path in sorted(EXAMPLES.glob("needed-0.*/after/**/*.py"))
 }
 
 
