@@ -211,9 +211,9 @@ def test_an_interrupt_loses_no_result(proven):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--record",), "--record would have no effect alone"),
-        (("--record", "--engine", "cpu"), "--record would have no effect alone"),
-        (("--again", "--engine", "cpu", "--vllm", "all"), "--again would have no effect without"),
+        (("--record", "--engine", "cpu"), "--record would have no effect here"),
+        (("--again", "--engine", "cpu", "--vllm", "all"), "--again would have no effect here"),
+        (("--again", "--record"), "--again would have no effect here"),
         (("--keep-engines", "2", "--engine", "cpu"), "--keep-engines would have no effect here"),
         (("--evidence-dir", "e", "--engine", "cpu", "--vllm", "all"), "--evidence-dir would have"),
         (("--vllm", "all"), "--vllm would have no effect without --engine"),
