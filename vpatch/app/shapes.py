@@ -14,13 +14,14 @@ from vpatch.errors import UnavailableError, UsageError
 from vpatch.library.shapes import SHAPES, BehaviourOnRelease, KnownShape, Shapes
 from vpatch.planning.footprint import (
     combined,
-    definitions_patched,
     definitions_read,
     digest_of_changes,
 )
 from vpatch.planning.plan import plan
 from vpatch.planning.shape import is_part, nameable
+from vpatch.planning.state import Plan, State, overall_changes
 from vpatch.planning.view import View
+from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
+    from vpatch.source.tree import Tree
 
 _TREE = "vllm"
 
@@ -108,23 +110,34 @@ def _in_order(releases: Iterable[str]) -> list[str]:
 def _decisions(context: Context, patches: Sequence[Patch], release: str) -> dict[str, Decision]:
     """What each patch means for a release alone, whatever is recorded."""
     task = context.progress.start(f"Reading the code of vLLM {release}")
-    every = with_required([patch.id for patch in patches], context.library)
-    alone = {patch.id for patch in every}
     with context.tree(parse_vllm(release)) as tree:
-        unknown = [replace(patch, shapes=None) for patch in every]
-        decided = plan(unknown, tree, reparse=False, alone=alone)
+        decided = _plan_alone(context, patches, tree)
     task.done()
     asked = {patch.id for patch in patches}
-    return {d.patch.id: d for d in decided.decisions if d.patch.id in asked}
+    return {d.patch.id: d for d in decided if d.patch.id in asked}
+
+
+def _plan_alone(context: Context, patches: Sequence[Patch], tree: Tree) -> Sequence[Decision]:
+    every = with_required([patch.id for patch in patches], context.library)
+    unknown = [replace(patch, shapes=None) for patch in every]
+    return plan(unknown, tree, reparse=False, alone={patch.id for patch in every}).decisions
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The definitions of a patch in a release, and in what the patch makes of the release."""
+
+    definitions: dict[str, str]
+    patched: dict[str, str]
 
 
 def _with_names(
     context: Context,
     read: Mapping[str, Mapping[str, Decision]],
     names: Mapping[str, set[str]],
-) -> dict[str, dict[str, dict[str, str]]]:
+) -> dict[str, dict[str, _Read]]:
     """The definitions of each patch in each release, with those that it reads in another one."""
-    found: dict[str, dict[str, dict[str, str]]] = {patch_id: {} for patch_id in read}
+    found: dict[str, dict[str, _Read]] = {patch_id: {} for patch_id in read}
     for release in _in_order(release for one in read.values() for release in one):
         with context.tree(parse_vllm(release)) as tree:
             view = View(tree)
@@ -132,20 +145,44 @@ def _with_names(
                 decision = decisions.get(release)
                 if decision is not None and decision.shape is not None:
                     others = definitions_read([], {}, names[patch_id], view)
-                    found[patch_id][release] = combined(others, decision.shape.definitions)
+                    definitions = combined(others, decision.shape.definitions)
+                    patched = _patched(context, decision, names[patch_id], tree)
+                    found[patch_id][release] = _Read(definitions, patched)
     return found
+
+
+def _patched(
+    context: Context, decision: Decision, names: Iterable[str], tree: Tree
+) -> dict[str, str]:
+    """What the patch reads in the tree that it makes; nothing if it cannot tell that it did."""
+    if decision.state is not State.NEEDED:
+        return {}
+    ids = {patch.id for patch in with_required([decision.patch.id], context.library)}
+    before = (
+        {}
+        if len(ids) == 1
+        else overall_changes(Plan(tree.pin, tuple(_plan_alone(context, [decision.patch], tree))))
+    )
+    files = {path: change.after for path, change in {**before, **decision.changes}.items()}
+    made = ChangedTree(tree, files, frozenset(ids))
+    again = next(
+        d for d in _plan_alone(context, [decision.patch], made) if d.patch.id == decision.patch.id
+    )
+    if again.state is not State.APPLIED or again.shape is None:
+        return {}
+    return combined(definitions_read([], {}, names, View(made)), again.shape.definitions)
 
 
 def _record(
     context: Context,
     patch: Patch,
     read: Mapping[str, Decision],
-    whole: Mapping[str, dict[str, str]],
+    whole: Mapping[str, _Read],
 ) -> RecordedShapes:
     examples = list(example_decisions(replace(patch, shapes=None)))
     known: list[KnownShape] = []
-    for release, definitions in whole.items():
-        shape = _known(read[release], release, definitions, examples)
+    for release, both in whole.items():
+        shape = _known(read[release], release, both, examples)
         same = next((i for i, one in enumerate(known) if _is_same(one, shape)), None)
         if same is None:
             known.append(shape)
@@ -179,7 +216,7 @@ def _record(
 def _known(
     decision: Decision,
     release: str,
-    definitions: dict[str, str],
+    both: _Read,
     examples: Sequence[tuple[str, Decision]],
 ) -> KnownShape:
     same = [
@@ -188,14 +225,14 @@ def _known(
         if (example.state, example.variant) == (decision.state, decision.variant)
         if example.shape is not None
         and example.shape.definitions
-        and is_part(example.shape.definitions, definitions)
+        and is_part(example.shape.definitions, both.definitions)
     ]
     return KnownShape(
         releases=(release,),
         state=decision.state,
         variant=decision.variant,
-        definitions=definitions,
-        patched=dict(sorted(definitions_patched(decision.changes).items())),
+        definitions=both.definitions,
+        patched=both.patched,
         examples=tuple(same),
     )
 

@@ -52,7 +52,7 @@ class KnownShape(_Recorded):
     definitions: dict[_Key, str]
     """`PATH::QUALIFIED.NAME` of each definition, and the digest of its syntax."""
     patched: dict[_Key, str] = {}
-    """The same for what the patch changes or adds, after it."""
+    """The same for the tree that the patch makes; empty unless the patch is needed there."""
     examples: tuple[str, ...] = ()
     """The patch's examples that have the same code at the places that the patch edits."""
 

@@ -60,14 +60,13 @@ def shape_of(
 ) -> CodeShape:
     """Compare the definitions that a decision was read from with those that are recorded."""
     own = _as_multiset(definitions)
-    candidates: list[tuple[int, KnownShape, dict[str, str]]] = []
+    candidates: list[tuple[int, KnownShape, Mapping[str, str]]] = []
     known: list[str] = []
     for one in recorded:
-        expected = dict(one.definitions)
+        expected: Mapping[str, str] = one.definitions
         wanted = one.state
         if state is State.APPLIED and wanted == State.NEEDED:
-            expected |= one.patched
-            wanted = State.APPLIED
+            expected, wanted = one.patched, State.APPLIED
         theirs = _as_multiset(expected)
         is_same = own == theirs and state == wanted and (variant or one.variant) == one.variant
         if is_same and not stale:

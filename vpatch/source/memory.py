@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vpatch.source.tree import Pin
+    from vpatch.source.tree import Pin, Tree
 
 
 @dataclass(frozen=True)
@@ -30,3 +30,40 @@ class MemoryTree:
 
     def read(self, path: str) -> bytes:
         return self.files[path]
+
+
+@dataclass(frozen=True)
+class ChangedTree:
+    """Implements `Tree` over another tree, with some files replaced or added.
+
+    `carried` are the patches that did so, as a lock in the tree would say.
+    """
+
+    tree: Tree
+    files: Mapping[str, bytes]
+    carried: frozenset[str]
+
+    @property
+    def pin(self) -> Pin:
+        return self.tree.pin
+
+    @property
+    def links(self) -> frozenset[str]:
+        return self.tree.links
+
+    @cached_property
+    def package_files(self) -> Mapping[str, bytes]:
+        package = self.tree.package_files
+        roots = {path.partition("/")[0] for path in package}
+        changed = {
+            path: text
+            for path, text in self.files.items()
+            if path.endswith(".py") and path.partition("/")[0] in roots
+        }
+        return {**package, **changed}
+
+    def paths(self) -> list[str]:
+        return sorted({*self.tree.paths(), *self.files})
+
+    def read(self, path: str) -> bytes:
+        return self.files[path] if path in self.files else self.tree.read(path)
