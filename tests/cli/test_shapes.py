@@ -38,7 +38,9 @@ def test_a_record_has_the_definitions_of_each_release(recorded):
     (shape,) = shapes(recorded).shapes["vllm"]
     assert (shape.releases, shape.state) == ((VERSION,), "needed")
     assert f"{LLAMA}::Llama.__init__" in shape.definitions
-    assert list(shape.patched) == [f"{LLAMA}::Llama.__init__"]
+    made = shape.patched.keys()
+    assert made == shape.definitions.keys()
+    assert shape.patched != shape.definitions
     run = recorded.run("test", "name-proj", "--record", "--json")
     (one,) = [s for s in run.json["shapes"] if "0.52.0" in s["releases"]]
     assert one["releases"] == ["0.52.0"]
@@ -262,3 +264,31 @@ def test_two_that_record_at_once_lose_nothing(recorded, monkeypatch):
     run = recorded.run("test", "name-proj", "--record", "--vllm", "0.51.0", in_process=True, code=4)
     assert run.codes == ("library.changed-shapes",)
     assert [s.releases for s in shapes(recorded).shapes["vllm"]] == [("0.49.0",)]
+
+
+def test_a_checkout_is_known_by_what_the_patch_made(project):
+    """Files that it creates and statements that it inserts are a part of that."""
+    (project.folder / "patches" / "extra").mkdir(parents=True)
+    (project.folder / "patches" / "extra" / "extra.py").write_text("def launch(x):\n    return x\n")
+    project.patch(
+        "extra",
+        """
+- add-file: vllm/extra.py
+  from: extra.py
+- insert: |
+    from vllm.extra import launch
+    launch(start)
+  after: "def start(...): ..."
+  files: vllm/engine.py
+""",
+        concerns="text: def start",
+    )
+    project.run("test", "extra", "--record", "--vllm", VERSION)
+    project.run("apply", "--vllm", VERSION, "--patch", "extra", "--strict")
+    checkout = f"./.vpatch/vllm-{VERSION}"
+    applied = project.run("status", "--vllm", checkout, "--patch", "extra", "--strict")
+    assert "applied     extra" in applied.out
+    file = project.folder / checkout / "vllm" / "engine.py"
+    file.write_text(file.read_text().replace("launch(start)", "launch(start) if 1 else 0"))
+    run = project.run("status", "--vllm", checkout, "--patch", "extra", "--strict", code=1)
+    assert "applied     extra" not in run.out or "new shape" in run.out
