@@ -39,7 +39,7 @@ AT_TOP = [
     "# a comment\n",
     "call(1, prefix=2)  # why\n",
     "'''Text,\n  in lines.\n'''\n",
-    "if cond:\n    self.e_proj = Linear(3)\nelse: pass\n",
+    "if cond:\n    self.f_proj = Linear(3)\nelse: pass\n",
     "\n\n",
     "x = [1,\n  2, # two\n]\n",
     "try:\n    pass\nexcept E: pass\n",
