@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch.app.checkout import refuse_stopping
 from vpatch.app.context import open_engine
 from vpatch.engine.overlay import as_released
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import UsageError, VpatchError, combine, distinct
 from vpatch.harness.machine import missing
 from vpatch.harness.models import locate, seen_folder
 from vpatch.harness.target import EngineTarget, ImageTarget
@@ -37,9 +37,8 @@ def refuse_missing(needs: Needs, models: Iterable[Model], machine: Machine, kind
             locate(one)
         except VpatchError as error:
             errors.append(error)
-    distinct = list({str(error): error for error in errors}.values())
-    if distinct:
-        raise combine(distinct)
+    if errors:
+        raise combine(distinct(errors))
 
 
 def engine_target(
