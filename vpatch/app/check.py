@@ -89,7 +89,7 @@ def _new_shapes(made: Plan, lock: LockFile, *, strict: bool) -> Iterator[str]:
         shape, patch_id = decision.shape, decision.patch.id
         if shape is None or not decision.new_shape:
             continue
-        if strict or (shape.is_on_record and (asked_for or patch_id in applied)):
+        if strict or (decision.differs_from_record and (asked_for or patch_id in applied)):
             yield f"{patch_id} is {decision.state}: {describe_shape(shape)}"
 
 

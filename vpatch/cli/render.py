@@ -55,7 +55,7 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
             print_findings(decision, indent)
         if decision.disagreement:
             secho(f"{indent}{decision.disagreement}", fg="yellow")
-        if decision.shape is not None and decision.shape.is_on_record and decision.new_shape:
+        if decision.shape is not None and decision.differs_from_record:
             secho(f"{indent}{describe_shape(decision.shape)}", fg="yellow")
 
 

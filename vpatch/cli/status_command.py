@@ -125,7 +125,7 @@ def _print_matrix(rows: list[StatusRow]) -> None:
         states = {}
         for decision in row.plan.decisions:
             states[decision.patch.id] = render.styled(decision.state)
-            if decision.new_shape and decision.shape and decision.shape.is_on_record:
+            if decision.differs_from_record:
                 states[decision.patch.id] += " ?"
                 new = True
             if decision.disagreement:

@@ -76,6 +76,11 @@ class Decision:
         return self.shape is not None and not self.shape.known
 
     @property
+    def differs_from_record(self) -> bool:
+        """Whether the patch is on record, and for other code than this."""
+        return self.new_shape and self.shape is not None and self.shape.is_on_record
+
+    @property
     def missed(self) -> bool:
         """Whether a patch says that it is needed here, and finds nothing that it is about."""
         return self.state is State.ABSENT and self.disagreement is not None

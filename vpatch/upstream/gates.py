@@ -46,7 +46,7 @@ def needed(
     """Whether upstream still needs it, by the code of its branch; a new shape is told."""
     name = "needed upstream"
     reason = decision.reason
-    if decision.shape is not None and decision.shape.is_on_record and decision.new_shape:
+    if decision.shape is not None and decision.differs_from_record:
         reason += f"; {describe_shape(decision.shape)}"
     if decision.state is State.NEEDED:
         return Gate(name, "pass", f"upstream's {branch} needs it: {reason}")
