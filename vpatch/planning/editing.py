@@ -10,6 +10,7 @@ from vpatch.codemods.base import EditOutcome, EditSite, Scope, SiteTransformer
 from vpatch.codemods.nodes import canonical, kinds_of
 from vpatch.codemods.pattern import Pattern, parse_pattern
 from vpatch.codemods.text import AddFile, TextReplacement
+from vpatch.planning.outline import is_python
 from vpatch.planning.state import Finding
 from vpatch.planning.view import View, lines_of
 
@@ -125,7 +126,7 @@ def _run_python(
     modules: dict[str, cst.Module] = {}
     needles = [codemod.place.words | words for words in _expanded(codemod.needles, where)]
     paths = view.holding(needles, globs)
-    for path in (path for path in paths if path.endswith((".py", ".pyi"))):
+    for path in filter(is_python, paths):
         module = view.module(path)
         outcome = codemod.apply(module, view.extents)
         if any(site.todo for site in outcome.sites):

@@ -17,10 +17,9 @@ import libcst as cst
 
 from vpatch.codemods.extent import has_word
 from vpatch.planning.editing import words_of
-from vpatch.planning.outline import STATEMENT, dumped, outline, plain_name
+from vpatch.planning.outline import STATEMENT, dumped, is_python, outline, plain_name
 from vpatch.planning.references import (
     changed_definitions,
-    is_python,
     named_by_new_code,
     users_elsewhere,
     users_in_module,
@@ -129,7 +128,7 @@ def _respelt(edits: Iterable[BoundEdit], view: View) -> Iterator[Reference]:
                             yield path, one.key
 
 
-def definitions_patched(changes: Mapping[str, Change]) -> dict[str, str]:
+def _definitions_patched(changes: Mapping[str, Change]) -> dict[str, str]:
     """Return the definitions that changes make or change, with the digests of the new syntax.
 
     Files that the patch creates are left out: its edits compare all of their bytes.
@@ -147,7 +146,7 @@ def digest_of_changes(changes: Mapping[str, Change]) -> str:
     It stays the same if other code in the same files differs.
     """
     created = {path: digest_of(c.after) for path, c in changes.items() if c.before is None}
-    parts = sorted((created | definitions_patched(changes)).items())
+    parts = sorted((created | _definitions_patched(changes)).items())
     return digest_of(json.dumps(parts).encode())
 
 

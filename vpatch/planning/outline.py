@@ -55,6 +55,10 @@ class Definition:
         return hashlib.sha256(text).hexdigest()[:_DIGITS]
 
 
+def is_python(path: str) -> bool:
+    return path.endswith((".py", ".pyi"))
+
+
 def plain_name(key: str) -> str:
     """The qualified name in a key such as `PATH::NAME#2`."""
     return _NUMBER.sub("", key.partition("::")[2])

@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpatch.planning.outline import STATEMENT, dumped, outline
+from vpatch.planning.outline import STATEMENT, dumped, is_python, outline
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -103,10 +103,6 @@ def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Re
         for other in view.holding([frozenset([name.encode(), module.encode()])], None):
             if other != path:
                 yield from _users(other, view.outline(other), {name}, attributes=True)
-
-
-def is_python(path: str) -> bool:
-    return path.endswith((".py", ".pyi"))
 
 
 def _users(

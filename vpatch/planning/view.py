@@ -14,7 +14,7 @@ from vpatch.codemods.extent import Extents, has_word
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import VpatchError
 from vpatch.planning.lines import pristine_lines
-from vpatch.planning.outline import outline
+from vpatch.planning.outline import is_python, outline
 
 if TYPE_CHECKING:
     import ast
@@ -110,8 +110,7 @@ class View:
         known = self._shared.outlines
         if path not in known:
             text = self.pristine(path)
-            python = path.endswith((".py", ".pyi"))
-            known[path] = [] if text is None else outline(text, python=python)
+            known[path] = [] if text is None else outline(text, python=is_python(path))
         return known[path]
 
     def pristine_line(self, path: str, line: int, text: bytes) -> int:
