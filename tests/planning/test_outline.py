@@ -81,6 +81,7 @@ def test_layout_comments_and_docstrings_do_not_count(before, after):
         ("d", b"from a.b", b"from .a.b"),
         ("os", b"import os, sys", b"import os.path, sys"),
         ("C", b"(Base, metaclass=M)", b"(Base)"),
+        ("C", b"class C(", b"@final\nclass C("),
         ("C.field", b"= 0", b"= 1"),
         ("C.g", b"return inner", b"return inner()"),
         ("late", b"return 1", b"return 1.0"),
