@@ -304,3 +304,35 @@ def test_code_that_stands_elsewhere_in_the_block(code, source, repeat):
     result = run({"insert": code, "before": "a()", "expect": {"at-least": 1}}, source)
     assert {f.repeat for f in result.found if f.todo} <= {repeat}
     assert [f.repeat for f in result.found if f.repeat] == ([repeat] if repeat else [])
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    [
+        "import a.b",
+        "import a.b as z",
+        "from a import b",
+        "from a import b as z",
+        "from a.b import c as d",
+        "from a.b import (c, d)",
+    ],
+)
+def test_an_import_as_anchor_may_be_spelt_otherwise(anchor):
+    edit = insert("import new", before="from a.b import c")
+    source = f"import os\n{anchor}\n\ng(a, b, c)\n"
+    assert edited(edit, source) == source.replace(anchor, f"import new\n{anchor}")
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    ["import a", "from a.b import d", "from . import c", "from a.b import *", "import a.b.c.d"],
+)
+def test_an_import_of_something_else_is_no_anchor(anchor):
+    edit = insert("import new", before="from a.b import c")
+    assert not run(edit, f"{anchor}\ng(a, b, c)\n").found
+
+
+def test_an_import_as_the_anchor_has_it_comes_first():
+    edit = insert("import new", after="from a.b import c")
+    source = "import a.b\nfrom a.b import c\n"
+    assert edited(edit, source) == f"{source}import new\n"

@@ -26,6 +26,10 @@ def places(declared, source):
         ("from x import y", "y.Linear"),
         ("try:\n    import x as z\nexcept ImportError:\n    z = None", "z.Linear"),
         ("def g():\n    import x as z", "z.Linear"),
+        ("from x import Linear\nL = Linear", "L"),
+        ("from x import Linear as K\nL = K", "L"),
+        ("import x as z\ny = z", "y.Linear"),
+        ("class Linear: ...\nL = Linear", "L"),
     ],
 )
 def test_a_name_is_found_in_each_spelling_of_its_import(imports, name):
@@ -46,6 +50,12 @@ def test_a_name_is_found_in_each_spelling_of_its_import(imports, name):
         "import x\nfor x in y:\n    x.Linear(1)\n",
         "import x\nwith y as x:\n    x.Linear(1)\n",
         "import x\nimport z as x\nx.Linear(1)\n",
+        # The name is also given to something else, or is not given to what is meant.
+        "from x import Linear\nL = Linear\nL = M\nL(1)\n",
+        "from x import Linear\nL = Linear\ndef f(L):\n    L(1)\n",
+        "class Linear: ...\nLinear = g(Linear)\nL = Linear\nL(1)\n",
+        "from x import Linear\ndef f():\n    L = Linear\n    L(1)\n",
+        "from x import Linear\nL = Linear.make\nL(1)\n",
         # An attribute of a class is no name of a module.
         "from x import Y\nY.Linear(1)\n",
         # The module has a Linear of its own, and this is another.

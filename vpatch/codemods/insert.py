@@ -11,15 +11,16 @@ import libcst as cst
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
+from vpatch.codemods.match import Match
 from vpatch.codemods.nodes import code_of, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
+from vpatch.codemods.spelling import brings
 from vpatch.codemods.standing import are_same, one_by_one, part_there, repeat_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.codemods.extent import Extents
-    from vpatch.codemods.match import Match
 
 Position = Literal["before", "after", "start", "end"]
 _Definition = (cst.FunctionDef, cst.ClassDef)
@@ -33,6 +34,9 @@ class Insert:
     not. If only a part of it is there, that is a problem: nothing tells how to complete it. An
     anchor that shares its line with other statements is a problem: it has no place beside. So is a
     place that the program never reaches, as behind a `return`.
+
+    An import as an anchor may be spelt otherwise in the module, as `import a.b` for
+    `from a.b import c`.
     """
 
     code: Sequence[cst.BaseStatement]
@@ -152,6 +156,12 @@ class _Beside(_Inserter):
                 self._refuse(statement.body)
             elif (match := self._anchored(statement)) is not None:
                 anchors.append((index + behind, statement, match))
+        if not anchors and isinstance(block, cst.Module):
+            anchors = [
+                (index + behind, statement, Match(spellings=self.spellings))
+                for index, statement in enumerate(before.body)
+                if self._brings(statement)
+            ]
         # The last comes first, so that the earlier indices stay right.
         for index, anchor, match in reversed(anchors):
             new = self.inserted(
@@ -174,6 +184,18 @@ class _Beside(_Inserter):
             node.value if isinstance(node, cst.Expr) else node, self.spellings
         )
         return match if match and self.place.admits(self.scope, match, node) else None
+
+    def _brings(self, statement: cst.CSTNode) -> bool:
+        """Whether a statement is an import that brings what the anchor imports, spelt otherwise."""
+        anchor = self.spec.anchor
+        if self.place.within is not None or anchor.variables:
+            return False
+        match anchor.node, statement:
+            case cst.ImportFrom(), cst.SimpleStatementLine(
+                body=[cst.Import() | cst.ImportFrom() as node]
+            ):
+                return brings(node, anchor.node)
+        return False
 
     def _refuse(self, line: Sequence[cst.BaseSmallStatement]) -> None:
         """Report the anchors in a line, or in the suite behind a header, outside of blocks."""

@@ -172,7 +172,8 @@ def _same_fields(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
 
 def _same_field(pattern: object, node: object, match: Match) -> bool:
     if isinstance(pattern, (list, tuple)):
-        return _same_sequence(pattern, cast("Sequence[Any]", node), match)
+        # The names of `from x import *` are no sequence.
+        return isinstance(node, (list, tuple)) and _same_sequence(pattern, node, match)
     return same(pattern, node, match)
 
 

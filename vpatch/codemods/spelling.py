@@ -1,12 +1,13 @@
 """How a module spells the names that it imports.
 
 `from x import Y`, `from x import Y as Z`, `import x` and `import x as z` all make `Y` known, under
-different names. A pattern and new code write one of them.
+different names. So does `Z = Y` in the module. A pattern and new code write one of them.
 """
 
 from __future__ import annotations
 
 import builtins
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -37,7 +38,7 @@ class Spellings:
 
     def _collect(self, module: cst.Module) -> None:
         found: dict[str, set[str]] = {}
-        others: set[str] = set()
+        others: Counter[str] = Counter()
         for node in _statements(module.body):
             if isinstance(node, (cst.Import, cst.ImportFrom)):
                 for local, qualified in _imported(node):
@@ -53,6 +54,12 @@ class Spellings:
             for name, qualified in found.items()
             if len(qualified) == 1 and name not in others
         }
+        for alias, name in _aliases(module):
+            if others[alias] == 1 and alias not in found:
+                if name in self._imports:
+                    self._imports[alias] = self._imports[name]
+                elif others[name] == 1 and name not in found:
+                    self._imports[alias] = name
 
     def signature(self, name: str) -> list[str] | None:
         """The positional parameters of the one function that the module defines by this name."""
@@ -89,8 +96,8 @@ class Spellings:
         """The module's own name for what new code calls `name`; None to leave it as it is."""
         if name in self._bound or name in _BUILTINS:
             return None
-        own = [n for n, q in self._imports.items() if q.rpartition(".")[2] == name]
-        return own[0] if len(own) == 1 else None
+        own = {q: n for n, q in self._imports.items() if q.rpartition(".")[2] == name}
+        return next(iter(own.values())) if len(own) == 1 else None
 
     def _resolved(self, dotted: str) -> str | None:
         root, dot, rest = dotted.partition(".")
@@ -100,6 +107,13 @@ class Spellings:
         """Whether a dotted name begins with a module, and not with a class."""
         names = (self._resolved(dotted) or dotted).split(".")[:-1]
         return not any(name[:1].isupper() for name in names)
+
+
+def brings(node: cst.Import | cst.ImportFrom, wanted: cst.ImportFrom) -> bool:
+    """Whether an import makes all that another one imports known, under whatever names."""
+    given = {qualified for _, qualified in _imported(node, whole=True)}
+    sought = [qualified for _, qualified in _imported(wanted)]
+    return bool(sought) and all(given & {one, one.rpartition(".")[0]} for one in sought)
 
 
 def _is_plain(node: cst.CSTNode) -> bool:
@@ -126,8 +140,13 @@ def _statements(body: Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
                 yield from _statements([inner])
 
 
-def _imported(node: cst.Import | cst.ImportFrom) -> Iterator[tuple[str, str]]:
-    """Each name that an import binds, and what it is."""
+def _imported(
+    node: cst.Import | cst.ImportFrom, *, whole: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Each name that an import binds, and what it is.
+
+    `import a.b` binds `a`; with `whole`, it is `a.b`.
+    """
     if isinstance(node.names, cst.ImportStar):
         return
     above = ""
@@ -136,9 +155,21 @@ def _imported(node: cst.Import | cst.ImportFrom) -> Iterator[tuple[str, str]]:
         above = "." * len(node.relative) + (f"{module}." if module else "")
     for alias in node.names:
         name, local = alias.evaluated_name, alias.evaluated_alias
-        if isinstance(node, cst.Import) and local is None:
+        if isinstance(node, cst.Import) and local is None and not whole:
             name = name.partition(".")[0]
         yield local or name, above + name
+
+
+def _aliases(module: cst.Module) -> Iterator[tuple[str, str]]:
+    """The names that the module itself gives to other names, as `Z = Y` does, with these."""
+    for line in module.body:
+        for node in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            match node:
+                case cst.Assign(
+                    targets=[cst.AssignTarget(target=cst.Name(value=alias))],
+                    value=cst.Name(value=name),
+                ):
+                    yield alias, name
 
 
 def _is_placeholder(node: cst.CSTNode) -> bool:
