@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import edits_of, fails, run
-from vpatch.codemods.bind import beside, inside_tree
+from vpatch.codemods.bind import inside_tree
+from vpatch.codemods.snippet import beside
 
 
 @pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a/..", "a\\b", "..\\x"])

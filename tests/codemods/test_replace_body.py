@@ -93,6 +93,41 @@ def test_definition_of_a_snippet(tmp_path):
     )
 
 
+SNIPPET = "def f(a, *, b=None):\n    '''Of a.'''\n    x.a = g(a, b, a=a)\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "call", "new"),
+    [
+        ("a, b, n=1", "h(a, b)", "x.a = g(a, b, a=a)"),
+        ("a: int, b: int", "h(a, b)", "x.a = g(a, b, a=a)"),
+        ("z, y, *, b=1", "h(z, y)", "x.a = g(z, y, a=z)"),
+    ],
+)
+def test_a_body_from_a_file_takes_the_names_of_the_parameters(tmp_path, header, call, new):
+    (tmp_path / "new.py").write_text(SNIPPET)
+    edit = {
+        "find": "def f($a, $b, ...): ...",
+        "replace-body": {"from": "new.py", "name": "f"},
+        "having": "h($a, $b)",
+    }
+    before = f"def f({header}):\n    {call}\n"
+    after = before.replace(call, "'''Of a.'''\n    " + new)
+    assert edited(edit, before, tmp_path) == after
+    assert edited(edit, after, tmp_path) == after
+
+
+def test_a_body_whose_parameters_have_changed_places(tmp_path):
+    (tmp_path / "new.py").write_text(SNIPPET)
+    edit = {
+        "find": "def f($a, $b): ...",
+        "replace-body": {"from": "new.py", "name": "f"},
+        "having": "h($a, $b)",
+    }
+    result = run(edit, "def f(b, a):\n    h(a, b)\n", folder=tmp_path)
+    assert "its body has no h($a, $b)" in str(result.mismatch)
+
+
 def test_snippet_on_one_line(tmp_path):
     (tmp_path / "new.py").write_text("def f(x): return 2\n")
     with fails("codemods.wrong-edit", "lines of its own"):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import libcst as cst
 
 from vpatch.codemods.add_keyword import AddKeyword
 from vpatch.codemods.base import PythonEdit, Scope
@@ -15,14 +12,13 @@ from vpatch.codemods.diff import bytes_beside, parse_diff
 from vpatch.codemods.insert import Insert
 from vpatch.codemods.pattern import (
     PatternError,
-    parse_code,
     parse_expression,
     parse_pattern,
-    parse_plain,
 )
 from vpatch.codemods.replace_body import ReplaceBody
 from vpatch.codemods.rewrite import Rewrite
 from vpatch.codemods.set_value import SetValue
+from vpatch.codemods.snippet import beside, offers, read_code
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.declare import edits as declared
 from vpatch.errors import UsageError
@@ -109,7 +105,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
             codemod = Rewrite(parse_pattern(edit.find), parse_pattern(edit.rewrite), place)
             name = f"rewrite {_short(edit.find)}"
         case declared.InsertEdit():
-            code, uses = _code(edit.insert, folder)
+            code, uses = read_code(edit.insert, folder)
             position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
             codemod = Insert(code, position, parse_pattern(anchor), place)
             name = f"insert {position} {_short(anchor)}"
@@ -120,9 +116,10 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
             codemod = AddImport(parse_import(edit.add_import), parse_pattern(edit.beside))
             name = edit.add_import
         case declared.ReplaceBodyEdit():
-            code, uses = _code(edit.replace_body, folder, body=True)
+            found = parse_pattern(edit.find)
+            code, uses = read_code(edit.replace_body, folder, body_for=found)
             having = [parse_pattern(text) for text in edit.having]
-            codemod = ReplaceBody(parse_pattern(edit.find), code, having, place)
+            codemod = ReplaceBody(found, code, having, place)
             name = f"replace the body of {_short(edit.find)}"
         case declared.SetValueEdit():
             value, was = parse_expression(edit.set_value), parse_expression(edit.was)
@@ -137,8 +134,8 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
             raise TypeError(f"no codemod for {type(edit).__name__}")
     _check_where(codemod, place)
     files = None if edit.files is None else tuple(inside_tree(path) for path in edit.files)
-    offers = _offers(uses) if isinstance(edit, _WITH_CODE) else {}
-    return BoundEdit(name, codemod, files, edit.expect, place.where, uses, offers)
+    brought = offers(uses) if isinstance(edit, _WITH_CODE) else {}
+    return BoundEdit(name, codemod, files, edit.expect, place.where, uses, brought)
 
 
 def _check_where(codemod: PythonEdit, place: Scope) -> None:
@@ -156,99 +153,6 @@ def _check_where(codemod: PythonEdit, place: Scope) -> None:
                 hint="write one edit for each value",
                 code="codemods.unknown-metavariable",
             )
-
-
-def _code(
-    code: declared.Code, folder: Path, *, body: bool = False
-) -> tuple[Sequence[cst.BaseStatement], tuple[Path, ...]]:
-    """The statements of a snippet; with `body`, those inside the definition that it names."""
-    if isinstance(code, str):
-        return parse_code(code), ()
-    path = beside(folder, code.from_)
-    # A file is complete Python: a $ in its strings and comments is not a metavariable.
-    statements = parse_plain(_text(path))
-    if code.name is None:
-        return statements, (path,)
-    for statement in statements:
-        if (
-            isinstance(statement, (cst.FunctionDef, cst.ClassDef))
-            and statement.name.value == code.name
-        ):
-            if body:
-                return _indented(statement.body, path), (path,)
-            return [statement], (path,)
-    raise PatternError(
-        f"{path.name} does not define {code.name}",
-        where=str(path),
-        hint="correct `name`, or define it at the top level of the file",
-        code="codemods.wrong-edit",
-    )
-
-
-def _text(path: Path) -> str:
-    try:
-        return bytes_beside(path).decode()
-    except UnicodeDecodeError as error:
-        raise PatternError(
-            f"is not UTF-8: {error.reason}",
-            where=str(path),
-            hint="save it as UTF-8",
-            code="codemods.unreadable-file",
-        ) from error
-
-
-def _offers(files: Sequence[Path]) -> dict[str, str]:
-    """How to bring along each name that a snippet's file imports or defines."""
-    found: dict[str, str] = {}
-    for path in files:
-        for node in ast.walk(ast.parse(_text(path))):
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                found[node.name] = f"{path.name} defines it, so insert it too"
-            elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                for alias in node.names:
-                    one = ast.unparse(_only(node, alias))
-                    name = alias.asname or alias.name.partition(".")[0]
-                    found[name] = f"add the edit `add-import: {one}`, as {path.name} has it"
-    return found
-
-
-def _only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
-    if isinstance(node, ast.Import):
-        return ast.Import([alias])
-    return ast.ImportFrom(node.module, [alias], node.level)
-
-
-def _indented(body: cst.BaseSuite, path: Path) -> Sequence[cst.BaseStatement]:
-    if isinstance(body, cst.IndentedBlock):
-        return body.body
-    raise PatternError(
-        "the body is on the line of the header",
-        where=str(path),
-        hint="give the body lines of its own",
-        code="codemods.wrong-edit",
-    )
-
-
-def beside(folder: Path, name: str) -> Path:
-    """A file in the patch's folder.
-
-    Raises:
-        UsageError: it is elsewhere, or missing.
-    """
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(
-            f"{name!r} leaves the patch's folder",
-            hint="keep the file beside patch.yaml",
-            code="codemods.no-such-file",
-        )
-    if not path.is_file():
-        raise UsageError(
-            f"there is no file {name!r} beside patch.yaml",
-            hint="correct the name, or add the file",
-            code="codemods.no-such-file",
-        )
-    return path
 
 
 def inside_tree(path: str) -> str:

@@ -220,8 +220,16 @@ def parse_expression(source: str) -> cst.BaseExpression:
     )
 
 
-def find_in(pattern: Pattern, root: cst.CSTNode, spellings: Spellings | None = None) -> bool:
-    """Whether the pattern matches `root` or anything inside it."""
+def find_in(
+    pattern: Pattern,
+    root: cst.CSTNode,
+    spellings: Spellings | None = None,
+    bindings: Mapping[str, cst.CSTNode] | None = None,
+) -> bool:
+    """Whether the pattern matches `root` or anything inside it.
+
+    `bindings` are of metavariables that another pattern has found already.
+    """
     skipped: set[int] = set()
 
     class Search(cst.CSTVisitor):
@@ -230,7 +238,7 @@ def find_in(pattern: Pattern, root: cst.CSTNode, spellings: Spellings | None = N
         def on_visit(self, node: cst.CSTNode) -> bool:
             skipped.update(map(id, identifiers(node)))
             if id(node) not in skipped:
-                self.found = self.found or pattern.match(node, spellings) is not None
+                self.found = self.found or pattern.match(node, spellings, bindings) is not None
             return not self.found
 
     search = Search()

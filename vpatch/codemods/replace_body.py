@@ -25,7 +25,8 @@ class ReplaceBody:
     """Give the functions that `find` matches the body `code`.
 
     A body is only replaced when every pattern of `having` is found in it: what is thrown away must
-    be what the patch was written against. The comments of the old body go with it, unsaid.
+    be what the patch was written against. Metavariables of `find` mean the same there. The comments
+    of the old body go with it, unsaid.
 
     A function that has the new body is done if `find` or `where` names it, and if the new body has
     a word of `find` or `having`. Any function may have a body like `pass`.
@@ -84,7 +85,11 @@ class _ReplaceBodyTransformer(SiteTransformer):
         if same_code(new, body):
             self.add(original, todo=False, match=match, recognised=self.spec.is_recognised)
             return updated
-        missing = [str(p) for p in self.spec.having if not find_in(p, body, self.spellings)]
+        missing = [
+            str(pattern)
+            for pattern in self.spec.having
+            if not find_in(pattern, body, self.spellings, match.bindings)
+        ]
         if missing:
             problem = f"its body has no {missing[0]}"
             self.add(original, todo=True, match=match, problem=problem)

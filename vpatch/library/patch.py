@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from vpatch.codemods.bind import BoundEdit, beside, bind, inside_tree
+from vpatch.codemods.bind import BoundEdit, bind, inside_tree
 from vpatch.codemods.pattern import parse_pattern
+from vpatch.codemods.snippet import beside
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml
 from vpatch.errors import UsageError, VpatchError, combine

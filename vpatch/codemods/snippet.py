@@ -1,0 +1,141 @@
+"""New code that a declaration gives, in its own text or in a file beside it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from vpatch.codemods.diff import bytes_beside
+from vpatch.codemods.names import identifiers
+from vpatch.codemods.nodes import PREFIX
+from vpatch.codemods.pattern import Pattern, PatternError, parse_code, parse_plain
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.declare import edits as declared
+
+
+def read_code(
+    code: declared.Code, folder: Path, *, body_for: Pattern | None = None
+) -> tuple[Sequence[cst.BaseStatement], tuple[Path, ...]]:
+    """The statements of a snippet; with `body_for`, those inside the definition that it names.
+
+    There, a parameter that is also a metavariable of `body_for` is this metavariable.
+    """
+    if isinstance(code, str):
+        return parse_code(code), ()
+    path = beside(folder, code.from_)
+    # A file is complete Python: a $ in its strings and comments is not a metavariable.
+    statements = parse_plain(_text(path))
+    if code.name is None:
+        return statements, (path,)
+    for statement in statements:
+        if (
+            isinstance(statement, (cst.FunctionDef, cst.ClassDef))
+            and statement.name.value == code.name
+        ):
+            if body_for is not None:
+                return _body(statement, body_for, path), (path,)
+            return [statement], (path,)
+    raise PatternError(
+        f"{path.name} does not define {code.name}",
+        where=str(path),
+        hint="correct `name`, or define it at the top level of the file",
+        code="codemods.wrong-edit",
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return bytes_beside(path).decode()
+    except UnicodeDecodeError as error:
+        raise PatternError(
+            f"is not UTF-8: {error.reason}",
+            where=str(path),
+            hint="save it as UTF-8",
+            code="codemods.unreadable-file",
+        ) from error
+
+
+def offers(files: Sequence[Path]) -> dict[str, str]:
+    """How to bring along each name that a snippet's file imports or defines."""
+    found: dict[str, str] = {}
+    for path in files:
+        for node in ast.walk(ast.parse(_text(path))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                found[node.name] = f"{path.name} defines it, so insert it too"
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                for alias in node.names:
+                    one = ast.unparse(_only(node, alias))
+                    name = alias.asname or alias.name.partition(".")[0]
+                    found[name] = f"add the edit `add-import: {one}`, as {path.name} has it"
+    return found
+
+
+def _only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+    if isinstance(node, ast.Import):
+        return ast.Import([alias])
+    return ast.ImportFrom(node.module, [alias], node.level)
+
+
+def _body(
+    definition: cst.FunctionDef | cst.ClassDef, pattern: Pattern, path: Path
+) -> Sequence[cst.BaseStatement]:
+    body = definition.body
+    if isinstance(body, cst.IndentedBlock) and isinstance(definition, cst.FunctionDef):
+        parameters = (p.name.value for p in definition.params.children if isinstance(p, cst.Param))
+        as_variables = _AsVariables(pattern.variables.intersection(parameters))
+        return cst.ensure_type(body.visit(as_variables), cst.IndentedBlock).body
+    if isinstance(body, cst.IndentedBlock):
+        return body.body
+    raise PatternError(
+        "the body is on the line of the header",
+        where=str(path),
+        hint="give the body lines of its own",
+        code="codemods.wrong-edit",
+    )
+
+
+class _AsVariables(cst.CSTTransformer):
+    """Writes names as metavariables."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__()
+        self.names = names
+        self.skipped: set[int] = set()
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.skipped.update(map(id, identifiers(node)))
+        return True
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        if original_node.value in self.names and id(original_node) not in self.skipped:
+            return updated_node.with_changes(value=f"{PREFIX}{original_node.value}")
+        return updated_node
+
+
+def beside(folder: Path, name: str) -> Path:
+    """A file in the patch's folder.
+
+    Raises:
+        UsageError: it is elsewhere, or missing.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{name!r} leaves the patch's folder",
+            hint="keep the file beside patch.yaml",
+            code="codemods.no-such-file",
+        )
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {name!r} beside patch.yaml",
+            hint="correct the name, or add the file",
+            code="codemods.no-such-file",
+        )
+    return path
