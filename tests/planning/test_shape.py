@@ -189,6 +189,62 @@ def test_a_patch_reads_what_uses_its_function_in_other_modules(tmp_path, path, o
     assert decision.new_shape
 
 
+KERNELS = """def launch(x):
+    pass
+
+
+launcher = Launcher(launch)
+
+
+def run():
+    launch(1)
+
+
+def start():
+    launcher(1)
+
+
+@launcher_of(kernel=launch)
+def again():
+    pass
+
+
+def resume():
+    again()
+
+
+def b():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        'def register():\n    f({"vllm.kernels.launch": impl.launch_impl, "vllm.kernels.b": c})\n',
+        "def register():\n    vllm.kernels.launch = wrap(impl.launch)\n    vllm.kernels.b = c\n",
+    ],
+)
+def test_a_patch_reads_what_its_function_replaces(tmp_path, registry):
+    patch = patch_of(tmp_path, edits=[LAUNCH], concerns={"text": "def launch_impl"})
+    files = {
+        "vllm/impl.py": IMPL,
+        "vllm/registry.py": f"from vllm import impl\n\n\n{registry}",
+        "vllm/kernels.py": KERNELS,
+        "vllm/again.py": "def launch(x):\n    pass\n",
+    }
+    read = decide(recorded(patch, files), tree_of(files)).shape.definitions
+    assert sorted(name for name in read if "impl.py" not in name) == [
+        "vllm/kernels.py::again",
+        "vllm/kernels.py::launch",
+        "vllm/kernels.py::launcher",
+        "vllm/kernels.py::resume",
+        "vllm/kernels.py::run",
+        "vllm/kernels.py::start",
+        "vllm/registry.py::register",
+    ]
+
+
 def test_a_function_that_upstream_mended_is_read_with_its_users(tmp_path):
     patch = patch_of(tmp_path, edits=[LAUNCH], concerns={"text": "def launch_impl"})
     files = {

@@ -84,25 +84,67 @@ def users_in_module(path: str, changed: Sequence[Definition], view: View) -> Ite
 def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Reference]:
     """What uses one of some functions of a module, in other modules that name this module.
 
-    A name that the module gives to what it makes of such a function counts as well.
+    A name that the module gives to what it makes of such a function counts as well. If a user puts
+    the function in place of another one, that one and its users count too.
     """
     if not is_python(path):
         return
     own = view.outline(path)
     functions = {one.name for one in own if isinstance(one.node, _FUNCTIONS) and one.name in keys}
-    aliases = {
-        one.name
-        for one in own
-        if isinstance(one.node, (ast.Assign, ast.AnnAssign))
-        and "." not in one.name
-        and _names_in([one.node])[0] & functions
-    }
     folder, _, stem = path.rpartition(".")[0].rpartition("/")
     module = folder.rpartition("/")[2] if stem == "__init__" else stem
-    for name in sorted(functions | aliases):
+    for name in sorted(_with_aliases(functions, own)):
         for other in view.holding([frozenset([name.encode(), module.encode()])], None):
-            if other != path:
-                yield from _users(other, view.outline(other), {name}, attributes=True)
+            if other == path:
+                continue
+            outlined = view.outline(other)
+            users = set(_users(other, outlined, {name}, attributes=True))
+            yield from users
+            for one in outlined:
+                if (other, one.key) in users and one.node is not None:
+                    for replaced in _replaced(one.node, name):
+                        yield from _with_users(replaced, view)
+
+
+def _with_aliases(names: set[str], definitions: Iterable[Definition]) -> set[str]:
+    """Some names, and those that a module gives to what it makes of them, as a decorator does."""
+    found = set(names)
+    for one in definitions:
+        made_of: Sequence[ast.AST] = ()
+        if isinstance(one.node, (ast.Assign, ast.AnnAssign)):
+            made_of = [one.node]
+        elif isinstance(one.node, _FUNCTIONS):
+            made_of = one.node.decorator_list
+        if "." not in one.name and _names_in(made_of)[0] & names:
+            found.add(one.name)
+    return found
+
+
+def _replaced(node: ast.AST, name: str) -> Iterator[str]:
+    """The dotted names of what a function replaces: `{"a.b.f": NAME}` and `a.b.f = NAME`."""
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    if isinstance(key, ast.Constant) and _is_named(name, value):
+                        yield str(key.value)
+            case ast.Assign(targets=[ast.Attribute() as target], value=value):
+                if _is_named(name, value):
+                    yield ast.unparse(target)
+
+
+def _is_named(name: str, node: ast.AST) -> bool:
+    return any(name in names for names in _names_in([node]))
+
+
+def _with_users(dotted: str, view: View) -> Iterator[Reference]:
+    """The definition of the tree that a dotted name is, with what uses it in its module."""
+    module, _, name = dotted.rpartition(".")
+    path = f"{module.replace('.', '/')}.py"
+    own = view.outline(path)
+    names = _with_aliases({name}, own)
+    yield from ((path, one.key) for one in own if one.name in names)
+    yield from _users(path, own, names)
 
 
 def _users(
