@@ -336,3 +336,11 @@ def test_an_import_as_the_anchor_has_it_comes_first():
     edit = insert("import new", after="from a.b import c")
     source = "import a.b\nfrom a.b import c\n"
     assert edited(edit, source) == f"{source}import new\n"
+    nested = "import a.b\ndef f():\n    from a.b import c\n"
+    assert edited(edit, nested) == f"{nested}    import new\n"
+
+
+def test_the_first_of_several_other_imports_is_the_anchor():
+    edit = insert("import a.b", before="from a.b import c")
+    source = "from a import b\nfrom a.b import c as d\n"
+    assert edited(edit, source) == f"import a.b\n{source}"

@@ -128,6 +128,59 @@ def test_a_body_whose_parameters_have_changed_places(tmp_path):
     assert "its body has no h($a, $b)" in str(result.mismatch)
 
 
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [("out", "the new body has another out"), ("len", "the new body has another len")],
+)
+def test_a_parameter_that_is_called_like_something_in_the_new_body(tmp_path, parameter, message):
+    (tmp_path / "new.py").write_text("def f(a):\n    out = len(a)\n    return out + a\n")
+    edit = {
+        "find": "def f($a): ...",
+        "replace-body": {"from": "new.py", "name": "f"},
+        "having": "h($a)",
+    }
+    result = run(edit, f"def f({parameter}):\n    h({parameter})\n", tmp_path)
+    assert message in str(result.mismatch)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return sorted(a, key=lambda a: a.x)",
+        "return [a for a in x]",
+        "def k(a):\n        return a",
+        "with x as a:\n        pass",
+        "for a in x:\n        pass",
+        "try:\n        pass\n    except E as a:\n        pass",
+        "match x:\n        case [a]:\n            pass",
+        "global a\n    a = 1",
+        "import a",
+        "def a():\n        pass",
+    ],
+)
+def test_a_parameter_that_is_something_else_in_the_new_body_too(tmp_path, body):
+    (tmp_path / "new.py").write_text(f"def f(a):\n    {body}\n")
+    edit = {
+        "find": "def f($a): ...",
+        "replace-body": {"from": "new.py", "name": "f"},
+        "having": "h",
+    }
+    with pytest.raises(PatternError, match="a is a parameter, and a name of something else"):
+        edits_of(edit, tmp_path)
+
+
+def test_a_metavariable_that_is_no_parameter_is_no_name_of_the_new_body(tmp_path):
+    (tmp_path / "new.py").write_text("def f(x, name):\n    return name\n")
+    edit = {
+        "find": "def $name(x, name): ...",
+        "where": {"$name": ["foo"]},
+        "replace-body": {"from": "new.py", "name": "f"},
+        "having": "return 1",
+    }
+    source = "def foo(x, name):\n    return 1\n"
+    assert edited(edit, source, tmp_path) == source.replace("return 1", "return name")
+
+
 def test_snippet_on_one_line(tmp_path):
     (tmp_path / "new.py").write_text("def f(x): return 2\n")
     with fails("codemods.wrong-edit", "lines of its own"):

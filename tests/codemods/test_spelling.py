@@ -55,7 +55,8 @@ def test_a_name_is_found_in_each_spelling_of_its_import(imports, name):
         "from x import Linear\nL = Linear\ndef f(L):\n    L(1)\n",
         "class Linear: ...\nLinear = g(Linear)\nL = Linear\nL(1)\n",
         "from x import Linear\ndef f():\n    L = Linear\n    L(1)\n",
-        "from x import Linear\nL = Linear.make\nL(1)\n",
+        "Linear = f()\nL = Linear\nL(1)\n",
+        "class M: ...\nL = M\nL(1)\n",
         # An attribute of a class is no name of a module.
         "from x import Y\nY.Linear(1)\n",
         # The module has a Linear of its own, and this is another.
@@ -65,6 +66,24 @@ def test_a_name_is_found_in_each_spelling_of_its_import(imports, name):
 )
 def test_another_name_is_not_found(source):
     assert places(LINEAR, source) == 0
+
+
+def test_an_attribute_of_an_object_is_no_name_of_a_module():
+    edit = {"find": "info($x)", "rewrite": "info($x, 1)"}
+    for source in ("def log(): ...\nk = log\nk.info(1)\n", "log = f()\nk = log\nk.info(1)\n"):
+        assert places(edit, source) == 0
+
+
+def test_a_name_that_is_given_another_name_keeps_its_own_value():
+    edit = {"find": "SIZE = $v", "rewrite": "SIZE = 2 * $v", "expect": {"at-least": 1}}
+    assert places(edit, "from x import SIZE\nDEFAULT = SIZE\n") == 0
+    assert places(edit, "class SIZE: ...\nDEFAULT = SIZE\n") == 0
+
+
+def test_new_code_takes_the_first_name_of_a_thing():
+    edit = {"find": "return go($x)", "rewrite": "return go(Linear($x))"}
+    source = "from x import Linear as K\ndef f():\n    return go(1)\nZ = f()\nL = K\n"
+    assert edited(edit, source) == source.replace("go(1)", "go(K(1))")
 
 
 def test_a_builtin_is_no_name_of_a_module():

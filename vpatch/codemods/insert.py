@@ -11,7 +11,7 @@ import libcst as cst
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
-from vpatch.codemods.match import Match
+from vpatch.codemods.match import Match, same_code
 from vpatch.codemods.nodes import code_of, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
 from vpatch.codemods.spelling import brings
@@ -156,12 +156,12 @@ class _Beside(_Inserter):
                 self._refuse(statement.body)
             elif (match := self._anchored(statement)) is not None:
                 anchors.append((index + behind, statement, match))
-        if not anchors and isinstance(block, cst.Module):
-            anchors = [
-                (index + behind, statement, Match(spellings=self.spellings))
-                for index, statement in enumerate(before.body)
-                if self._brings(statement)
-            ]
+        # Inner blocks come first: where one has the anchor, no other import is needed.
+        if not anchors and not self.sites and isinstance(block, cst.Module):
+            others = (i for i, each in enumerate(before.body) if self._brings(each))
+            for index in itertools.islice(others, 1):
+                match = Match(spellings=self.spellings)
+                anchors.append((index + behind, before.body[index], match))
         # The last comes first, so that the earlier indices stay right.
         for index, anchor, match in reversed(anchors):
             new = self.inserted(
@@ -194,7 +194,8 @@ class _Beside(_Inserter):
             case cst.ImportFrom(), cst.SimpleStatementLine(
                 body=[cst.Import() | cst.ImportFrom() as node]
             ):
-                return brings(node, anchor.node)
+                is_new = any(same_code(statement, each) for each in self.spec.code)
+                return not is_new and brings(node, anchor.node)
         return False
 
     def _refuse(self, line: Sequence[cst.BaseSmallStatement]) -> None:

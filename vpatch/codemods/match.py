@@ -158,6 +158,8 @@ def _same_fields(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
     if match.literal or match.whole:
         optional = frozenset()
     unspelt = _UNSPELT if isinstance(pattern, _IMPORTS) else NAME_FIELDS.get(type(pattern))
+    if isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name):
+        unspelt = _UNSPELT  # `Z = Y` gives a value to Z, and not to Y
     for name in meaningful_fields(type(pattern)):
         left, right = getattr(pattern, name), getattr(node, name)
         if name in optional and (not left or left is cst.MaybeSentinel.DEFAULT):

@@ -86,3 +86,19 @@ def _all_names(node: cst.CSTNode | None) -> list[cst.CSTNode]:
     if isinstance(node, cst.Name):
         return [node]
     return [name for child in node.children for name in _all_names(child)] if node else []
+
+
+def expression_names(root: cst.CSTNode) -> set[str]:
+    """The names in some code, but for those that are no expressions."""
+    names: set[str] = set()
+    skipped: set[int] = set()
+
+    class Collect(cst.CSTVisitor):
+        def on_visit(self, node: cst.CSTNode) -> bool:
+            skipped.update(map(id, identifiers(node)))
+            if isinstance(node, cst.Name) and id(node) not in skipped:
+                names.add(node.value)
+            return True
+
+    root.visit(Collect())
+    return names

@@ -10,7 +10,8 @@ import libcst as cst
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.match import same_code
-from vpatch.codemods.nodes import variable_of
+from vpatch.codemods.names import expression_names
+from vpatch.codemods.nodes import code_of, variable_of
 from vpatch.codemods.pattern import Pattern, PatternError, find_in
 from vpatch.codemods.successor import words_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.codemods.extent import Extents
+    from vpatch.codemods.match import Match
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,18 @@ class _ReplaceBodyTransformer(SiteTransformer):
             problem = f"its body has no {missing[0]}"
             self.add(original, todo=True, match=match, problem=problem)
             return updated
+        taken = self._taken(match)
+        if taken is not None:
+            problem = f"the new body has another {taken} than the parameter"
+            self.add(original, todo=True, match=match, problem=problem)
+            return updated
         self.add(original, todo=True, match=match)
         if isinstance(body, cst.IndentedBlock):
             new = body.with_changes(body=code)
         return updated.with_changes(body=new)
+
+    def _taken(self, match: Match) -> str | None:
+        """A name that the new body has besides the metavariable that has this name in the tree."""
+        names = {code_of(node) for node in match.bindings.values() if isinstance(node, cst.Name)}
+        own = set().union(*map(expression_names, self.spec.code))
+        return min(names & own, default=None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.diff import bytes_beside
-from vpatch.codemods.names import identifiers
+from vpatch.codemods.names import BINDING, bound_names, expression_names, identifiers
 from vpatch.codemods.nodes import PREFIX
 from vpatch.codemods.pattern import Pattern, PatternError, parse_code, parse_plain
 from vpatch.errors import UsageError
@@ -88,8 +88,7 @@ def _body(
 ) -> Sequence[cst.BaseStatement]:
     body = definition.body
     if isinstance(body, cst.IndentedBlock) and isinstance(definition, cst.FunctionDef):
-        parameters = (p.name.value for p in definition.params.children if isinstance(p, cst.Param))
-        as_variables = _AsVariables(pattern.variables.intersection(parameters))
+        as_variables = _AsVariables(_parameters(definition) & _variables(pattern), path)
         return cst.ensure_type(body.visit(as_variables), cst.IndentedBlock).body
     if isinstance(body, cst.IndentedBlock):
         return body.body
@@ -101,16 +100,42 @@ def _body(
     )
 
 
+def _parameters(function: cst.FunctionDef) -> set[str]:
+    return {p.name.value for p in function.params.children if isinstance(p, cst.Param)}
+
+
+def _variables(pattern: Pattern) -> set[str]:
+    """The metavariables that are parameters in a pattern of a function."""
+    if not isinstance(pattern.node, cst.FunctionDef):
+        return set()
+    return {name.removeprefix(PREFIX) for name in _parameters(pattern.node) if PREFIX in name}
+
+
 class _AsVariables(cst.CSTTransformer):
     """Writes names as metavariables."""
 
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: set[str], path: Path) -> None:
         super().__init__()
         self.names = names
+        self.path = path
         self.skipped: set[int] = set()
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         self.skipped.update(map(id, identifiers(node)))
+        bound = set(bound_names(node)) if isinstance(node, (*BINDING, cst.AsName)) else set()
+        if isinstance(node, cst.Param):
+            bound = {node.name.value}
+        elif isinstance(node, cst.CompFor):
+            bound = expression_names(node.target)
+        elif isinstance(node, (cst.Global, cst.Nonlocal)):
+            bound = {item.name.value for item in node.names}
+        for name in sorted(bound & self.names):
+            raise PatternError(
+                f"{name} is a parameter, and a name of something else in the new body",
+                where=str(self.path),
+                hint=f"give the other thing a name of its own, or leave ${name} out of `find`",
+                code="codemods.wrong-edit",
+            )
         return True
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:

@@ -33,6 +33,8 @@ class Spellings:
         self._imports: dict[str, str] = {}
         self._bound: set[str] = set()
         self._functions: dict[str, list[cst.FunctionDef]] = {}
+        # Other names of the module's own functions and classes.
+        self._own: set[str] = set()
         if module is not None:
             self._collect(module)
 
@@ -54,12 +56,15 @@ class Spellings:
             for name, qualified in found.items()
             if len(qualified) == 1 and name not in others
         }
+        definitions = (n for n in module.body if isinstance(n, (cst.FunctionDef, cst.ClassDef)))
+        defined = {node.name.value for node in definitions}
         for alias, name in _aliases(module):
             if others[alias] == 1 and alias not in found:
                 if name in self._imports:
                     self._imports[alias] = self._imports[name]
-                elif others[name] == 1 and name not in found:
+                elif others[name] == 1 and name in defined and name not in found:
                     self._imports[alias] = name
+                    self._own.add(alias)
 
     def signature(self, name: str) -> list[str] | None:
         """The positional parameters of the one function that the module defines by this name."""
@@ -85,7 +90,8 @@ class Spellings:
         if code is None or wanted is None or not _is_plain(node) or not _is_plain(pattern):
             return False
         meant = self._resolved(code)
-        if meant is None or (isinstance(node, cst.Attribute) and not self._is_of_module(code)):
+        of_module = self._is_of_module(code) and code.partition(".")[0] not in self._own
+        if meant is None or (isinstance(node, cst.Attribute) and not of_module):
             return False
         root = wanted.partition(".")[0]
         if root in self._bound:
@@ -96,7 +102,11 @@ class Spellings:
         """The module's own name for what new code calls `name`; None to leave it as it is."""
         if name in self._bound or name in _BUILTINS:
             return None
-        own = {q: n for n, q in self._imports.items() if q.rpartition(".")[2] == name}
+        own: dict[str, str] = {}
+        for local, qualified in self._imports.items():
+            if qualified.rpartition(".")[2] == name:
+                # An alias comes after the import, and may not be there yet.
+                own.setdefault(qualified, local)
         return next(iter(own.values())) if len(own) == 1 else None
 
     def _resolved(self, dotted: str) -> str | None:

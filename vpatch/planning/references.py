@@ -140,11 +140,12 @@ def _is_named(name: str, node: ast.AST) -> bool:
 def _with_users(dotted: str, view: View) -> Iterator[Reference]:
     """The definition of the tree that a dotted name is, with what uses it in its module."""
     module, _, name = dotted.rpartition(".")
-    path = f"{module.replace('.', '/')}.py"
-    own = view.outline(path)
-    names = _with_aliases({name}, own)
-    yield from ((path, one.key) for one in own if one.name in names)
-    yield from _users(path, own, names)
+    folder = module.replace(".", "/")
+    for path in (f"{folder}.py", f"{folder}/__init__.py"):
+        own = view.outline(path)
+        names = _with_aliases({name}, own)
+        yield from ((path, one.key) for one in own if one.name in names)
+        yield from _users(path, own, names)
 
 
 def _users(
