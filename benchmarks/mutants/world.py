@@ -271,15 +271,18 @@ def _compiled(path: str, text: bytes) -> types.CodeType:
 
 @contextmanager
 def limited(seconds: float = SECONDS) -> Iterator[None]:
-    """End code that goes on for too long: a loop over a stub's answers may."""
+    """End code that goes on for too long: a loop over a stub's answers may.
+
+    The time is that of the processor, so that a busy machine changes no answer.
+    """
 
     def stop(*_: object) -> None:
         raise CannotSayError("it takes too long")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
