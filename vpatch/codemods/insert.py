@@ -159,9 +159,10 @@ class _Beside(_Inserter):
         # Inner blocks come first: where one has the anchor, no other import is needed.
         if not anchors and not self.sites and isinstance(block, cst.Module):
             others = (i for i, each in enumerate(before.body) if self._brings(each))
-            for index in itertools.islice(others, 1):
+            first = next(others, None)
+            if first is not None:
                 match = Match(spellings=self.spellings)
-                anchors.append((index + behind, before.body[index], match))
+                anchors = [(first + behind, before.body[first], match)]
         # The last comes first, so that the earlier indices stay right.
         for index, anchor, match in reversed(anchors):
             new = self.inserted(

@@ -87,17 +87,17 @@ def _body(
     definition: cst.FunctionDef | cst.ClassDef, pattern: Pattern, path: Path
 ) -> Sequence[cst.BaseStatement]:
     body = definition.body
-    if isinstance(body, cst.IndentedBlock) and isinstance(definition, cst.FunctionDef):
+    if not isinstance(body, cst.IndentedBlock):
+        raise PatternError(
+            "the body is on the line of the header",
+            where=str(path),
+            hint="give the body lines of its own",
+            code="codemods.wrong-edit",
+        )
+    if isinstance(definition, cst.FunctionDef):
         as_variables = _AsVariables(_parameters(definition) & _variables(pattern), path)
-        return cst.ensure_type(body.visit(as_variables), cst.IndentedBlock).body
-    if isinstance(body, cst.IndentedBlock):
-        return body.body
-    raise PatternError(
-        "the body is on the line of the header",
-        where=str(path),
-        hint="give the body lines of its own",
-        code="codemods.wrong-edit",
-    )
+        body = cst.ensure_type(body.visit(as_variables), cst.IndentedBlock)
+    return body.body
 
 
 def _parameters(function: cst.FunctionDef) -> set[str]:
@@ -122,10 +122,8 @@ class _AsVariables(cst.CSTTransformer):
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         self.skipped.update(map(id, identifiers(node)))
-        bound = set(bound_names(node)) if isinstance(node, (*BINDING, cst.AsName)) else set()
-        if isinstance(node, cst.Param):
-            bound = {node.name.value}
-        elif isinstance(node, cst.CompFor):
+        bound = set(bound_names(node)) if isinstance(node, (*BINDING, cst.Param)) else set()
+        if isinstance(node, cst.CompFor):
             bound = expression_names(node.target)
         elif isinstance(node, (cst.Global, cst.Nonlocal)):
             bound = {item.name.value for item in node.names}

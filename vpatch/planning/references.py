@@ -78,7 +78,7 @@ def users_in_module(path: str, changed: Sequence[Definition], view: View) -> Ite
     own = view.outline(path)
     roots = {one.name.partition(".")[0] for one in changed}
     roots &= {one.name for one in own if isinstance(one.node, (*_FUNCTIONS, ast.ClassDef))}
-    yield from _users(path, own, roots)
+    yield from ((path, one.key) for one in _users(own, roots))
 
 
 def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Reference]:
@@ -97,13 +97,10 @@ def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Re
         for other in view.holding([frozenset([name.encode(), module.encode()])], None):
             if other == path:
                 continue
-            outlined = view.outline(other)
-            users = set(_users(other, outlined, {name}, attributes=True))
-            yield from users
-            for one in outlined:
-                if (other, one.key) in users and one.node is not None:
-                    for replaced in _replaced(one.node, name):
-                        yield from _with_users(replaced, view)
+            for one in _users(view.outline(other), {name}, attributes=True):
+                yield other, one.key
+                for replaced in _replaced(one.node, name):
+                    yield from _with_users(replaced, view)
 
 
 def _with_aliases(names: set[str], definitions: Iterable[Definition]) -> set[str]:
@@ -120,9 +117,9 @@ def _with_aliases(names: set[str], definitions: Iterable[Definition]) -> set[str
     return found
 
 
-def _replaced(node: ast.AST, name: str) -> Iterator[str]:
+def _replaced(node: ast.AST | None, name: str) -> Iterator[str]:
     """The dotted names of what a function replaces: `{"a.b.f": NAME}` and `a.b.f = NAME`."""
-    for inner in ast.walk(node):
+    for inner in ast.walk(node) if node is not None else ():
         match inner:
             case ast.Dict(keys=keys, values=values):
                 for key, value in zip(keys, values, strict=True):
@@ -144,19 +141,19 @@ def _with_users(dotted: str, view: View) -> Iterator[Reference]:
     for path in (f"{folder}.py", f"{folder}/__init__.py"):
         own = view.outline(path)
         names = _with_aliases({name}, own)
-        yield from ((path, one.key) for one in own if one.name in names)
-        yield from _users(path, own, names)
+        named = (one for one in own if one.name in names)
+        yield from ((path, one.key) for one in (*named, *_users(own, names)))
 
 
 def _users(
-    path: str, definitions: Iterable[Definition], roots: set[str], *, attributes: bool = False
-) -> Iterator[Reference]:
+    definitions: Iterable[Definition], roots: set[str], *, attributes: bool = False
+) -> Iterator[Definition]:
     """The definitions that name one of `roots`, apart from the roots themselves."""
     for one in definitions:
         if one.node is not None and (attributes or one.name.partition(".")[0] not in roots):
             names, further = _names_in([one.node])
             if (names | further if attributes else names) & roots:
-                yield path, one.key
+                yield one
 
 
 def _bound(one: Definition) -> set[str]:
