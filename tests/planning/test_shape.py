@@ -218,6 +218,7 @@ def b():
 """
 
 
+@pytest.mark.parametrize("module", ["vllm/kernels.py", "vllm/kernels/__init__.py"])
 @pytest.mark.parametrize(
     "registry",
     [
@@ -225,22 +226,22 @@ def b():
         "def register():\n    vllm.kernels.launch = wrap(impl.launch)\n    vllm.kernels.b = c\n",
     ],
 )
-def test_a_patch_reads_what_its_function_replaces(tmp_path, registry):
+def test_a_patch_reads_what_its_function_replaces(tmp_path, registry, module):
     patch = patch_of(tmp_path, edits=[LAUNCH], concerns={"text": "def launch_impl"})
     files = {
         "vllm/impl.py": IMPL,
         "vllm/registry.py": f"from vllm import impl\n\n\n{registry}",
-        "vllm/kernels.py": KERNELS,
+        module: KERNELS,
         "vllm/again.py": "def launch(x):\n    pass\n",
     }
     read = decide(recorded(patch, files), tree_of(files)).shape.definitions
     assert sorted(name for name in read if "impl.py" not in name) == [
-        "vllm/kernels.py::again",
-        "vllm/kernels.py::launch",
-        "vllm/kernels.py::launcher",
-        "vllm/kernels.py::resume",
-        "vllm/kernels.py::run",
-        "vllm/kernels.py::start",
+        f"{module}::again",
+        f"{module}::launch",
+        f"{module}::launcher",
+        f"{module}::resume",
+        f"{module}::run",
+        f"{module}::start",
         "vllm/registry.py::register",
     ]
 
