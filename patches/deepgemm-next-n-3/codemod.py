@@ -72,15 +72,33 @@ GLOBALS = {
     "_merge_dcp_topk_global",
     "_select_candidate_blocks",
     "as_fp32_logits",
+    "bool",
     "current_platform",
     "current_workspace_manager",
+    "dict",
     "fp8_fp4_paged_mqa_logits",
     "get_indexer_topk",
+    "int",
     "mqa_logits_mx_inputs",
     "ops",
     "torch",
     "xpu_ops",
 }
+
+# A number or a text, as in SIZE = 1024 * 1024.
+CONSTANT = m.SimpleStatementLine(
+    [
+        m.Assign(
+            [m.AssignTarget(m.Name())],
+            m.Integer()
+            | m.SimpleString()
+            | m.BinaryOperation(m.Integer(), right=m.Integer()),
+        )
+    ]
+)
+
+# What the new function itself names.
+WRITTEN = {"torch"}
 
 COMMENT = "# Three rows per request may be split; otherwise there is one call."
 NEW_CALLS = """\
@@ -136,7 +154,7 @@ class Codemod(SiteTransformer):
                 self.add(function, todo=False)
                 return updated
             for block in _decode_blocks(function):
-                found = _divided(block)
+                found = _divided(block, _Globals(module))
                 problem = found if isinstance(found, str) else None
                 self.add(function, todo=True, problem=problem)
                 if not isinstance(found, str):
@@ -164,7 +182,7 @@ def _decode_blocks(function: cst.FunctionDef) -> list[cst.IndentedBlock]:
 
 
 def _divided(
-    block: cst.IndentedBlock,
+    block: cst.IndentedBlock, known: _Globals
 ) -> tuple[cst.FunctionDef, cst.IndentedBlock] | str:
     """The function, and the block that calls it; or why there can be none."""
     first = [i for i, line in enumerate(block.body) if m.matches(line, FIRST)]
@@ -178,7 +196,7 @@ def _divided(
     # What is behind the loop needs the number of requests as well.
     before, behind = block.body[: first[0] + 1], block.body[last[0] :]
     middle = block.body[first[0] : last[0]]
-    problem = _problem(middle, [*before, *behind])
+    problem = _problem(middle, [*before, *behind], known)
     if problem is not None:
         return problem
     names = _names(middle)
@@ -245,11 +263,13 @@ class _OnOneLine(cst.CSTTransformer):
 
 
 def _problem(
-    middle: Sequence[cst.BaseStatement], outside: Sequence[cst.BaseStatement]
+    middle: Sequence[cst.BaseStatement],
+    outside: Sequence[cst.BaseStatement],
+    known: _Globals,
 ) -> str | None:
     """Why `middle` may not work for the rows of one call, or None."""
     assigned = _assigned(middle)
-    strange = _names(middle) - assigned - SHARED.keys() - GLOBALS - ROWS - SLICED
+    strange = known.strange(middle) - assigned - SHARED.keys() - ROWS - SLICED
     for node in (n for s in middle for n in m.findall(s, m.Attribute(METADATA))):
         attribute = cst.ensure_type(node, cst.Attribute).attr.value
         if attribute not in ATTRIBUTES:
@@ -265,6 +285,33 @@ def _problem(
     return f"{min(read)} is used outside of the rows too" if read else None
 
 
+class _Globals:
+    """What the imports and the constants of a module are, whatever their names."""
+
+    def __init__(self, module: cst.Module) -> None:
+        lines = [line for line in module.body if m.matches(line, CONSTANT)]
+        self.constants = _assigned(lines)
+        self.imported: dict[str, str] = {}
+        for node in m.findall(module, m.ImportAlias()):
+            alias = cst.ensure_type(node, cst.ImportAlias)
+            package, _, last = alias.evaluated_name.rpartition(".")
+            name = alias.evaluated_alias or package.partition(".")[0] or last
+            if last not in WRITTEN:
+                self.imported[name] = last
+
+    def strange(self, statements: Sequence[cst.BaseStatement]) -> set[str]:
+        """The names in some code that may not be the same for all rows."""
+        names: set[str] = set()
+        for dotted in _dotted_names(statements):
+            name = dotted[0]
+            if name in self.imported and name not in GLOBALS:
+                original = self.imported[name]
+                # A module that has what is meant, as in vllm.utils.deep_gemm.NAME.
+                name = dotted[-1] if original not in GLOBALS else original
+            names.add(name)
+        return names - GLOBALS - self.constants
+
+
 def _assigned(statements: Sequence[cst.BaseStatement]) -> set[str]:
     targets = [t for s in statements for t in m.findall(s, m.AssignTarget())]
     names = [name for target in targets for name in m.findall(target, m.Name())]
@@ -273,11 +320,24 @@ def _assigned(statements: Sequence[cst.BaseStatement]) -> set[str]:
 
 def _names(statements: Sequence[cst.BaseStatement]) -> set[str]:
     """All names but those of attributes and of keywords."""
-    names: set[str] = set()
+    return {dotted[0] for dotted in _dotted_names(statements)}
+
+
+def _dotted_names(statements: Sequence[cst.BaseStatement]) -> set[tuple[str, ...]]:
+    """All names, each with the attributes that follow it; but not those of keywords."""
+    names: set[tuple[str, ...]] = set()
 
     class Collect(cst.CSTVisitor):
         def visit_Attribute(self, node: cst.Attribute) -> bool:
-            node.value.visit(self)
+            attributes = [node.attr.value]
+            value = node.value
+            while isinstance(value, cst.Attribute):
+                attributes.append(value.attr.value)
+                value = value.value
+            if isinstance(value, cst.Name):
+                names.add((value.value, *reversed(attributes)))
+            else:
+                value.visit(self)
             return False
 
         def visit_Arg(self, node: cst.Arg) -> bool:
@@ -285,7 +345,7 @@ def _names(statements: Sequence[cst.BaseStatement]) -> set[str]:
             return False
 
         def visit_Name(self, node: cst.Name) -> None:
-            names.add(node.value)
+            names.add((node.value,))
 
     for statement in statements:
         statement.visit(Collect())

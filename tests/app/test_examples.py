@@ -12,6 +12,7 @@ from vpatch.app.examples import run_examples
 from vpatch.library.patch import load_patch
 from vpatch.trust.decision import EVERYTHING
 
+LIBRARY = Path(__file__).parents[2] / "patches"
 BEFORE = {LLAMA: FILES[LLAMA], ENGINE: FILES[ENGINE]}
 AFTER = BEFORE | {
     LLAMA: FILES[LLAMA].replace(b"        self.proj = Linear(4, 4)  # narrow\n", NAMED)
@@ -111,9 +112,15 @@ def test_an_example_without_before(folder):
         run(folder)
 
 
+@pytest.mark.parametrize("name", sorted(p.parent.name for p in LIBRARY.glob("*/patch.yaml")))
+def test_examples_of_the_library(name):
+    found = run(LIBRARY / name)
+    assert found
+    assert not {label: failures for label, failures in found.items() if failures}
+
+
 def test_bytecode_that_pip_made_is_no_part_of_an_example(tmp_path):
     """An installed library's .py files are compiled, those of the examples too."""
-    library = Path(__file__).parents[2] / "patches"
-    folder = shutil.copytree(library / "mtp-proj-prefix", tmp_path / "mtp-proj-prefix")
+    folder = shutil.copytree(LIBRARY / "mtp-proj-prefix", tmp_path / "mtp-proj-prefix")
     assert compileall.compile_dir(folder, quiet=1)
     assert not [r for r in run_examples(load_patch(folder, EVERYTHING)) if r.failures]

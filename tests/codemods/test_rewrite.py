@@ -490,6 +490,8 @@ def test_new_code_counts_in_the_definition_that_still_has_the_names_of_the_old()
     done = "def f(w):\n    scale = w.scale if a else w.scale_inv\n    g((w, scale))\n"
     assert edited(edit, done) == done
     assert "shows" in run(edit, done.replace("scale_inv", "x")).mismatch
-    assert "shows" in run({**edit, "within": "*f"}, done).mismatch
+    by_glob = {**edit, "within": "*f"}
+    assert edited(by_glob, done) == done
+    assert "shows" in run(by_glob, f"{done}\n\ndef other_f():\n    pass\n").mismatch
     lost = rewrite("g($x, $y)", "g($x)", within="f")
     assert "shows" in run(lost, "def f():\n    g(1)\n").mismatch

@@ -93,6 +93,18 @@ class Scope:
         names = self.within.split(".") if self.within else []
         return frozenset(name.encode() for name in names if name.isidentifier())
 
+    @property
+    def pieces(self) -> frozenset[bytes]:
+        """What a file must have, in whichever words, that has anything within: of the globs."""
+        globs = _CHOICE.sub("*", self.within or "").split(".")
+        return frozenset(
+            piece.encode()
+            for name in globs
+            if not name.isidentifier()
+            for piece in re.split(r"[*?]", name)
+            if piece
+        )
+
     def reaches(self, scope: Sequence[str], statement: cst.CSTNode) -> bool:
         """Whether anything inside a statement of `scope` can be within."""
         if self.within is None or _GLOB.search(self.within):
@@ -125,6 +137,7 @@ class Scope:
 
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 _GLOB = re.compile(r"[*?\[]")
+_CHOICE = re.compile(r"\[.[^]]*\]")
 # Where nothing is ever looked for; libcst makes every node anew that it visits.
 _TRIVIA = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comma)
 _STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)

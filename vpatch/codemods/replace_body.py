@@ -30,8 +30,8 @@ class ReplaceBody:
     be what the patch was written against. Metavariables of `find` mean the same there. The comments
     of the old body go with it, unsaid.
 
-    A function that has the new body is done if `find` or `where` names it, and if the new body has
-    a word of `find` or `having`. Any function may have a body like `pass`.
+    A function that has the new body is done if `find`, `where` or `within` names it, and if the new
+    body has a word of `find` or `having`. Any function may have a body like `pass`.
     """
 
     find: Pattern
@@ -53,7 +53,8 @@ class ReplaceBody:
         """Whether a function that has the new body shows that the edit is about it."""
         name = cast("cst.FunctionDef", self.find.node).name
         variable = variable_of(name)
-        if variable is not None and variable not in self.place.where:
+        named = variable is None or variable in self.place.where or self.place.within is not None
+        if not named:
             return False
         searched = words_of(self.find.node, *(pattern.node for pattern in self.having))
         return not searched.isdisjoint(words_of(*self.code))

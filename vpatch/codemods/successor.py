@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -55,32 +56,30 @@ def seen_in_scope(
 ) -> tuple[EditSite, ...]:
     """The same sites, where new code also counts by the definition that it is in.
 
-    It does if `within` names that definition, and everything that `find` names is still in there.
+    It does if that is the only definition that `within` is about, by its name or by a glob, and
+    everything that `find` names is still in there.
     """
-    node = _definition(module, within.split(".")) if within else None
-    if node is None or not find.variables <= replace.variables:
+    if within is None or not find.variables <= replace.variables:
         return tuple(sites)
+    named = [(name, node) for name, node in _definitions(module) if fnmatchcase(name, within)]
+    if len(named) != 1:
+        return tuple(sites)
+    ((only, node),) = named
     seen = words_of(find.node) - find.variables <= words_of(node)
     return tuple(
-        dataclasses.replace(site, recognised=True) if seen and site.scope == within else site
+        dataclasses.replace(site, recognised=True) if seen and site.scope == only else site
         for site in sites
     )
 
 
-def _definition(root: cst.CSTNode, names: Sequence[str]) -> cst.CSTNode | None:
-    """The one definition with a qualified name, if the blocks of others do not hide it."""
-    for name in names:
-        body = root if isinstance(root, cst.Module) else getattr(root, "body", None)
-        found = [
-            statement
-            for statement in getattr(body, "body", ())
-            if isinstance(statement, (cst.FunctionDef, cst.ClassDef))
-            and statement.name.value == name
-        ]
-        if len(found) != 1:
-            return None
-        root = found[0]
-    return root
+def _definitions(root: cst.CSTNode, prefix: str = "") -> Iterator[tuple[str, cst.CSTNode]]:
+    """Every definition and its qualified name, but for those in the blocks of others."""
+    body = root if isinstance(root, cst.Module) else getattr(root, "body", None)
+    for statement in getattr(body, "body", ()):
+        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+            name = f"{prefix}{statement.name.value}"
+            yield name, statement
+            yield from _definitions(statement, f"{name}.")
 
 
 def words_of(*nodes: cst.CSTNode) -> set[str]:

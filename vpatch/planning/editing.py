@@ -125,7 +125,7 @@ def _run_python(
     found: list[FoundSite] = []
     modules: dict[str, cst.Module] = {}
     needles = [codemod.place.words | words for words in _expanded(codemod.needles, where)]
-    paths = view.holding(needles, globs)
+    paths = view.mentioning(view.holding(needles, globs), codemod.place.pieces)
     for path in filter(is_python, paths):
         module = view.module(path)
         outcome = codemod.apply(module, view.extents)

@@ -218,6 +218,15 @@ class View:
         found = {path for words in needles for path in self._holding_all(paths, words)}
         return sorted(found)
 
+    def mentioning(self, paths: Sequence[str], pieces: frozenset[bytes]) -> list[str]:
+        """Those of the files whose text contains every piece."""
+        return [
+            path
+            for path in paths
+            # To write an edited module costs more than to look into it.
+            if path in self.edited or all(piece in (self.read(path) or b"") for piece in pieces)
+        ]
+
     @property
     def vocabulary(self) -> frozenset[str]:
         """Every name of some length in the package's pristine files."""

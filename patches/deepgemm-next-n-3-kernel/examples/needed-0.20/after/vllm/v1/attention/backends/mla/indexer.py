@@ -1,3 +1,6 @@
+from vllm.platforms import current_platform
+
+
 class DeepseekV32IndexerMetadataBuilder(AttentionMetadataBuilder):
     reorder_batch_threshold: int = 1
     natively_supported_next_n_fp4: list[int] = [1, 2]

@@ -1,3 +1,6 @@
+from vllm.platforms import current_platform
+
+
 class DeepseekV32IndexerMetadataBuilder(AttentionMetadataBuilder):
     reorder_batch_threshold: int = 1
 
