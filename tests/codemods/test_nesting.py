@@ -166,3 +166,20 @@ def test_a_new_file_is_a_conflict(tmp_path, number):
     patch = patch_of(tmp_path, files={"new.py": f"x = {CHAINS['signs'](number)}\n"}, edits=edits)
     decision = decide(patch, tree_of({"vllm/m.py": "f = 1\n"}))
     assert decision.state is (State.NEEDED if number < DEEPEST else State.CONFLICT)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_short_code_is_measured_like_long_code(chain, monkeypatch):
+    """What is passed over for its length has no more levels than are allowed."""
+
+    def refused(number):
+        try:
+            measured(f"x = {CHAINS[chain](number)}\n".encode())
+        except NestedTooDeeplyError:
+            return True
+        return False
+
+    numbers = range(20, DEEPEST + 10)
+    short = [refused(number) for number in numbers]
+    monkeypatch.setattr(nesting, "_is_short", lambda *_: False)
+    assert short == [refused(number) for number in numbers]

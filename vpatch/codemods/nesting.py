@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DEEPEST = 150
 # Whatever is nested in so few bytes, libcst's parser survives it.
 _SMALL = 1000
+# Such as the three of a name: a statement, an expression and what it is for.
+_SHARED_LEVELS = 5
 _SECONDS = 60
 _PARSE = "import sys, libcst; libcst.parse_module(sys.stdin.buffer.read())"
 _QUOTES = (b'"', b"'")
@@ -92,7 +94,21 @@ def _check_depth(tree: ast.Module, source: bytes) -> None:
             depth += _pieces(node, lines, DEEPEST - depth)
         if depth > DEEPEST:
             raise NestedTooDeeplyError(line)
+        if _is_short(node, DEEPEST - depth):
+            continue
         waiting += [(child, depth + 1, line) for child in _children(node)]
+
+
+def _is_short(node: ast.AST, levels: int) -> bool:
+    """Whether code has so few characters that it cannot have more levels than `levels`.
+
+    Each level takes one character at least, and a few levels at the end share theirs.
+    """
+    first = getattr(node, "lineno", None)
+    if first is None or first != getattr(node, "end_lineno", None):
+        return False
+    begin, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
+    return end is not None and end - begin < levels - _SHARED_LEVELS
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:

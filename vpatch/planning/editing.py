@@ -127,6 +127,8 @@ def _run_python(
     needles = [codemod.place.words | words for words in _expanded(codemod.needles, where)]
     paths = view.mentioning(view.holding(needles, globs), codemod.place.pieces)
     for path in filter(is_python, paths):
+        if isinstance(codemod, _Probe) and not view.may_have(path, codemod.sought):
+            continue
         module = view.module(path)
         outcome = codemod.apply(module, view.extents)
         if any(site.todo for site in outcome.sites):

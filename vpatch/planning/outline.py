@@ -51,8 +51,12 @@ class Definition:
     @cached_property
     def digest(self) -> str:
         """The first 16 hexadecimal digits of the syntax's SHA-256."""
-        text = self.source if self.node is None else dumped(self.node).encode()
-        return hashlib.sha256(text).hexdigest()[:_DIGITS]
+        return hashlib.sha256(self.text).hexdigest()[:_DIGITS]
+
+    @cached_property
+    def text(self) -> bytes:
+        """Its syntax as a text, the same for every layout; see `dumped`."""
+        return self.source if self.node is None else dumped(self.node).encode()
 
 
 def is_python(path: str) -> bool:
@@ -64,8 +68,15 @@ def plain_name(key: str) -> str:
     return _NUMBER.sub("", key.partition("::")[2])
 
 
-def outline(source: bytes, *, python: bool = True) -> list[Definition]:
-    """Return what a file defines, in the order of its lines; a class comes before its methods."""
+def outline(
+    source: bytes, *, python: bool = True, parsed: ast.Module | None = None
+) -> list[Definition]:
+    """Return what a file defines, in the order of its lines; a class comes before its methods.
+
+    `parsed` is the same source as Python's own parser reads it, if that is known.
+    """
+    if parsed is not None:
+        return list(_of_block(parsed.body, ""))
     if python:
         try:
             tree = measured(source)

@@ -15,12 +15,14 @@ from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import VpatchError
 from vpatch.planning.lines import pristine_lines
 from vpatch.planning.outline import is_python, outline
+from vpatch.planning.statements import Statements
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from vpatch.codemods.pattern import Pattern
     from vpatch.planning.outline import Definition
     from vpatch.source.tree import Tree
 
@@ -44,6 +46,9 @@ class _Shared:
     exact: set[str] = field(default_factory=set)
     extents: Extents = field(default_factory=Extents)
     vocabulary: frozenset[str] | None = None
+    # As Python's own parser reads the pristine files.
+    trees: dict[str, ast.Module | None] = field(default_factory=dict)
+    statements: dict[str, Statements | None] = field(default_factory=dict)
     outlines: dict[str, list[Definition]] = field(default_factory=dict)
     lines: dict[tuple[str, int], Sequence[int]] = field(default_factory=dict)
     # By the identity of the module, which is kept so that no other comes to have it.
@@ -110,7 +115,8 @@ class View:
         known = self._shared.outlines
         if path not in known:
             text = self.pristine(path)
-            known[path] = [] if text is None else outline(text, python=is_python(path))
+            tree = self._shared.trees.get(path) if is_python(path) else None
+            known[path] = [] if text is None else outline(text, python=is_python(path), parsed=tree)
         return known[path]
 
     def pristine_line(self, path: str, line: int, text: bytes) -> int:
@@ -198,8 +204,20 @@ class View:
         known = self._reparsed if path in self.files else self._shared.parsed
         if path not in known:
             text = self.read(path) or b""
-            known[path], tree = _parsed(path, text)
+            tree = self._tree_of(path, text) if known is self._shared.parsed else _tree(path, text)
+            known[path] = _parsed(path, text)
             self.extents.remember(known[path], text, tree)
+        return known[path]
+
+    def _tree_of(self, path: str, text: bytes) -> ast.Module | None:
+        """A pristine file as Python's own parser reads it, if it can.
+
+        Raises:
+            UnparsableFile: it is nested too deeply.
+        """
+        known = self._shared.trees
+        if path not in known:
+            known[path] = _tree(path, text)
         return known[path]
 
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
@@ -226,6 +244,18 @@ class View:
             # To write an edited module costs more than to look into it.
             if path in self.edited or all(piece in (self.read(path) or b"") for piece in pieces)
         ]
+
+    def may_have(self, path: str, pattern: Pattern) -> bool:
+        """Whether a Python file may have a match of a pattern; False only if it has none."""
+        if path in self._changed_paths or path in self._shared.parsed:
+            return True
+        known = self._shared.statements
+        if path not in known:
+            text = self.read(path) or b""
+            tree = self._tree_of(path, text)
+            known[path] = None if tree is None else Statements(text, tree)
+        statements = known[path]
+        return statements is None or statements.may_have(pattern)
 
     @property
     def vocabulary(self) -> frozenset[str]:
@@ -274,17 +304,23 @@ def parse(path: str, text: bytes) -> cst.Module:
     Raises:
         UnparsableFile: it is not Python that libcst can parse.
     """
-    return _parsed(path, text)[0]
+    _tree(path, text)
+    return _parsed(path, text)
 
 
-def _parsed(path: str, text: bytes) -> tuple[cst.Module, ast.Module | None]:
-    """A file as libcst reads it, and as Python's own parser does, if it can."""
+def _tree(path: str, text: bytes) -> ast.Module | None:
+    """A file as Python's own parser reads it, if it can."""
     try:
-        tree = measured(text)
-        return cst.parse_module(text), tree
+        return measured(text)
     except NestedTooDeeplyError as error:
         where = f"{path}:{error.line}" if error.line else path
         raise UnparsableFile(str(error), where=where) from error
+
+
+def _parsed(path: str, text: bytes) -> cst.Module:
+    """A file as libcst reads it; it must have been measured."""
+    try:
+        return cst.parse_module(text)
     except (cst.ParserSyntaxError, SyntaxError, UnicodeError, LookupError) as error:
         line = getattr(error, "raw_line", None)
         where = f"{path}:{line}" if line else path
