@@ -24,7 +24,7 @@ from vpatch.codemods.gaps import spell_gaps
 from vpatch.codemods.match import Match, TooManyWaysError, same
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
-from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, is_gap, variable_of
+from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, all_nodes, is_gap, kinds_of, variable_of
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -230,20 +230,16 @@ def find_in(
 
     `bindings` are of metavariables that another pattern has found already.
     """
+    kinds = kinds_of(pattern.node)
     skipped: set[int] = set()
-
-    class Search(cst.CSTVisitor):
-        found = False
-
-        def on_visit(self, node: cst.CSTNode) -> bool:
-            skipped.update(map(id, identifiers(node)))
-            if id(node) not in skipped:
-                self.found = self.found or pattern.match(node, spellings, bindings) is not None
-            return not self.found
-
-    search = Search()
-    root.visit(search)
-    return search.found
+    for node in all_nodes(root):
+        # A node comes before those that are in it.
+        skipped.update(map(id, identifiers(node)))
+        if not isinstance(node, kinds) or id(node) in skipped:
+            continue
+        if pattern.match(node, spellings, bindings) is not None:
+            return True
+    return False
 
 
 def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.extent import has_word
+from vpatch.codemods.nodes import all_nodes
 from vpatch.planning.editing import words_of
 from vpatch.planning.outline import STATEMENT, is_python, outline, plain_name
 from vpatch.planning.references import (
@@ -202,7 +203,7 @@ def _statement_of(site: FoundSite, parts: Sequence[str]) -> Iterator[Definition]
     for statement in body:
         if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
             continue
-        if any(node is site.node for node in _all_nodes(statement)):
+        if any(node is site.node for node in all_nodes(statement)):
             code = cst.Module([]).code_for_node(statement)
             for one in outline(_dedented(code).encode()):
                 name = f"{prefix}.{one.name}" if prefix else one.name
@@ -212,16 +213,3 @@ def _statement_of(site: FoundSite, parts: Sequence[str]) -> Iterator[Definition]
 def _dedented(code: str) -> str:
     # code_for_node writes a statement of a class without the indentation of its first line.
     return code.strip() + "\n"
-
-
-def _all_nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    # `CSTNode.children` visits a node to list what is in it, which takes ten times as long.
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for value in (getattr(node, name) for name in node.__dataclass_fields__):
-            if isinstance(value, cst.CSTNode):
-                waiting.append(value)
-            elif isinstance(value, (list, tuple)):
-                waiting += [item for item in value if isinstance(item, cst.CSTNode)]
