@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -115,8 +116,11 @@ class View:
         known = self._shared.outlines
         if path not in known:
             text = self.pristine(path)
-            tree = self._shared.trees.get(path) if is_python(path) else None
-            known[path] = [] if text is None else outline(text, python=is_python(path), parsed=tree)
+            tree = None
+            if text is not None and is_python(path):
+                with suppress(UnparsableFile):
+                    tree = self._tree_of(path, text)
+            known[path] = [] if text is None else outline(text, python=False, parsed=tree)
         return known[path]
 
     def pristine_line(self, path: str, line: int, text: bytes) -> int:
