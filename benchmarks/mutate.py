@@ -25,6 +25,7 @@ Ends with 1 where vpatch crashes, or where a decision is wrong and not marked as
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -63,6 +64,8 @@ def tasks(cases: list[Case], releases: list[str], seed: int, count: int) -> list
 def work(task: Task) -> list[Result]:
     patch, release, seed, numbers = task
     if not _grounds:
+        # What is remembered has no circles, and to look for some takes longer than all the rest.
+        gc.disable()
         share_parsing()
         _grounds.append(Grounds())
     return [tried(_grounds[0], BY_PATCH[patch], release, seed, number) for number in numbers]
