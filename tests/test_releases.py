@@ -26,7 +26,7 @@ PRISTINE = "fda3af306757947bfc9249da937d5905cd0dc49b"
 BASE = "0c8c55590205d5caaf64c67affa39c99b04f9b84"
 COMMITS = {
     "mtp-proj-prefix": "2c5e971b3910426f0ba9815ac51e2c56cb81a676",
-    "cpu-spec-decode-fp64-gumbel": "96678890768539673289ff3b6820ef40075a3c09",
+    "cpu-spec-decode-fp64-gumbel": "1417ad1850bb010f3cbee7a9325aa213938df3df",
 }
 TWO = ("apply", "--vllm", "0.23.0", *(word for patch in COMMITS for word in ("--patch", patch)))
 PREFIXES = ['+            prefix=f"{prefix}.e_proj",', '+            prefix=f"{prefix}.h_proj",']
@@ -143,6 +143,18 @@ def test_every_release_is_a_known_shape(states):
     assert new == []
 
 
+def _with_blocks(body):
+    """Some statements, and the definitions in their blocks."""
+    for node in body:
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            inner = [*node.body, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
+            handlers = getattr(node, "handlers", ())
+            inner += [statement for handler in handlers for statement in handler.body]
+            definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.Try)
+            yield from _with_blocks([n for n in inner if isinstance(n, definitions)])
+
+
 def _code_of(files, path, name):
     """The code of a definition, as Python's own unparser writes it; by other ways than vpatch's."""
     body = ast.parse(files[path]).body if path in files else []
@@ -150,7 +162,7 @@ def _code_of(files, path, name):
     for scope in scopes:
         body = [n for c in body if isinstance(c, ast.ClassDef) and c.name == scope for n in c.body]
     found = []
-    for node in body:
+    for node in _with_blocks(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == last:
             body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
             node.body = body or [ast.Pass()]
