@@ -69,7 +69,9 @@ def test_the_patch_beside_it_survives(tmp_path):
     folder.mkdir(parents=True)
     (folder / "patch.yaml").write_text(patch)
     asked = f"vpatch status --vllm 0.20.0,{MADE_FOR},{NEXT},{LAST} --patch draft-config-path"
-    assert [line.split()[1:] for line in run(asked, tmp_path).splitlines()[2:]] == [["needed"]] * 4
+    assert ["draft-config-path", *"NNNN"] in [
+        line.split() for line in run(asked, tmp_path).splitlines()
+    ]
     run(f"vpatch apply --vllm {MADE_FOR} --patch draft-config-path", tmp_path)
     diff = re.search(r"^```diff\n.*?^(\+ .*?)$", README, re.MULTILINE | re.DOTALL)[1]
     assert diff in run("vpatch diff", tmp_path).splitlines()

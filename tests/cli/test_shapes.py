@@ -62,9 +62,7 @@ def test_a_release_in_which_a_patch_conflicts_is_left_out(project):
 def test_status_marks_new_shapes(recorded):
     run = recorded.run("status", "--vllm", f"{VERSION},0.52,0.53", *OWN, code=1)
     lines = [line.split() for line in run.out.splitlines()]
-    assert ["vllm-0.50.0", "needed"] in lines
-    assert ["vllm-0.52.0", "needed", "?"] in lines
-    assert ["vllm-0.53.0", "absent", "?", "!"] in lines
+    assert ["name-proj", "N", "N?", ".*"] in lines
     assert run.out.splitlines()[-1].startswith("? is a new shape")
     one = recorded.run("status", "--vllm", "0.52", *OWN)
     assert "new shape: differs from 0.50.0 in Llama.__init__" in one.out

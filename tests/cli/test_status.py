@@ -27,11 +27,9 @@ def test_status_of_a_version(project):
 
 def test_status_of_several_versions_is_a_table(project):
     run = project.run("status", "--vllm", f"{VERSION},0.51", *OWN)
-    lines = [line.split() for line in run.out.splitlines() if line.strip()]
-    assert lines[0][0] == "tree"
-    column = lines[0].index("name-proj")
-    table = {line[0]: line for line in lines}
-    assert table["vllm-0.50.0"][column] == table["vllm-0.51.0"][column] == "needed"
+    lines = [line.split() for line in run.out.splitlines()]
+    assert lines[:3] == [["0", "0"], ["50", "51"], ["vllm", "0", "0"]]
+    assert lines[4] == ["name-proj", "N", "N"]
     assert "\x1b" not in run.out
 
 
@@ -78,7 +76,7 @@ def test_status_of_a_recipe_that_does_not_fit_another_release(recipe):
     lost = {LLAMA: b"class Llama:\n    proj = None\n"}
     recipe.index.add("0.52.0", archive("0.52.0", lost))
     run = recipe.run("status", "--recipe", "mine", "--all", code=1)
-    assert "name-proj in vllm-0.52.0: " in run.out
+    assert "name-proj in vllm 0.52.0: " in run.out
     why = recipe.run("status", "--recipe", "mine", "--vllm", "0.52", "--why", "name-proj", code=1)
     assert "name-proj is conflict" in why.out
 

@@ -74,6 +74,22 @@ def status(
     return rows
 
 
+def remarks(rows: Sequence[StatusRow]) -> list[str]:
+    """Why decisions stop an apply or contradict a claim: a line for all versions alike."""
+    versions: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        pin = row.plan.pin
+        for decision in row.plan.decisions:
+            reason = decision.reason if decision.state.stops else None
+            for text in filter(None, (decision.disagreement, reason)):
+                said = decision.patch.id, pin.tree, text.replace(f" in {pin.label}", "")
+                versions.setdefault(said, []).append(pin.label.removeprefix(f"{pin.tree}-"))
+    return [
+        f"{patch_id} in {tree} {', '.join(those)}: {text}"
+        for (patch_id, tree, text), those in versions.items()
+    ]
+
+
 def _plan(
     context: Context,
     job: selection.Selection,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
 
-_COLOURS = {
+COLOURS = {
     State.NEEDED: "green",
     State.APPLIED: "cyan",
     State.UPSTREAMED: "blue",
@@ -31,7 +31,7 @@ _SHOWN = 20
 
 
 def styled(state: State, width: int = 0) -> str:
-    return style(f"{state:<{width}}", fg=_COLOURS[state])
+    return style(f"{state:<{width}}", fg=COLOURS[state])
 
 
 def print_pin(pin: Pin, chosen: str = "") -> None:

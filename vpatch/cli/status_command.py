@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,8 +20,6 @@ from vpatch.output.plans import StatusOutput
 if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.app.selection import Request
-
-_PIPE_WIDTH = 240
 
 
 @click.command("status")
@@ -44,6 +43,9 @@ def command(
     `--vllm 0.22,0.23` takes several versions, and --all takes every release. With --recipe as well,
     vpatch looks only at the patches of the recipe, in its order. This shows what an upgrade would
     mean.
+
+    Several versions make a table: a row a patch, a column a version, a letter a state. A terminal
+    that is too narrow gets several tables. A pipe or a file gets one for each tree, however wide.
 
     A question mark means a new shape: the patch is not recorded for exactly this code, so the state
     may be wrong. --why shows how the code differs from the nearest release that is recorded.
@@ -109,39 +111,8 @@ def _explain(rows: list[StatusRow]) -> None:
 
 
 def _print_matrix(rows: list[StatusRow]) -> None:
-    from rich import box  # noqa: PLC0415 - only the matrix needs it
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from vpatch.cli.matrix import NO_LIMIT, matrix_lines  # noqa: PLC0415 - rich's tables load slowly
 
-    ids = sorted({d.patch.id for row in rows for d in row.plan.decisions})
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("tree", no_wrap=True)
-    for patch_id in ids:
-        table.add_column(patch_id, overflow="fold")
-    remarks = []
-    new = False
-    for row in rows:
-        states = {}
-        for decision in row.plan.decisions:
-            states[decision.patch.id] = render.styled(decision.state)
-            if decision.differs_from_record:
-                states[decision.patch.id] += " ?"
-                new = True
-            if decision.disagreement:
-                states[decision.patch.id] += " !"
-                remarks.append(f"{decision.patch.id}: {decision.disagreement}")
-            if decision.state.stops:
-                remarks.append(f"{decision.patch.id} in {row.plan.pin.label}: {decision.reason}")
-        cells = [states.get(patch_id, "-") for patch_id in ids]
-        table.add_row(row.plan.pin.label, *(Text.from_ansi(cell) for cell in cells))
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    console = Console(width=width, highlight=False)
-    with console.capture() as capture:
-        console.print(table)
-    for line in capture.get().splitlines():
-        click.echo(line.rstrip())
-    for remark in remarks:
-        click.echo(remark)
-    if new:
-        click.echo("? is a new shape: not the code of a recorded release; --why PATCH shows more")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else NO_LIMIT
+    for line in matrix_lines(rows, width):
+        click.echo(line)

@@ -1,0 +1,127 @@
+"""What many patches mean for many trees: a table with a row a patch and a column a version."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from vpatch.app.status import remarks
+from vpatch.cli.output import style
+from vpatch.cli.render import COLOURS
+from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+    from rich.segment import Segment
+
+    from vpatch.app.status import StatusRow
+    from vpatch.planning.state import Decision
+    from vpatch.source.tree import Pin
+
+# In the order of the states: needed, applied, upstreamed, absent, blocked, conflict, untrusted.
+SYMBOLS = dict(zip(State, "NAU.BCT", strict=True))
+MARKS = {
+    "!": "! the code contradicts what the patch declares",
+    "*": "* is a new shape, and the code contradicts what the patch declares",
+    "?": "? is a new shape: not the code of a recorded release; --why PATCH shows more",
+}
+# A symbol and a mark.
+_CELL = 2
+# A terminal keeps these free for cells, however long the names are.
+_FOR_CELLS = 20
+# Wider than any table.
+NO_LIMIT = 100_000
+
+
+def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
+    """The lines of the tables, the legend and the remarks.
+
+    A table has the versions of one tree. If it would be wider than `width` characters, several
+    tables share the versions.
+    """
+    trees: dict[str, list[StatusRow]] = {}
+    for row in rows:
+        trees.setdefault(row.plan.pin.tree, []).append(row)
+    for tree, of_tree in trees.items():
+        for block in _blocks(of_tree, width):
+            yield from _rendered(_table(tree, block, width), NO_LIMIT)
+            yield ""
+    decisions = [d for row in rows for d in row.plan.decisions]
+    counts = Counter(d.state for d in decisions)
+    found = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
+    legend = [Text.assemble((s, COLOURS[state]), f" {state} {counts[state]}") for state, s in found]
+    yield from _rendered(Columns(legend, padding=(0, 3)), width)
+    yield from remarks(rows)
+    marks = {_mark(d) for d in decisions}
+    yield from (said for mark, said in MARKS.items() if mark in marks)
+
+
+def _blocks(rows: Sequence[StatusRow], width: int) -> Iterator[list[StatusRow]]:
+    """Share the versions of a tree among tables that are no wider than `width`."""
+    names = _name_width(rows, width)
+    block: list[StatusRow] = []
+    used = names
+    for row in rows:
+        needed = 1 + max(_CELL, *map(len, _heading(row.plan.pin)))
+        if block and used + needed > width:
+            yield block
+            block, used = [], names
+        block.append(row)
+        used += needed
+    yield block
+
+
+def _name_width(rows: Sequence[StatusRow], width: int) -> int:
+    names = [rows[0].plan.pin.tree, *(d.patch.id for row in rows for d in row.plan.decisions)]
+    return min(max(map(len, names)), max(width - _FOR_CELLS, _FOR_CELLS))
+
+
+def _heading(pin: Pin) -> list[str]:
+    """`0.23.0` in three lines, to keep the column narrow."""
+    return pin.version.split(".", 2) if pin.version else [pin.label.removeprefix(f"{pin.tree}-")]
+
+
+def _table(tree: str, rows: Sequence[StatusRow], width: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    names = _name_width(rows, width)
+    table.add_column(Text(tree), no_wrap=True, overflow="ellipsis", max_width=names)
+    for row in rows:
+        table.add_column(Text("\n".join(_heading(row.plan.pin))), no_wrap=True, min_width=_CELL)
+    found = [{d.patch.id: d for d in row.plan.decisions} for row in rows]
+    for patch_id in sorted(set().union(*found)):
+        table.add_row(Text(patch_id), *(_cell(of_row.get(patch_id)) for of_row in found))
+    return table
+
+
+def _cell(decision: Decision | None) -> Text:
+    if decision is None:
+        return Text("-")
+    return Text(SYMBOLS[decision.state] + _mark(decision), style=COLOURS[decision.state])
+
+
+def _mark(decision: Decision) -> str:
+    if decision.disagreement:
+        return "*" if decision.differs_from_record else "!"
+    return "?" if decision.differs_from_record else ""
+
+
+def _rendered(what: RenderableType, width: int) -> Iterator[str]:
+    """Lines as rich lays them out, in vpatch's own styles: a terminal gets no others."""
+    console = Console(width=width, color_system=None, highlight=False)
+    for line in console.render_lines(what, pad=False):
+        yield "".join(map(_styled, line)).rstrip()
+
+
+def _styled(segment: Segment) -> str:
+    text = segment.text.rstrip()
+    if not text or segment.style is None or segment.style.color is None:
+        return segment.text
+    return style(text, fg=segment.style.color.name) + segment.text[len(text) :]
