@@ -37,6 +37,7 @@ from vpatch.app.selection import with_required
 from vpatch.errors import VpatchError
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
+from vpatch.source.searched import SearchedTree
 from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ Result = Literal["right", "wrong", "failed"]
 
 
 @dataclass(frozen=True)
-class Patched:
+class Patched(SearchedTree):
     """A tree with the changes of patches that its lock names."""
 
     tree: Tree

@@ -29,6 +29,7 @@ from vpatch.planning import plan as planning
 from vpatch.planning.editing import _Probe
 from vpatch.planning.outline import outline
 from vpatch.planning.state import Decision, State
+from vpatch.source.searched import SearchedTree
 from vpatch.source.spec import parse_vllm
 from vpatch.source.tree import Pin, Tree
 
@@ -51,7 +52,7 @@ _KEPT = 400
 
 
 @dataclass(frozen=True)
-class MutantTree:
+class MutantTree(SearchedTree):
     """Implements `Tree`: the files of a case, some of them replaced, among a release's paths."""
 
     pin: Pin

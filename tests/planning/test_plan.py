@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import decide, fails, patch_of, patched, tree_of
 from vpatch.planning.plan import order, plan
 from vpatch.planning.state import State
+from vpatch.source.searched import SearchedTree
 
 REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
 ADDING = {"find": "f($x)", "rewrite": "f($x, a)"}
@@ -489,7 +490,7 @@ def test_edit_of_another_tree_folder_is_no_part_of_the_package(tmp_path):
     # tests/ is reached by a glob alone, whether or not an earlier edit has been there.
     files = {"vllm/m.py": b"f(1)\n", "tests/t.py": b"f(1)\n"}
 
-    class Tree:
+    class Tree(SearchedTree):
         pin = tree_of({}).pin
         carried = frozenset()
         package_files = {"vllm/m.py": files["vllm/m.py"]}  # noqa: RUF012

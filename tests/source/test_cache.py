@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -115,7 +116,6 @@ def flip(path):
 
 DAMAGES = [
     ("files/vllm/models/llama.py", truncate),
-    ("files/vllm/models/llama.py", flip),
     ("files/vllm/models/llama.py", Path.unlink),
     ("files/vllm/data.json", truncate),
     ("files/vllm/data.json", Path.unlink),
@@ -144,16 +144,33 @@ def test_a_damaged_entry_offline(opening, cache, path, damage):
     assert "without --offline" in str(caught.value)
 
 
-def test_a_damage_found_late_is_remembered(opening, cache, notes):
+@pytest.mark.parametrize("path", ["vllm/data.json", "vllm/models/llama.py"])
+def test_a_damage_found_late_is_remembered(opening, cache, notes, path):
+    opening().close()
+    flip(only_entry(cache) / "files" / path)
     with opening() as tree:
-        flip(only_entry(cache) / "files/vllm/data.json")
-        with fails("source.damaged-cache-entry", r"data\.json"):
-            tree.read("vllm/data.json")
-        with fails("source.damaged-cache-entry", r"data\.json"):
+        with fails("source.damaged-cache-entry", re.escape(path)) as caught:
+            tree.read(path)
+        assert "run the command again" in str(caught.value)
+        with fails("source.damaged-cache-entry", re.escape(path)):
             tree.base_repository(notes)
     with opening() as tree:
-        assert tree.read("vllm/data.json") == FILES["vllm/data.json"]
+        assert tree.read(path) == FILES[path]
     assert len(notes.downloads) == 2
+
+
+def test_a_file_is_read_when_it_is_asked_for(opening, cache):
+    opening().close()
+    flip(only_entry(cache) / "files/vllm/models/llama.py")
+    with opening() as tree:
+        files = tree.package_files
+        assert files["vllm/__init__.py"] == FILES["vllm/__init__.py"]
+        (tree.files / "vllm/__init__.py").unlink()
+        assert files["vllm/__init__.py"] == FILES["vllm/__init__.py"]
+        assert "vllm/models/llama.py" in files
+        assert files.get("vllm/nothing.py") is None
+        with fails("source.damaged-cache-entry", r"llama\.py"):
+            files.get("vllm/models/llama.py")
 
 
 def test_a_base_repository_cut_off_is_made_anew(opening, notes):

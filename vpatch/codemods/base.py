@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import libcst as cst
 
-from vpatch.codemods.extent import Extents, has_word
+from vpatch.codemods.extent import Extents
 from vpatch.codemods.flow import unreached
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nodes import canonical
 from vpatch.codemods.spelling import Spellings
+from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,12 +8,12 @@ known of it stays true.
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.spelling import Spellings
+from vpatch.util.words import has_word as has_word  # noqa: PLC0414 - others take it from here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,12 +51,6 @@ class Extents:
         """The bytes of a statement's lines, if it is as it was parsed and they are known."""
         known = self._known.get(id(statement))
         return known[1] if known else None
-
-
-def has_word(word: bytes, text: bytes) -> bool:
-    """Whether a text has a word, and not only as a part of another."""
-    # The plain search is much faster than the expression, and nearly always says no.
-    return word in text and re.search(rb"(?<!\w)" + re.escape(word) + rb"(?!\w)", text) is not None
 
 
 def _pairs(

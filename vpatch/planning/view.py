@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.extent import Extents, has_word
+from vpatch.codemods.extent import Extents
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.errors import VpatchError
 from vpatch.planning.lines import pristine_lines
 from vpatch.planning.outline import is_python, outline
 from vpatch.planning.statements import Statements
+from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
     import ast
@@ -179,6 +180,11 @@ class View:
         return self.tree.package_files
 
     @cached_property
+    def _unchanged(self) -> frozenset[str]:
+        """Paths of the package's files that no edit replaced."""
+        return frozenset(self._package) - self._changed_paths
+
+    @cached_property
     def _own(self) -> Sequence[str]:
         return sorted(self._package)
 
@@ -265,30 +271,32 @@ class View:
     def vocabulary(self) -> frozenset[str]:
         """Every name of some length in the package's pristine files."""
         if self._shared.vocabulary is None:
-            words = {word for text in self._package.values() for word in _WORD.findall(text)}
-            self._shared.vocabulary = frozenset(word.decode() for word in words)
+            # A word may start with digits. The name is the rest of it.
+            names = _WORD.findall(b"\n".join(self.tree.words()))
+            self._shared.vocabulary = frozenset(name.decode() for name in names)
         return self._shared.vocabulary
 
     def containing(self, text: bytes, globs: Sequence[str] | None) -> list[str]:
         """Paths of the files that contain a text."""
-        if globs is None and not self._changed_paths:
-            return sorted(path for path, code in self._package.items() if text in code)
-        return [path for path in self.matching(globs) if text in (self.read(path) or b"")]
+        wanted = frozenset(self.matching(globs))
+        unknown = wanted - self._unchanged
+        found = wanted & self._unchanged
+        if found:
+            found &= self.tree.containing(text)
+        return sorted([*found, *(path for path in unknown if text in (self.read(path) or b""))])
 
     def _holding_all(self, paths: Sequence[str], words: frozenset[bytes]) -> Sequence[str]:
         if not words:
             return paths
+        wanted = frozenset(paths)
+        unknown = wanted - self._unchanged
+        found = wanted & self._unchanged
         # The longest word is the rarest: the others are looked for in the few files that have it.
-        rarest, *others = sorted(words, key=lambda word: (-len(word), word))
-        wanted, changed = set(paths), self._changed_paths
-        unknown = (wanted - self._package.keys()) | (wanted & changed)
-        found = [
-            *((wanted & self._pristine_holders(rarest)) - changed),
-            *(path for path in unknown if self._may_have(rarest, path)),
-        ]
-        for word in others:
-            found = [path for path in found if self._may_have(word, path)]
-        return found
+        for word in sorted(words, key=lambda word: (-len(word), word)):
+            if found:
+                found &= self._pristine_holders(word)
+            unknown = frozenset(path for path in unknown if self._may_have(word, path))
+        return [*found, *unknown]
 
     def _may_have(self, word: bytes, path: str) -> bool:
         # To write an edited module costs more than to look into it.
@@ -297,8 +305,7 @@ class View:
     def _pristine_holders(self, word: bytes) -> frozenset[str]:
         holders = self._shared.holders
         if word not in holders:
-            package = self._package.items()
-            holders[word] = frozenset(path for path, text in package if has_word(word, text))
+            holders[word] = self.tree.holding(word)
         return holders[word]
 
 

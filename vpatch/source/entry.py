@@ -1,4 +1,4 @@
-"""A tree in the cache: sealed when it was made, verified whenever it is read."""
+"""A tree in the cache: sealed when it was made, each file verified when it is read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Self
 
 from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git.files import SYMLINK, SourceFile
-from vpatch.source import base, manifest
+from vpatch.source import base, manifest, searched, word_index
+from vpatch.source.lazy_files import LazyFiles
 from vpatch.source.tree import LOCK_FILE, Pin
 from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from vpatch.progress import Progress
     from vpatch.source.manifest import FileRecord
+    from vpatch.source.word_index import WordIndex
     from vpatch.util.filelock import FileLock
 
 FILES = "files"
@@ -51,13 +53,16 @@ class DamagedEntry(UnavailableError):
 class CachedTree:
     """Implements `Tree`. It holds the entry's shared lock until it is closed.
 
-    `package_files` has the bytes of every .py file of the importable package, verified.
+    `package` are the paths of the .py files of the importable package, and `digest` is the
+    manifest's. A file is verified when it is read. A damage that is found then is left for the next
+    run, which makes the entry anew.
     """
 
     pin: Pin
     folder: Path
     records: Mapping[str, FileRecord]
-    package_files: Mapping[str, bytes]
+    package: Sequence[str]
+    digest: str
     carried: frozenset[str]
     lock: FileLock
     undo: ExitStack = field(default_factory=ExitStack)
@@ -66,6 +71,10 @@ class CachedTree:
     def files(self) -> Path:
         """The folder that holds the tree's files as they are: for others' use, and not verified."""
         return self.folder / FILES
+
+    @cached_property
+    def package_files(self) -> Mapping[str, bytes]:
+        return LazyFiles(self.package, lambda path: self._read_verified(self.records[path]))
 
     @cached_property
     def links(self) -> frozenset[str]:
@@ -80,8 +89,29 @@ class CachedTree:
         return [path for path, record in self.records.items() if record.mode != SYMLINK]
 
     def read(self, path: str) -> bytes:
-        known = self.package_files.get(path)
-        return self._read_verified(self.records[path]) if known is None else known
+        if path in self.package_files:
+            return self.package_files[path]
+        return self._read_verified(self.records[path])
+
+    def holding(self, word: bytes) -> frozenset[str]:
+        if self._index is None:
+            return searched.files_with_word(self.package_files, word)
+        return word_index.files_with_word(self._index, self.package_files, word)
+
+    def containing(self, text: bytes) -> frozenset[str]:
+        if self._index is None:
+            return searched.files_with_text(self.package_files, text)
+        return word_index.files_with_text(self._index, self.package_files, text)
+
+    def words(self) -> Iterable[bytes]:
+        if self._index is None:
+            return searched.words_of(self.package_files)
+        return self._index.words()
+
+    @cached_property
+    def _index(self) -> WordIndex | None:
+        key = word_index.key_of(self.digest, self.package)
+        return word_index.load_or_make(self.folder, key, self.package_files)
 
     def base_repository(self, progress: Progress) -> tuple[Path, str]:
         """Return a bare repository with this tree as its one commit, and that commit's id."""
@@ -108,10 +138,7 @@ class CachedTree:
         for path, record in self.records.items():
             if path == LOCK_FILE:
                 continue  # not source: the checkout that is made of this tree gets its own
-            data = self.package_files.get(path)
-            if data is None:
-                data = self._read_verified(record)
-            yield SourceFile(path, record.mode, data)
+            yield SourceFile(path, record.mode, self.read(path))
 
     def _read_verified(self, record: FileRecord) -> bytes:
         try:
@@ -126,7 +153,13 @@ def seal(folder: Path, pin: Pin, records: list[FileRecord]) -> None:
     """Complete an entry whose files are in place."""
     data = manifest.dump(records)
     (folder / _MANIFEST).write_bytes(data)
-    content = {"manifest": hashlib.sha256(data).hexdigest(), "pin": asdict(pin)}
+    digest = hashlib.sha256(data).hexdigest()
+    by_path = {record.path: record for record in sorted(records)}
+    package = _package_sources(pin.tree, by_path)
+    # Not held: after this the tree is opened, and reads what it needs.
+    files = LazyFiles(package, lambda path: _read_verified(folder, by_path[path]))
+    word_index.write(folder, word_index.key_of(digest, package), files)
+    content = {"manifest": digest, "pin": asdict(pin)}
     (folder / _SEAL).write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -139,42 +172,49 @@ def read_pin(folder: Path) -> Pin | None:
 
 
 def load(folder: Path, lock: FileLock) -> CachedTree:
-    """Open an entry and verify it: each file's presence and size, the package's code in full.
+    """Open an entry and verify its manifest, and that each file is there and has its size.
 
     Raises DamagedEntry.
     """
     pin = read_pin(folder)
     if pin is None:
         raise DamagedEntry(folder, _SEAL, "cannot be read")
-    records = _read_manifest(folder)
+    records, digest = _read_manifest(folder)
     if (folder / _DAMAGED).exists():
         raise DamagedEntry(folder, "a file", "was found damaged by an earlier run")
     _check_sizes(folder, records)
-    wanted = _package_sources(pin.tree, records)
-    package_files = {path: _read_verified(folder, records[path]) for path in wanted}
-    return CachedTree(pin, folder, records, package_files, _carried(folder, records), lock)
+    package = _package_sources(pin.tree, records)
+    return CachedTree(pin, folder, records, package, digest, _carried(folder, records), lock)
 
 
-def _read_manifest(folder: Path) -> dict[str, FileRecord]:
+def _read_manifest(folder: Path) -> tuple[dict[str, FileRecord], str]:
+    """Return the records and the manifest's digest."""
     try:
         data = (folder / _MANIFEST).read_bytes()
         sealed = json.loads((folder / _SEAL).read_bytes())["manifest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedEntry(folder, _MANIFEST, "cannot be read") from error
-    if hashlib.sha256(data).hexdigest() != sealed:
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != sealed:
         raise DamagedEntry(folder, _MANIFEST, "does not have the contents that it was made with")
-    return {record.path: record for record in manifest.load(data)}
+    return {record.path: record for record in manifest.load(data)}, digest
 
 
 def _check_sizes(folder: Path, records: Mapping[str, FileRecord]) -> None:
-    files = f"{folder}/{FILES}"
-    for path, record in records.items():
-        try:
-            size = os.stat(f"{files}/{path}", follow_symlinks=False).st_size  # noqa: PTH116 - speed
-        except OSError as error:
-            raise DamagedEntry(folder, path, "is missing") from error
-        if size != record.size:
-            raise DamagedEntry(folder, path, f"has {size} bytes instead of {record.size}")
+    path = FILES
+    files = -1
+    try:
+        # From the folder itself: the system need not find it anew for each file.
+        files = os.open(folder / FILES, os.O_RDONLY | os.O_DIRECTORY)
+        for path, _, wanted, _ in records.values():
+            size = os.stat(path, dir_fd=files, follow_symlinks=False).st_size
+            if size != wanted:
+                raise DamagedEntry(folder, path, f"has {size} bytes instead of {wanted}")
+    except OSError as error:
+        raise DamagedEntry(folder, path, "is missing") from error
+    finally:
+        if files >= 0:
+            os.close(files)
 
 
 def _read_verified(folder: Path, record: FileRecord) -> bytes:
@@ -189,11 +229,11 @@ def _read_verified(folder: Path, record: FileRecord) -> bytes:
 
 
 def _package_sources(tree: str, records: Mapping[str, FileRecord]) -> list[str]:
-    sources = [path for path, record in records.items() if _is_source(record)]
     named = tree.replace("-", "_") + "/"
-    own = [path for path in sources if path.startswith(named)]
+    own = [p for p, record in records.items() if p.startswith(named) and _is_source(record)]
     if own:
         return own
+    sources = [path for path, record in records.items() if _is_source(record)]
     return [path for path in sources if f"{path.partition('/')[0]}/__init__.py" in records]
 
 

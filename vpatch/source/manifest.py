@@ -91,7 +91,7 @@ def dump(records: Iterable[FileRecord]) -> bytes:
 
 def load(data: bytes) -> list[FileRecord]:
     """Read what `dump` wrote; anything else raises ValueError or TypeError."""
-    return [FileRecord(*item) for item in json.loads(data)]
+    return list(map(FileRecord._make, json.loads(data)))
 
 
 def content_digest(records: Iterable[FileRecord]) -> str:

@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from vpatch.source.lazy_files import LazyFiles
+from vpatch.source.searched import SearchedTree, files_with_text, files_with_word, words_of
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from vpatch.source.tree import Pin, Tree
 
 
 @dataclass(frozen=True)
-class MemoryTree:
+class MemoryTree(SearchedTree):
     """Implements `Tree` over a mapping of paths to bytes; all of its Python is the package."""
 
     pin: Pin
@@ -53,14 +56,27 @@ class ChangedTree:
 
     @cached_property
     def package_files(self) -> Mapping[str, bytes]:
-        package = self.tree.package_files
-        roots = {path.partition("/")[0] for path in package}
-        changed = {
+        return LazyFiles([*{**dict.fromkeys(self.tree.package_files), **self._changed}], self.read)
+
+    @cached_property
+    def _changed(self) -> Mapping[str, bytes]:
+        roots = {path.partition("/")[0] for path in self.tree.package_files}
+        return {
             path: text
             for path, text in self.files.items()
             if path.endswith(".py") and path.partition("/")[0] in roots
         }
-        return {**package, **changed}
+
+    def holding(self, word: bytes) -> frozenset[str]:
+        pristine = self.tree.holding(word) - self._changed.keys()
+        return pristine | files_with_word(self._changed, word)
+
+    def containing(self, text: bytes) -> frozenset[str]:
+        pristine = self.tree.containing(text) - self._changed.keys()
+        return pristine | files_with_text(self._changed, text)
+
+    def words(self) -> Iterable[bytes]:
+        return words_of(self.package_files)
 
     def paths(self) -> list[str]:
         return sorted({*self.tree.paths(), *self.files})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # What `vpatch apply` leaves at the root of a checkout; see `vpatch.lock`.
 LOCK_FILE = "vpatch.lock"
@@ -51,7 +51,7 @@ class Tree(Protocol):
 
     @property
     def package_files(self) -> Mapping[str, bytes]:
-        """The Python files of the importable package, verified and held in memory."""
+        """The Python files of the importable package. Each is read when it is first asked for."""
 
     @property
     def links(self) -> frozenset[str]:
@@ -59,6 +59,18 @@ class Tree(Protocol):
 
     def paths(self) -> list[str]:
         """Every regular file, sorted."""
+
+    def holding(self, word: bytes) -> frozenset[str]:
+        """The package's files that have a word, and not only as a part of another.
+
+        `vpatch.util.words` says what a word is. Any other bytes may be asked for too.
+        """
+
+    def containing(self, text: bytes) -> frozenset[str]:
+        """The package's files that have some bytes, wherever words start and end."""
+
+    def words(self) -> Iterable[bytes]:
+        """Every word of the package's files, once."""
 
     def read(self, path: str) -> bytes:
         """The file's bytes, checked against the digest taken when the tree was fetched."""
