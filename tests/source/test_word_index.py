@@ -76,10 +76,9 @@ def test_an_entry_has_its_index_from_the_start(opening, monkeypatch):
 
 
 def other_key(path):
-    title, _, body = path.read_bytes().partition(b"\n")
-    words = title.split()
-    words[3] = b"0" * len(words[3])
-    path.write_bytes(b" ".join(words) + b"\n" + body)
+    word_index.write(
+        path.parent, word_index.key_of("0", list(PACKAGE)), dict.fromkeys(PACKAGE, b"z")
+    )
 
 
 def other_format(path):
