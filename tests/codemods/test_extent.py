@@ -11,8 +11,9 @@ import pytest
 
 from tests.helpers import edits_of
 from vpatch.codemods.base import Scope, SiteTransformer
-from vpatch.codemods.extent import Extents, has_word
+from vpatch.codemods.extent import Extents
 from vpatch.codemods.nesting import measured
+from vpatch.util.words import has_word
 
 SOURCE = '''\
 """About."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.spelling import Spellings
-from vpatch.util.words import has_word as has_word  # noqa: PLC0414 - others take it from here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.extent import has_word
 from vpatch.codemods.nodes import all_nodes
 from vpatch.planning.editing import words_of
 from vpatch.planning.outline import STATEMENT, is_python, outline, plain_name
@@ -26,6 +25,7 @@ from vpatch.planning.references import (
     users_in_module,
 )
 from vpatch.util.digest import digest_of
+from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.extent import has_word
+from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
