@@ -183,3 +183,25 @@ def test_a_copy_of_the_library_is_not_ones_own(project):
     with (project / "patches" / "mtp-proj-prefix" / "patch.yaml").open("a") as file:
         file.write("# changed\n")
     assert find_library(project).own == {"mtp-proj-prefix"}
+
+
+def test_a_patch_is_read_once_a_run(project):
+    declared = write_patch(project / "patches", "mine", NAME_PROJ) / "patch.yaml"
+    library = find_library(project)
+    (first,) = library.load(["mine"])
+    declared.write_text("damaged: [")
+    assert library.patch("mine") is first
+    assert library.load(["mine"]) == [first]
+    with fails("declare.wrong-syntax", "not YAML"):
+        find_library(project).patch("mine")
+
+
+def test_a_patch_that_cannot_be_read_is_tried_again(project):
+    declared = write_patch(project / "patches", "mine", NAME_PROJ) / "patch.yaml"
+    text = declared.read_text()
+    library = find_library(project)
+    declared.write_text("damaged: [")
+    with fails("declare.wrong-syntax", "not YAML"):
+        library.patch("mine")
+    declared.write_text(text)
+    assert library.patch("mine").id == "mine"

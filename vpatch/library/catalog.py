@@ -38,6 +38,10 @@ class Library:
     trust: Trust = NOTHING
 
     @cached_property
+    def _patches_read(self) -> dict[str, Patch]:
+        return {}
+
+    @cached_property
     def _recipes_read(self) -> dict[Path, tuple[RecipeDeclaration, Positions]]:
         return {}
 
@@ -52,12 +56,17 @@ class Library:
         return self._recipes_read[path]
 
     def patch(self, patch_id: str) -> Patch:
-        """Load one patch.
+        """Load one patch, once a run: each question is about the same bytes.
 
         Raises:
             UsageError: there is no such patch, its declaration is wrong, or it requires or
                 conflicts with a patch that is not there.
         """
+        if patch_id not in self._patches_read:
+            self._patches_read[patch_id] = self._read_patch(patch_id)
+        return self._patches_read[patch_id]
+
+    def _read_patch(self, patch_id: str) -> Patch:
         if patch_id not in self.patches:
             raise _unknown("patch", patch_id, self.patches)
         patch = load_patch(self.patches[patch_id], self.trust)
