@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from tests.projects import FILES, LLAMA, NAME_PROJ, NO_SUCH, VERSION, archive, write_tree
+from tests.projects import FILES, LLAMA, NAME_PROJ, NAMED, NO_SUCH, VERSION, archive, write_tree
+from vpatch.app import context
+from vpatch.source.resolve import open_tree
 
 # The library claims to be needed in releases that are still to come, as these made-up ones are.
 OWN = ("--patch", "name-proj")
@@ -150,6 +153,58 @@ def test_status_of_what_is_known_is_the_same(project):
     project.patch("name-proj", NO_SUCH)
     project.run("status", "--vllm", VERSION, *OWN, code=1)
     project.run("status", "--vllm", VERSION, *OWN, code=1)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The trees that were opened."""
+    calls = []
+
+    def counting(spec, **options):
+        calls.append(spec.version)
+        return open_tree(spec, **options)
+
+    monkeypatch.setattr(context, "open_tree", counting)
+    return calls
+
+
+def test_status_of_what_is_known_opens_no_tree(project, opened):
+    asked = ("status", "--vllm", f"{VERSION},0.51.0", *OWN)
+    first = project.run(*asked)
+    assert opened == [VERSION, "0.51.0"]
+    assert project.run(*asked).out == first.out
+    assert len(opened) == 2
+    # A version that an index may mean otherwise is asked for as before.
+    project.run("status", "--vllm", "0.51", *OWN)
+    project.run(*asked, "--json")
+    assert opened[2:] == ["0.51", VERSION, "0.51.0"]
+
+
+def test_status_of_what_is_not_known_mends_the_tree(project, opened):
+    asked = ("status", "--vllm", VERSION, *OWN)
+    known = project.run(*asked)
+    damaged = next(project.cache.glob(f"trees/*/files/{LLAMA}"))
+    damaged.write_text("cut")
+    assert project.run(*asked).out == known.out
+    assert damaged.read_text() == "cut"
+    project.patch("name-proj", NAME_PROJ.replace("(...)", "(4, ...)"))
+    run = project.run(*asked)
+    assert "is damaged" in run.err
+    assert "it is fetched again" in run.err
+    assert run.out == known.out
+    assert damaged.read_bytes() == FILES[LLAMA]
+    assert opened == [VERSION, VERSION]
+
+
+def test_a_known_tree_that_carries_a_patch_is_not_taken_for_the_release(project, opened):
+    """Its plan is kept for what it carries, which only the tree tells."""
+    lock = json.dumps({"patches": [{"id": "name-proj"}]}).encode()
+    patched = FILES[LLAMA].replace(b"        self.proj = Linear(4, 4)  # narrow\n", NAMED)
+    project.index.add("0.52.0", archive("0.52.0", {LLAMA: patched, "vpatch.lock": lock}))
+    asked = ("status", "--vllm", "0.52.0", *OWN)
+    for _ in range(2):
+        assert "applied     name-proj" in project.run(*asked).out
+    assert opened == ["0.52.0", "0.52.0"]
 
 
 CODEMOD = """

@@ -21,7 +21,7 @@ from vpatch.progress import Progress, Silent
 from vpatch.source import index
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
-from vpatch.source.resolve import open_tree
+from vpatch.source.resolve import cached_pin, open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
 from vpatch.trust.decision import Trust, UntrustedError
 from vpatch.trust.store import Store, content_of, default_folder
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
     from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
+    from vpatch.source.tree import Pin
     from vpatch.upstream.threads import Threads
 
 # The library's patches know the code from here on.
@@ -221,6 +222,12 @@ class Context:
             expected_digest=expected_digest,
         ) as tree:
             yield tree
+
+    def cached_pin(self, spec: TreeSpec, expected_digest: str | None = None) -> Pin | None:
+        """Return the pin of a release that is in the cache; None where only its tree can tell."""
+        if not isinstance(spec, PypiSpec):
+            return None
+        return cached_pin(spec, self.cache, expected_digest)
 
 
 def _changed(place: Path) -> UntrustedError:

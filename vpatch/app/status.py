@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.app import selection
 from vpatch.app.shape_diff import shape_diff
 from vpatch.planning.plan import plan
-from vpatch.planning.plan_cache import cached_plan
+from vpatch.planning.plan_cache import cached_plan, kept_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,11 +66,14 @@ def status(
         # The question is what the library means for a version, not what a recipe takes of it.
         found = selection.resolve(asked, context.library, whole_library=True)
         for job in found if number == 0 else found[:1]:
-            with context.tree(job.spec, job.expected_digest) as tree:
-                made = _plan(context, job, tree, request.patches, located=located)
-                decisions = made.decisions if explained else ()
-                diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in decisions}
-                rows.append(StatusRow(made, job.recipe, version is not None, job.strict, diffs))
+            diffs: dict[str, tuple[str, ...]] = {}
+            made = None if located or explained else _kept(context, job, request.patches)
+            if made is None:
+                with context.tree(job.spec, job.expected_digest) as tree:
+                    made = _plan(context, job, tree, request.patches, located=located)
+                    decisions = made.decisions if explained else ()
+                    diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in decisions}
+            rows.append(StatusRow(made, job.recipe, version is not None, job.strict, diffs))
     return rows
 
 
@@ -88,6 +91,15 @@ def remarks(rows: Sequence[StatusRow]) -> list[str]:
         f"{patch_id} in {tree} {', '.join(those)}: {text}"
         for (patch_id, tree, text), those in versions.items()
     ]
+
+
+def _kept(context: Context, job: selection.Selection, chosen: Sequence[str]) -> Plan | None:
+    """The plan that an earlier run has kept for a cached release: its tree need not be opened."""
+    pin = context.cached_pin(job.spec, job.expected_digest)
+    if pin is None:
+        return None
+    alone = selection.decided_alone(job, chosen)
+    return kept_plan(context.plans, job.patches, pin, alone=alone)
 
 
 def _plan(

@@ -13,7 +13,7 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,10 @@ from vpatch.util.files import replace_file
 from vpatch.util.untrusted import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from vpatch.library.patch import Patch
-    from vpatch.source.tree import Tree
+    from vpatch.source.tree import Pin, Tree
 
 _log = logging.getLogger(__name__)
 # A status has some hundred bytes, and an apply the files that it changes.
@@ -53,12 +53,9 @@ def cached_plan(
     """
     if any(map(_may_read_more, patches)):
         return plan(patches, tree, reparse=to_write, alone=alone)
-    file = folder / f"{_key(patches, tree, to_write, alone)}.json"
-    known = _recall(file, patches, tree)
+    file = folder / f"{_key(patches, tree.pin, tree.carried, to_write, alone)}.json"
+    known = _recall(file, patches, tree.pin, partial(_pristine, tree))
     if known is not None:
-        _log.info("the plan for %s is in the cache: %s", tree.pin.label, file)
-        with suppress(OSError):
-            os.utime(file)  # by this, what is not used any more is told
         return known
     made = plan(patches, tree, reparse=to_write, alone=alone)
     # Findings are to be told, and not kept: who is told of them changes something next.
@@ -72,6 +69,20 @@ def cached_plan(
             replace_file(file, f"{_digest(text.encode())}\n{text}")
             _make_room(folder)
     return made
+
+
+def kept_plan(
+    folder: Path, patches: Sequence[Patch], pin: Pin, *, alone: Collection[str] = ()
+) -> Plan | None:
+    """Return what `cached_plan` keeps of a plan that is not `to_write`, without opening the tree.
+
+    None where only the tree can tell. That holds for a tree that carries patches, too: its plans
+    are kept under their names. The pin decides what a tree carries, so the two never mix.
+    """
+    if any(map(_may_read_more, patches)):
+        return None
+    file = folder / f"{_key(patches, pin, (), False, alone)}.json"  # noqa: FBT003
+    return _recall(file, patches, pin, lambda _: None)
 
 
 def _make_room(folder: Path) -> None:
@@ -104,11 +115,16 @@ def _may_read_more(patch: Patch) -> bool:
     )
 
 
-def _key(patches: Sequence[Patch], tree: Tree, to_write: bool, alone: Collection[str]) -> str:  # noqa: FBT001
-    pin = tree.pin
+def _key(
+    patches: Sequence[Patch],
+    pin: Pin,
+    carried: Collection[str],
+    to_write: bool,  # noqa: FBT001
+    alone: Collection[str],
+) -> str:
     known = {
         "code": _code(),
-        "tree": [pin.tree, pin.version, pin.digest, sorted(tree.carried)],
+        "tree": [pin.tree, pin.version, pin.digest, sorted(carried)],
         "patches": [[patch.id, patch.digest, _recorded(patch)] for patch in patches],
         "to write": to_write,
         "alone": sorted(alone),
@@ -130,14 +146,22 @@ def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
     }
 
 
-def _recall(file: Path, patches: Sequence[Patch], tree: Tree) -> Plan | None:
+def _recall(
+    file: Path,
+    patches: Sequence[Patch],
+    pin: Pin,
+    pristine: Callable[[str], bytes | None],
+) -> Plan | None:
+    """Read a plan; `pristine` returns a file of the tree, or None where it has no such file."""
     by_id = {patch.id: patch for patch in patches}
     current: dict[str, bytes] = {}
     found: list[Decision] = []
     try:
         for row in json.loads(_intact(file)):
             changes = {
-                path: Change(_before(path, current, tree), base64.b64decode(after))
+                path: Change(
+                    current[path] if path in current else pristine(path), base64.b64decode(after)
+                )
                 for path, after in row["after"].items()
             }
             current |= {path: change.after for path, change in changes.items()}
@@ -154,7 +178,10 @@ def _recall(file: Path, patches: Sequence[Patch], tree: Tree) -> Plan | None:
             )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # never made, or cut off by a full disk: it is made again
-    return Plan(tree.pin, tuple(found))
+    _log.info("the plan for %s is in the cache: %s", pin.label, file)
+    with suppress(OSError):
+        os.utime(file)  # by this, what is not used any more is told
+    return Plan(pin, tuple(found))
 
 
 def _shape(row: Mapping[str, Any] | None) -> CodeShape | None:
@@ -171,9 +198,7 @@ def _intact(file: Path) -> bytes:
     return text
 
 
-def _before(path: str, current: dict[str, bytes], tree: Tree) -> bytes | None:
-    if path in current:
-        return current[path]
+def _pristine(tree: Tree, path: str) -> bytes | None:
     if path in tree.package_files:
         return tree.package_files[path]
     return tree.read(path) if path in set(tree.paths()) else None

@@ -74,6 +74,25 @@ def open_tree(
     return tree
 
 
+def cached_pin(
+    spec: PypiSpec, cache: Cache, expected_digest: str | None, *, offline: bool = False
+) -> Pin | None:
+    """Find the one cached archive that an exact version can mean: no index need be asked.
+
+    Raises:
+        PinMismatchError: only `offline`, where the cache has another archive than expected.
+    """
+    if not index.is_exact(spec.version):
+        return None
+    pins = cache.find(spec.tree, str(Version(spec.version)))
+    if expected_digest:
+        matching = [pin for pin in pins if pin.digest == expected_digest]
+        if pins and not matching and offline:
+            raise _mismatch(pins[0].label, pins[0].digest, expected_digest, "the cache")
+        pins = tuple(matching)
+    return pins[0] if len(pins) == 1 else None
+
+
 @dataclass(frozen=True)
 class _Archive:
     """A release's source archive on the package index."""
@@ -85,7 +104,7 @@ class _Archive:
     expected: str | None
 
     def open(self, *, offline: bool) -> CachedTree:
-        cached = self._cached(offline=offline)
+        cached = cached_pin(self.spec, self.cache, self.expected, offline=offline)
         if cached:
             try:
                 return self.cache.open(cached, None, self.progress)
@@ -106,18 +125,6 @@ class _Archive:
             return self._fetch(release, pin, staging)
 
         return self.cache.open(pin, None if offline else fetch, self.progress)
-
-    def _cached(self, *, offline: bool) -> Pin | None:
-        """Find the one cached archive that an exact version can mean: no index need be asked."""
-        if not index.is_exact(self.spec.version):
-            return None
-        pins = self.cache.find(self.spec.tree, str(Version(self.spec.version)))
-        if self.expected:
-            matching = [pin for pin in pins if pin.digest == self.expected]
-            if pins and not matching and offline:
-                raise _mismatch(pins[0].label, pins[0].digest, self.expected, "the cache")
-            pins = tuple(matching)
-        return pins[0] if len(pins) == 1 else None
 
     def _pin(self, release: Release) -> Pin:
         digest = f"sha256:{release.sha256}" if release.sha256 else self.expected
