@@ -5,15 +5,17 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.inputs import Inputs, compiled, fresh, inputs_of
 from vpatch.codemods.plain import plain_kinds, run_plain
 from vpatch.errors import UsageError, VpatchError
+from vpatch.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +40,8 @@ class Custom:
     statement that it changes is a place. The count, the second run that changes nothing and the
     post-condition are then checked as for every other edit. The file is executed when the edit runs
     and not before: to list patches must not run their code. It is not executed unless `trust`
-    allows it.
+    allows it. It is executed anew for each file, and so are the modules that it imports, as far as
+    they are its own. So it cannot carry anything from one file to the next.
     """
 
     source: bytes
@@ -56,6 +59,29 @@ class Custom:
     def sought(self) -> Pattern | None:
         return None
 
+    @cached_property
+    def inputs(self) -> Inputs:
+        """All that decides what it does, and why that may not be known. Nothing of it runs."""
+        return inputs_of(self.source, self.path)
+
+    @cached_property
+    def refusal(self) -> VpatchError | None:
+        """Why the code may not run, or None. Once refused, this edit stays refused."""
+        try:
+            self.trust.runnable(self.folder, self.path, self.source)
+        except VpatchError as error:
+            return error
+        return None
+
+    @property
+    def remembered_as(self) -> str | None:
+        """A digest of all that decides what it does to a file, besides the file and its `place`.
+
+        None if it may read more, or if the user has not trusted the code. Then nothing that it once
+        found may be used again. vpatch's code and the versions of Python and libcst are not in it.
+        """
+        return self.inputs.digest if self.refusal is None else None
+
     @property
     def kind(self) -> type:
         """The codemod of the file, which is executed for it.
@@ -63,15 +89,24 @@ class Custom:
         Raises:
             UntrustedError: the user has not trusted the patch's folder.
         """
+        refusal = self.__dict__.get("refusal")
+        if isinstance(refusal, UntrustedError):
+            # What was decided by this answer, such as a name in the cache, must stay true.
+            raise refusal
         runs_as = self.trust.runnable(self.folder, self.path, self.source)
         return load_codemod(self.source, self.path, runs_as)
 
     @property
     def knows_done_places(self) -> bool:
         """Whether it reports places that already are as it makes them."""
-        return issubclass(self.kind, SiteTransformer)
+        with fresh(self.inputs.modules):
+            return issubclass(self.kind, SiteTransformer)
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
+        with fresh(self.inputs.modules):
+            return self._apply(module, extents)
+
+    def _apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         kind = self.kind
         if not issubclass(kind, SiteTransformer) and self.place.where:
             raise CodemodError(
@@ -132,7 +167,6 @@ class Custom:
         return f"{self.path}:{lines[-1]}" if lines else str(self.path)
 
 
-@cache
 def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
     """Execute `source` and return its codemod: the class `Codemod`, or the only public one.
 
@@ -147,7 +181,7 @@ def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
     module = ModuleType(f"vpatch_codemod_{path.parent.name}")
     module.__file__ = str(runs_as)
     try:
-        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+        exec(compiled(source, path), module.__dict__)  # noqa: S102
     except (Exception, SystemExit) as error:  # whatever its author's code may raise
         raise CodemodError(
             f"cannot be imported: {type(error).__name__}: {error}",
