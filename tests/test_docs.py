@@ -21,6 +21,8 @@ from tests.projects import NAME_PROJ, write_patch
 from vpatch.checkout.lockfile import LockFile
 from vpatch.cli import cli
 from vpatch.codemods import SiteTransformer
+from vpatch.codemods.allowed import LIBCST, PURE, VPATCH
+from vpatch.codemods.inputs import inputs_of
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
 from vpatch.declare.recipe import RecipeDeclaration
@@ -77,6 +79,18 @@ CODEMODS = re.findall(
 )
 
 
+def test_the_modules_are_listed_that_a_codemod_may_import():
+    (listed,) = re.findall(
+        r"^- from Python:(.*?)^- ", page("how-to/codemods.md"), re.DOTALL | re.MULTILINE
+    )
+    assert set(re.findall(r"`([\w.]+)`", listed)) == PURE
+    (listed,) = re.findall(
+        r"^- libcst:(.*?)^- ", page("how-to/codemods.md"), re.DOTALL | re.MULTILINE
+    )
+    shown = set(re.findall(r"`([\w.]+)`", listed)) - {"libcst.codemod.commands"}
+    assert shown == LIBCST | {VPATCH}
+
+
 def side(diff, sign):
     lines = [line for line in diff.splitlines() if line[:1] in {"", " ", sign}]
     return "".join(f"{line[1:]}\n" for line in lines)
@@ -87,6 +101,7 @@ def test_a_codemod_that_is_shown_does_what_is_shown(edit, codemod, diff, tmp_pat
     (tmp_path / "codemod.py").write_text(codemod)
     before, after = side(diff, "-"), side(diff, "+")
     (declared,) = YAML(typ="safe").load(edit)["edits"]
+    assert inputs_of(codemod.encode(), tmp_path / "codemod.py").reason is None
     result = run(declared, before, tmp_path)
     assert result.mismatch is None
     assert result.view.read(MODULE).decode() == after

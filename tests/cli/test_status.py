@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.documents import page
 from tests.projects import FILES, LLAMA, NAME_PROJ, NAMED, NO_SUCH, VERSION, archive, write_tree
 from vpatch.app import context
 from vpatch.source.resolve import open_tree
@@ -245,6 +246,34 @@ def test_a_codemod_that_fails_hides_no_other_patch(project, text, said):
     assert f"codemod.py{said}" in run.out
     assert "nothing was written: 1 patch cannot be applied" in run.err
     assert not project.target.exists()
+
+
+DOES = """if original.func.value == "launch": self.add(original, todo=False)
+        return updated"""
+
+
+def test_a_codemod_that_is_remembered(project, opened):
+    folder = project.patch("slow-mode", "- {codemod: codemod.py, contains: [launch]}")
+    asked = ("status", "--vllm", VERSION, "--trust")
+    (folder / "codemod.py").write_text(CODEMOD.format(code=DOES))
+    outputs = {project.run(*asked, code=None).out for _ in range(2)}
+    assert len(outputs) == 1
+    assert opened == [VERSION]
+    # Without trust, what was remembered with it is not taken.
+    run = project.run("status", "--vllm", VERSION, code=1)
+    assert re.search("untrusted +slow-mode", run.out)
+    assert opened == [VERSION] * 2
+
+
+def test_a_codemod_that_may_read_more_is_named_once(project, opened):
+    folder = project.patch("slow-mode", "- {codemod: codemod.py, contains: [launch]}")
+    (folder / "codemod.py").write_text("import time\n" + CODEMOD.format(code=DOES))
+    notes = r"^note: patches/slow-mode/(.*)$"
+    (shown,) = re.findall(notes, page("how-to/codemods.md"), re.MULTILINE)
+    for _ in range(2):
+        run = project.run("status", "--vllm", f"{VERSION},0.51", "--trust", code=None)
+        assert run.err.count(shown) == 1
+    assert len(opened) == 4
 
 
 def test_a_pattern_with_very_many_gaps_is_a_conflict(project):

@@ -265,14 +265,15 @@ class Codemod(SiteTransformer):
 )
 def test_nothing_is_kept_from_one_file_to_the_next(tmp_path, packages, imports, seen):
     (packages / "mystate.py").write_text("SEEN = []\nclass A:\n    b = []\n")
-    before = dict(sys.modules)
+    kept = importlib.import_module("mystate")
     text = STATE.format(imports=imports, seen=seen)
     files = {"vllm/a.py": "f(1)\n", "vllm/b.py": "f(1)\n"}
     edit = {**EDIT, "expect": {"at-least": 2}}
     (tmp_path / "codemod.py").write_text(text)
     result = run(edit, files, tmp_path)
     assert [result.view.read(path) for path in files] == [b"f(2)\n", b"f(2)\n"]
-    assert sys.modules.get("mystate") is before.get("mystate")
+    assert sys.modules.pop("mystate") is kept
+    assert not kept.SEEN
     assert not any(type(finder).__module__.startswith("vpatch") for finder in sys.meta_path)
 
 

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.helpers import patch_of, tree_of
+from tests.helpers import patch_of, tree_of, write_patch
 from vpatch.library.patch import load_patch
+from vpatch.library.shapes import KnownShape, Shapes, write_shapes
 from vpatch.planning import plan_cache
-from vpatch.planning.plan_cache import cached_plan
+from vpatch.planning.plan_cache import cached_plan, kept_plan, reasons_to_decide_anew
 from vpatch.planning.state import Change, State
-from vpatch.trust.decision import Trust
+from vpatch.trust.decision import EVERYTHING, Trust
+from vpatch.trust.store import Store, content_of
 
 EDIT = {"find": "f($x)", "rewrite": "g($x)"}
 FILES = {"vllm/m.py": "f(1)\n"}
@@ -165,17 +167,192 @@ class Codemod(SiteTransformer):
 """
 
 
-def test_what_a_codemod_may_have_read_is_not_known(tmp_path, made, monkeypatch):
-    edits = [{"codemod": "codemod.py", "contains": ["f"]}]
-    patch = patch_of(tmp_path, edits=edits, files={"codemod.py": READS, "new.txt": "2"})
+CODEMODS = [{"codemod": "codemod.py", "contains": ["f"]}]
+
+
+def test_what_a_codemod_may_have_read_is_not_known(tmp_path, made):
+    patch = patch_of(tmp_path, edits=CODEMODS, files={"codemod.py": READS, "new.txt": "2"})
     assert remembered(tmp_path, patch).decisions[0].changes["vllm/m.py"].after == b"f(2)\n"
     (patch.folder / "new.txt").write_text("3")
     # As another process would: one runs a codemod from a copy that stays as it is.
-    patch = load_patch(patch.folder, Trust(None, everything=True))
+    patch = anew(patch)
     assert remembered(tmp_path, patch).decisions[0].changes["vllm/m.py"].after == b"f(3)\n"
     assert len(made) == 2
-    # The library's own are known to read nothing.
-    monkeypatch.setattr(plan_cache, "installed", lambda _: patch.folder.parent)
+    assert kept_plan(tmp_path / "memo", [patch], tree_of(FILES).pin) is None
+    (reason,) = reasons_to_decide_anew([patch])
+    assert reason.startswith(f"{patch.folder / 'codemod.py'}:2: it imports pathlib, so vpatch ")
+
+
+@pytest.mark.parametrize(
+    "reads", ["open('new.txt').read()", "os.environ['NEW']", "str(time.time_ns())"]
+)
+def test_a_codemod_that_reads_more_is_not_remembered_and_named(tmp_path, made, reads, caplog):
+    caplog.set_level("INFO")
+    text = OWN.replace("from myplan.new import NEW", "import os, time").replace("NEW,", f"{reads},")
+    patch = patch_of(tmp_path, edits=CODEMODS, files={"codemod.py": text})
     for _ in range(2):
-        remembered(tmp_path, patch)
+        cached_plan(tmp_path / "memo", [patch], tree_of({"vllm/m.py": "g()\n"}), to_write=True)
+    assert len(made) == 2
+    assert f"{patch.folder / 'codemod.py'}:4: it imports os, so vpatch cannot" in caplog.text
+
+
+# It changes each 1 to what it imports.
+OWN = """
+import libcst as cst
+from vpatch.codemods import SiteTransformer
+from myplan.new import NEW
+
+class Codemod(SiteTransformer):
+    kinds = (cst.Integer,)
+
+    def edit(self, original, updated):
+        self.add(original, todo=updated.value == "1")
+        return updated.with_changes(value=NEW, lpar=updated.lpar)
+"""
+
+
+def anew(patch, trust=None):
+    """The patch, as another process reads it."""
+    return load_patch(patch.folder, trust or Trust(None, everything=True))
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A patch whose codemod imports a module that imports another."""
+    write(
+        tmp_path / "site", {"__init__": "", "new": "from .base import NEW\n", "base": "NEW = '2'"}
+    )
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    return patch_of(tmp_path, edits=CODEMODS, files={"codemod.py": OWN})
+
+
+def write(folder, modules):
+    for name, text in modules.items():
+        file = folder / "myplan" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def test_a_plan_with_a_codemod_is_made_once(tmp_path, own, made):
+    first, second = (remembered(tmp_path, anew(own)) for _ in range(2))
+    assert len(made) == 1
+    assert second.decisions[0].changes == first.decisions[0].changes
+    assert first.decisions[0].changes["vllm/m.py"].after == b"f(2)\n"
+    assert reasons_to_decide_anew([own]) == []
+    tree = tree_of(FILES)
+    assert kept_plan(tmp_path / "memo", [own], tree.pin) is None
+    remembered(tmp_path, own, to_write=False)
+    assert kept_plan(tmp_path / "memo", [own], tree.pin).decisions[0].state is State.NEEDED
+
+
+def after(tmp_path, patch):
+    return remembered(tmp_path, anew(patch)).decisions[0].changes["vllm/m.py"].after.decode()
+
+
+def test_the_decision_follows_codemod_py_and_what_it_imports(tmp_path, own, made, monkeypatch):
+    site = tmp_path / "site"
+    assert after(tmp_path, own) == "f(2)\n"
+    (own.folder / "codemod.py").write_text(OWN.replace("value=NEW", "value='3'"))
+    assert after(tmp_path, own) == "f(3)\n"
+    (own.folder / "codemod.py").write_text(OWN)
+    assert after(tmp_path, own) == "f(2)\n"
+    assert len(made) == 2
+    write(site, {"base": "NEW = '4'"})
+    assert after(tmp_path, own) == "f(4)\n"
+    write(site, {"new": "NEW = '5'"})
+    assert after(tmp_path, own) == "f(5)\n"
+    # Another module of this name is found first.
+    write(tmp_path / "first", {"__init__": "", "new": "NEW = '6'"})
+    monkeypatch.syspath_prepend(tmp_path / "first")
+    assert after(tmp_path, own) == "f(6)\n"
+    assert len(made) == 5
+
+
+def test_the_decision_follows_trust(tmp_path, own, made):
+    trust = Trust(Store(tmp_path / "trust"))
+    states = []
+    for trusts in (False, True, False, True):
+        if trusts:
+            digest = content_of(own.folder).digest
+            trust.store.add("path", str(own.folder.resolve()), digest)
+        else:
+            trust.store.remove("path", str(own.folder.resolve()))
+        # As in another process: a copy that may run stays until the end of a run.
+        patch = anew(own, Trust(trust.store))
+        states.append(remembered(tmp_path, patch).decisions[0].state)
+    assert states == [State.UNTRUSTED, State.NEEDED] * 2
+    assert len(made) == 2
+    # What was trusted is not what is there now.
+    (own.folder / "notes.md").write_text("new")
+    decision = remembered(tmp_path, anew(own, Trust(trust.store))).decisions[0]
+    assert decision.state is State.UNTRUSTED
+    assert "it changed since you trusted it" in decision.reason
+
+
+def test_a_refusal_stays_while_a_plan_is_made(tmp_path, own):
+    """Else a plan that ran the code could be kept under the name of one that did not."""
+    store = Store(tmp_path / "trust")
+    patch = anew(own, Trust(store))
+    assert patch.variants[0].edits[0].codemod.refusal is not None
+    store.add("path", str(own.folder.resolve()), content_of(own.folder).digest)
+    assert remembered(tmp_path, patch).decisions[0].state is State.UNTRUSTED
+
+
+@pytest.mark.parametrize(
+    ("edit", "before"),
+    [
+        ({"insert": {"from": "new.py", "name": "g"}, "before": "f($x)"}, "f(1)\n"),
+        (
+            {
+                "find": "def g(): ...",
+                "replace-body": {"from": "new.py", "name": "g"},
+                "having": "f(1)",
+            },
+            "def g():\n    f(1)\n",
+        ),
+        ({"add-file": "vllm/n.py", "from": "new.py"}, "f(1)\n"),
+    ],
+)
+def test_the_decision_follows_what_edits_read(tmp_path, made, edit, before):
+    for value in ("2", "3", "3"):
+        text = f"def g():\n    return {value}\n"
+        patch = patch_of(tmp_path, edits=[edit], files={"new.py": text})
+        plan = remembered(tmp_path, patch, files={"vllm/m.py": before})
+        changed = b"".join(change.after for change in plan.decisions[0].changes.values())
+        assert f"return {value}".encode() in changed
+    assert len(made) == 2
+
+
+def test_the_decision_follows_patch_yaml_and_shapes_json(tmp_path, made):
+    write_patch(tmp_path, edits=[EDIT])
+    contents = []
+    for rewrite in ("g($x)", "h($x)"):
+        write_patch(tmp_path, edits=[{**EDIT, "rewrite": rewrite}])
+        plan = remembered(tmp_path, load_patch(tmp_path / "fix", EVERYTHING))
+        contents.append(plan.decisions[0].changes["vllm/m.py"].after)
+    assert contents == [b"g(1)\n", b"h(1)\n"]
+    patch = load_patch(tmp_path / "fix", EVERYTHING)
+    definitions = dict(plan.decisions[0].shape.definitions)
+    known = KnownShape(
+        releases=("0.23.0",), state=State.NEEDED, variant=None, definitions=definitions
+    )
+    write_shapes(patch.folder, Shapes(patch_digest=patch.digest, shapes={"vllm": (known,)}))
+    for _ in range(2):
+        patch = load_patch(tmp_path / "fix", EVERYTHING)
+        assert remembered(tmp_path, patch).decisions[0].shape.known == ("0.23.0",)
     assert len(made) == 3
+
+
+def test_the_decision_follows_the_versions(monkeypatch):
+    def code():
+        plan_cache._code.cache_clear()
+        return plan_cache._code()
+
+    digests = {code()}
+    monkeypatch.setattr(plan_cache, "version", lambda name: f"{name} 0")
+    digests.add(code())
+    monkeypatch.setattr(plan_cache.sys, "version", "4.0")
+    digests.add(code())
+    monkeypatch.undo()
+    digests.add(code())
+    assert len(digests) == 3

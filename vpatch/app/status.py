@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.app import selection
 from vpatch.app.shape_diff import shape_diff
 from vpatch.planning.plan import plan
-from vpatch.planning.plan_cache import cached_plan, kept_plan
+from vpatch.planning.plan_cache import cached_plan, kept_plan, reasons_to_decide_anew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +59,7 @@ def status(
         VpatchError: the request names nothing that is there, or a source cannot be read.
     """
     rows: list[StatusRow] = []
+    slow: set[str] = set()
     for number, version in enumerate(versions):
         # Further trees are the same for each version.
         trees = request.trees if number == 0 else ()
@@ -66,6 +67,10 @@ def status(
         # The question is what the library means for a version, not what a recipe takes of it.
         found = selection.resolve(asked, context.library, whole_library=True)
         for job in found if number == 0 else found[:1]:
+            for reason in reasons_to_decide_anew(job.patches):
+                if reason not in slow:
+                    slow.add(reason)
+                    context.progress.note(reason)
             diffs: dict[str, tuple[str, ...]] = {}
             made = None if located or explained else _kept(context, job, request.patches)
             if made is None:

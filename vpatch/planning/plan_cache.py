@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.codemods.custom import Custom
-from vpatch.library.catalog import installed
 from vpatch.planning.plan import plan
 from vpatch.planning.shape import ChangedDefinition, CodeShape
 from vpatch.planning.state import Change, Decision, Plan, State
+from vpatch.trust.decision import UntrustedError
 from vpatch.util.files import replace_file
 from vpatch.util.untrusted import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Pin, Tree
@@ -51,9 +51,12 @@ def cached_plan(
     A plan that is not `to_write` may have decisions without their changes, and is made without
     reading again what was written; see `plan`.
     """
-    if any(map(_may_read_more, patches)):
+    key = _key(patches, tree.pin, tree.carried, to_write, alone)
+    if key is None:
+        for reason in reasons_to_decide_anew(patches):
+            _log.info("the plan for %s is not cached: %s", tree.pin.label, reason)
         return plan(patches, tree, reparse=to_write, alone=alone)
-    file = folder / f"{_key(patches, tree.pin, tree.carried, to_write, alone)}.json"
+    file = folder / f"{key}.json"
     known = _recall(file, patches, tree.pin, partial(_pristine, tree))
     if known is not None:
         return known
@@ -79,10 +82,8 @@ def kept_plan(
     None where only the tree can tell. That holds for a tree that carries patches, too: its plans
     are kept under their names. The pin decides what a tree carries, so the two never mix.
     """
-    if any(map(_may_read_more, patches)):
-        return None
-    file = folder / f"{_key(patches, pin, (), False, alone)}.json"  # noqa: FBT003
-    return _recall(file, patches, pin, lambda _: None)
+    key = _key(patches, pin, (), False, alone)  # noqa: FBT003
+    return None if key is None else _recall(folder / f"{key}.json", patches, pin, lambda _: None)
 
 
 def _make_room(folder: Path) -> None:
@@ -104,15 +105,31 @@ def _make_room(folder: Path) -> None:
         size -= freed
 
 
-def _may_read_more(patch: Patch) -> bool:
-    """Whether a codemod.py may decide by what its digest does not cover.
+def reasons_to_decide_anew(patches: Iterable[Patch]) -> list[str]:
+    """Say which codemod.py keeps plans out of the cache, with the line, why, and what to do."""
+    found = {c.inputs.reason for patch in patches for c in _custom_codemods(patch)}
+    return [
+        f"{reason}, so vpatch cannot remember what it decides; to be faster, let the codemod read "
+        f"only the file that it changes"
+        for reason in sorted(filter(None, found))
+    ]
 
-    It may import and read what it likes. Those of the library that comes along read nothing.
-    """
+
+def _custom_codemods(patch: Patch) -> list[Custom]:
+    """The edits of a patch that run a codemod.py."""
     codemods = (edit.codemod for variant in patch.variants for edit in variant.edits)
-    return patch.folder.parent != installed("patches") and any(
-        isinstance(codemod, Custom) for codemod in codemods
-    )
+    return [codemod for codemod in codemods if isinstance(codemod, Custom)]
+
+
+def _decided_by(codemod: Custom) -> str | None:
+    """What decides what a codemod.py does, and whether it may run; None if that is not known.
+
+    The user may trust the code later. Then a plan that was made without it must not be taken. And
+    where the user does not trust the code any more, a plan that was made with it must not be taken.
+    """
+    if codemod.inputs.digest is not None and isinstance(codemod.refusal, UntrustedError):
+        return f"not run: {codemod.refusal}"
+    return codemod.remembered_as
 
 
 def _key(
@@ -121,11 +138,16 @@ def _key(
     carried: Collection[str],
     to_write: bool,  # noqa: FBT001
     alone: Collection[str],
-) -> str:
+) -> str | None:
+    """Name all that a plan follows from; None where a codemod.py may read more than that."""
+    codemods = [_decided_by(one) for patch in patches for one in _custom_codemods(patch)]
+    if None in codemods:
+        return None
     known = {
         "code": _code(),
         "tree": [pin.tree, pin.version, pin.digest, sorted(carried)],
         "patches": [[patch.id, patch.digest, _recorded(patch)] for patch in patches],
+        "codemods": codemods,
         "to write": to_write,
         "alone": sorted(alone),
     }
