@@ -62,7 +62,7 @@ def test_status_shows_the_rest_and_says_what_needs_trust(cloned):
     assert re.search("untrusted +slow-mode .*its code is not run: you did not trust it", run.out)
     assert "next: read every file there, then: vpatch trust patches/slow-mode" in run.out
     many = cloned.run("status", "--vllm", f"{VERSION},0.51", code=1)
-    assert many.out.count("vpatch trust patches/slow-mode") == 2
+    assert many.out.count("vpatch trust patches/slow-mode") == 1  # for both versions
     why = cloned.run("status", "--vllm", VERSION, "--why", "slow-mode", code=1)
     assert "vpatch trust patches/slow-mode" in why.out
     assert not cloned.ran.exists()

@@ -13,7 +13,7 @@ import vpatch.codemods
 from tests.helpers import edited, patch_of, run
 from vpatch.codemods import allowed
 from vpatch.codemods.custom import Custom
-from vpatch.codemods.inputs import inputs_of
+from vpatch.codemods.inputs import _hiding, inputs_of
 from vpatch.library.catalog import installed
 from vpatch.library.patch import load_patch
 from vpatch.trust.decision import EVERYTHING, NOTHING
@@ -231,6 +231,18 @@ def test_what_is_imported_may_not_read_more_either(tmp_path, helping):
     assert inputs(tmp_path, IMPORTING).digest
     (helping / "base.py").unlink()
     assert "which cannot be found" in inputs(tmp_path, IMPORTING).reason
+
+
+def test_a_module_that_hides_one_of_python(tmp_path, packages):
+    every = "".join(f"import {name}\n" for name in sorted(allowed.PURE - {"__future__"}))
+    assert inputs(tmp_path, every).reason is None
+    _hiding.cache_clear()
+    file = packages / "numbers.py"
+    file.write_text("NEW = 1\n")
+    importlib.invalidate_caches()
+    found = inputs(tmp_path, "import re\nimport numbers\n")
+    assert found.reason == f"{tmp_path / 'codemod.py'}:2: it imports numbers, and gets {file}"
+    _hiding.cache_clear()
 
 
 def test_a_module_without_a_source(tmp_path, packages):

@@ -71,11 +71,13 @@ class Scan:
     """What a source imports that is neither Python's, libcst's nor vpatch's; and what it may not.
 
     `imports` has the line of each module. `optional` are names that may be modules: of
-    `from package import name`. `refused` is the first use that may read more.
+    `from package import name`. `pure` are the modules of Python. `refused` is the first use that
+    may read more.
     """
 
     imports: dict[str, int]
     optional: dict[str, int]
+    pure: dict[str, int]
     refused: Use | None
 
 
@@ -91,7 +93,7 @@ def scan(source: bytes, package: str = "") -> Scan:
     found.visit(ast.parse(source))
     found.resolve()
     refused = min(found.refused, key=lambda use: use.line, default=None)
-    return Scan(found.imports, found.optional, refused)
+    return Scan(found.imports, found.optional, found.pure, refused)
 
 
 @dataclass
@@ -99,6 +101,7 @@ class _Uses(ast.NodeVisitor):
     package: str
     imports: dict[str, int] = field(default_factory=dict)
     optional: dict[str, int] = field(default_factory=dict)
+    pure: dict[str, int] = field(default_factory=dict)
     refused: list[Use] = field(default_factory=list)
     # Names in this file that are modules or parts of them; None for a part.
     bound: dict[str, str | None] = field(default_factory=dict)
@@ -151,6 +154,8 @@ class _Uses(ast.NodeVisitor):
                 self.imports.setdefault(".".join(parts[: depth + 1]), node.lineno)
         elif not _is_known(name):
             self.refuse(node, f"it imports {name}")
+        elif name in PURE:
+            self.pure.setdefault(name.partition(".")[0], node.lineno)
 
     def visit_Name(self, node: ast.Name) -> None:
         if node.id in BUILTINS or node.id == "getattr" or _is_special(node.id):

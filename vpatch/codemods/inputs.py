@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import sysconfig
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -78,6 +79,9 @@ def _collect(source: bytes, path: Path, package: str, modules: dict[str, Importe
         raise _NotKnownError(f"{path}: it is not Python: {error}") from error
     if found.refused is not None:
         raise _NotKnownError(f"{path}:{found.refused.line}: {found.refused.what}")
+    for name, line in found.pure.items():
+        if (hiding := _hiding(name)) is not None:
+            raise _NotKnownError(f"{path}:{line}: it imports {name}, and gets {hiding}")
     for name, line in {**found.optional, **found.imports}.items():
         parent, _, _ = name.rpartition(".")
         if parent and name not in found.imports:
@@ -115,6 +119,19 @@ def _add(
     is_package = spec.submodule_search_locations is not None
     modules[name] = ImportedModule(source, path, is_package, line)
     _collect(source, path, name if is_package else parent, modules)
+
+
+@cache
+def _hiding(name: str) -> str | None:
+    """The file that a module of Python's standard library is hidden by, where there is one."""
+    spec = _spec(name, None)
+    origin = None if spec is None else spec.origin
+    if origin in {None, "built-in", "frozen"}:
+        return None
+    folders = [Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib", "platstdlib")]
+    file = Path(str(origin)).resolve()
+    within = (file.parent, file.parent.parent)  # a module, or a package or an extension module
+    return None if any(folder in within for folder in folders) else str(origin)
 
 
 def _spec(name: str, places: Sequence[str] | None) -> ModuleSpec | None:
