@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
 from vpatch.errors import VpatchError
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.planning.editing import run_edit
 from vpatch.planning.plan import plan
 from vpatch.planning.view import View

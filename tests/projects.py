@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.index_server import sdist
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
 from vpatch.progress import Silent
 from vpatch.source.cache import Cache

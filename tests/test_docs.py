@@ -25,8 +25,8 @@ from vpatch.codemods.allowed import LIBCST, PURE, VPATCH
 from vpatch.codemods.inputs import inputs_of
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
+from vpatch.declare.project_settings import read_settings
 from vpatch.declare.recipe import RecipeDeclaration
-from vpatch.declare.settings import read_settings
 from vpatch.declare.smoke import Figure
 from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml

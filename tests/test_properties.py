@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import decide, edits_of, patch_of, tree_of
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.planning.editing import run_edit
 from vpatch.planning.state import State
 from vpatch.planning.view import View

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from vpatch.app.context import Context
-from vpatch.planning.outline import STATEMENT
+from vpatch.planning.names import STATEMENT
 from vpatch.planning.plan import plan
 from vpatch.source.cache import default_cache_folder
 from vpatch.source.spec import parse_vllm

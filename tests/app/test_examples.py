@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import fails
 from tests.projects import ENGINE, FILES, LLAMA, NAME_PROJ, NAMED, write_patch, write_tree
 from vpatch.app.examples import run_examples
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.trust.decision import EVERYTHING
 
 LIBRARY = Path(__file__).parents[2] / "patches"

@@ -5,7 +5,7 @@ import pytest
 from tests.helpers import fails
 from tests.projects import NAME_PROJ, write_patch
 from vpatch.app.selection import Request, read_recipe, resolve
-from vpatch.declare.yamlfile import DeclarationError
+from vpatch.declare.errors import DeclarationError
 from vpatch.errors import UsageError
 from vpatch.library.catalog import Library
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec

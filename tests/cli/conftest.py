@@ -171,8 +171,9 @@ class Project:
         """All that could be lost: the project's folder, checkouts included, and the cache."""
         found = {f"project/{path}": what for path, what in snapshot(self.folder).items()}
         kept = {f"cache/{path}": what for path, what in snapshot(self.cache).items()}
-        # What an index answered, plans, lock files, and what hides checkouts from git, come and go.
-        skipped = ("cache/index", "cache/locks", "cache/plans")
+        # What an index answered, what is kept of patches and plans, lock files, and what hides
+        # checkouts from git, come and go.
+        skipped = ("cache/index", "cache/locks", "cache/patches", "cache/plans")
         workdir = f"/.vllm-{VERSION}.vpatch"
         locks = {
             path

@@ -122,7 +122,7 @@ def test_what_behaviour_proved_is_told(recorded):
 
 def test_another_edition_that_makes_the_same_keeps_its_proof(recorded):
     from tests.helpers import decide, tree_of
-    from vpatch.library.patch import load_patch
+    from vpatch.library.loading import load_patch
     from vpatch.planning.footprint import digest_of_changes
     from vpatch.trust.decision import EVERYTHING
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -286,3 +289,30 @@ def test_a_pattern_with_very_many_gaps_is_a_conflict(project):
     run = project.run("status", "--vllm", tree, "--patch", "third", "--patch", "name-proj", code=1)
     assert "too many ways to fill them" in run.out
     assert "needed      name-proj" in run.out
+
+
+IMPORTS = """
+import sys
+from vpatch.cli import main
+
+try:
+    main()
+except SystemExit as end:
+    print(end.code, sorted({"libcst", "pydantic", "ruamel.yaml"} & sys.modules.keys()))
+"""
+
+
+def test_status_of_what_is_known_imports_no_parser(project):
+    asked = ("status", "--vllm", VERSION, "--patch", "mtp-proj-prefix")
+    for _ in range(2):
+        command = [sys.executable, "-c", IMPORTS, *asked]
+        run = subprocess.run(
+            command,
+            cwd=project.folder,
+            env=os.environ | project.env,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    assert "absent      mtp-proj-prefix" in run.stdout
+    assert run.stdout.endswith("\n0 []\n")

@@ -15,7 +15,7 @@ from vpatch.codemods import allowed
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.inputs import _hiding, inputs_of
 from vpatch.library.catalog import installed
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.trust.decision import EVERYTHING, NOTHING
 
 CODEMOD = """\

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import fails
-from vpatch.declare.settings import ProjectSettings, read_settings, settings_file
-from vpatch.declare.yamlfile import DeclarationError
+from vpatch.declare.errors import DeclarationError
+from vpatch.declare.project_settings import ProjectSettings, read_settings
+from vpatch.declare.settings import settings_file
 
 
 def test_no_settings(tmp_path):

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import fails
+from vpatch.declare.errors import DeclarationError
 from vpatch.declare.patch import PatchDeclaration
-from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml, valid_keys
+from vpatch.declare.yamlfile import Positions, read_yaml, valid_keys
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
 
 GOOD = """\

@@ -11,7 +11,7 @@ from tests.projects import NAME_PROJ, folder_plan, write_patch, write_tree
 from vpatch.declare.patch import Proof
 from vpatch.engine.environment import Engine
 from vpatch.harness.behaviour import ProofPlans, run_behaviour_test
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.trust.decision import EVERYTHING
 from vpatch.util import matching
 

@@ -15,7 +15,7 @@ import pytest
 from tests.engine.conftest import RELEASE, vpatch
 from vpatch.app.context import Context
 from vpatch.git.command import BASE_BRANCH
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.progress import Silent
 from vpatch.source.spec import parse_vllm
 from vpatch.trust.decision import EVERYTHING

@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers import fails, patch_of, write_patch
 from vpatch.errors import ExitCode, ManyErrors, UsageError
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.trust.decision import EVERYTHING
 
 REWRITE = {"find": "f($x)", "rewrite": "g($x)"}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import patch_of
 from vpatch.library.catalog import installed
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.logs.symptoms import find_in_pieces, find_symptoms
 from vpatch.trust.decision import EVERYTHING
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.planning.outline import STATEMENT, outline
+from vpatch.planning.names import STATEMENT
+from vpatch.planning.outline import outline
 
 SOURCE = b'''"""A module."""
 import os, sys

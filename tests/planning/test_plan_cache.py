@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers import patch_of, tree_of, write_patch
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.library.shapes import KnownShape, Shapes, write_shapes
+from vpatch.planning import plan as planning
 from vpatch.planning import plan_cache
+from vpatch.planning.plan import plan
 from vpatch.planning.plan_cache import cached_plan, kept_plan, reasons_to_decide_anew
 from vpatch.planning.state import Change, State
 from vpatch.trust.decision import EVERYTHING, Trust
@@ -26,9 +28,8 @@ def patch(tmp_path):
 def made(monkeypatch):
     """How often a plan was really made."""
     calls = []
-    plan = plan_cache.plan
     monkeypatch.setattr(
-        plan_cache, "plan", lambda *args, **options: (calls.append(1), plan(*args, **options))[1]
+        planning, "plan", lambda *args, **options: (calls.append(1), plan(*args, **options))[1]
     )
     return calls
 
@@ -82,7 +83,7 @@ def test_nothing_is_known_of_anything_else(tmp_path, patch, made, monkeypatch):
     remembered(tmp_path, patch, alone={"fix"})
     remembered(tmp_path, patch, version="0.24.0")
     remembered(tmp_path, patch, carried=["fix"])
-    monkeypatch.setattr(plan_cache, "_code", lambda: "other code")
+    monkeypatch.setattr(plan_cache, "code_digest", lambda: "other code")
     remembered(tmp_path, patch)
     assert len(made) == 6
     remembered(tmp_path, patch)
@@ -134,22 +135,6 @@ def test_a_folder_that_cannot_be_written(tmp_path, patch, made):
     for _ in range(2):
         assert remembered(tmp_path, patch).decisions[0].state is State.NEEDED
     assert len(made) == 2
-
-
-def test_the_code_is_that_of_vpatch(tmp_path, monkeypatch):
-    plan_cache._code.cache_clear()
-    before = plan_cache._code()
-    code = tmp_path / "planning" / "plan_cache.py"
-    code.parent.mkdir()
-    code.write_text("x = 1\n")
-    monkeypatch.setattr(plan_cache, "__file__", str(code))
-    plan_cache._code.cache_clear()
-    first = plan_cache._code()
-    code.write_text("x = 2\n")
-    plan_cache._code.cache_clear()
-    assert len({before, first, plan_cache._code()}) == 3
-    monkeypatch.undo()
-    plan_cache._code.cache_clear()
 
 
 READS = """
@@ -341,18 +326,3 @@ def test_the_decision_follows_patch_yaml_and_shapes_json(tmp_path, made):
         patch = load_patch(tmp_path / "fix", EVERYTHING)
         assert remembered(tmp_path, patch).decisions[0].shape.known == ("0.23.0",)
     assert len(made) == 3
-
-
-def test_the_decision_follows_the_versions(monkeypatch):
-    def code():
-        plan_cache._code.cache_clear()
-        return plan_cache._code()
-
-    digests = {code()}
-    monkeypatch.setattr(plan_cache, "version", lambda name: f"{name} 0")
-    digests.add(code())
-    monkeypatch.setattr(plan_cache.sys, "version", "4.0")
-    digests.add(code())
-    monkeypatch.undo()
-    digests.add(code())
-    assert len(digests) == 3

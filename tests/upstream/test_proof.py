@@ -10,7 +10,7 @@ from tests.smoke.builders import record_of_run
 from vpatch.declare.patch import Hardware
 from vpatch.evidence.store import read_evidence, write_evidence
 from vpatch.evidence.subject import digest_of_subject
-from vpatch.library.patch import load_patch
+from vpatch.library.loading import load_patch
 from vpatch.planning.state import Change, Decision, State
 from vpatch.trust.decision import EVERYTHING
 from vpatch.upstream.proof import IncomparableError, Judge, difference, unfit

@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from packaging.version import Version
 
-from vpatch.declare.target import Target
-from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.library.catalog import Library, find_library, installed
-from vpatch.library.patch import load_patch
 from vpatch.library.project import Project, find_project
 from vpatch.progress import Progress, Silent
 from vpatch.source import index
@@ -23,12 +20,13 @@ from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.resolve import cached_pin, open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
-from vpatch.trust.decision import Trust, UntrustedError
+from vpatch.trust.decision import Trust, UntrustedError, changed_while_read
 from vpatch.trust.store import Store, content_of, default_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from vpatch.declare.target import Target
     from vpatch.engine.environment import Engine
     from vpatch.github.client import GitHub
     from vpatch.library.patch import Patch
@@ -72,11 +70,19 @@ class Context:
     @cached_property
     def library(self) -> Library:
         library = find_library(
-            self.project.folder, self.patches_dirs, self.recipes_dirs, self.trust
+            self.project.folder, self.patches_dirs, self.recipes_dirs, self.trust, self._kept
         )
         for note in library.notes:
             self.progress.note(note)
         return library
+
+    @property
+    def _kept(self) -> Path | None:
+        """Where it is kept what was read of patches; None if no cache can be there."""
+        try:
+            return self.cache.answers("patches")
+        except UsageError:
+            return None  # a command that needs the cache says so
 
     @cached_property
     def trust(self) -> Trust:
@@ -101,13 +107,16 @@ class Context:
         Raises:
             UntrustedError: some of it is not trusted; the error lists all of that.
         """
+        # To show what is remembered needs no declaration.
+        from vpatch.library.loading import load_patch  # noqa: PLC0415
+
         errors: list[VpatchError] = []
         for patch in {patch.folder: patch for patch in patches}.values():
             try:
                 # What runs was read before, and somebody may have put other bytes there since.
                 trusted = load_patch(self.trust.copy_of(patch.folder), self.trust)
                 if trusted.digest != patch.digest:
-                    raise _changed(patch.folder)
+                    raise changed_while_read(patch.folder)
             except UntrustedError as error:
                 errors.append(error)
         try:
@@ -116,7 +125,7 @@ class Context:
                 content = content_of(path)
                 self.trust.require(path, content)
                 if content.files[path.name] != self.library.read_recipe(path)[1].content:
-                    raise _changed(path)
+                    raise changed_while_read(path)
         except UntrustedError as error:
             errors.append(error)
         if errors:
@@ -162,6 +171,10 @@ class Context:
 
     def target(self, name: str) -> Target:
         """Read a target's declaration."""
+        # Few commands need one.
+        from vpatch.declare.target import Target  # noqa: PLC0415
+        from vpatch.declare.yamlfile import read_yaml  # noqa: PLC0415
+
         found, _ = read_yaml(self.library.target(name), Target)
         return found
 
@@ -228,15 +241,6 @@ class Context:
         if not isinstance(spec, PypiSpec):
             return None
         return cached_pin(spec, self.cache, expected_digest)
-
-
-def _changed(place: Path) -> UntrustedError:
-    return UntrustedError(
-        "it changed while it was read",
-        where=str(place),
-        hint="run the command again when nothing writes to it",
-        code="trust.changed-while-read",
-    )
 
 
 def below_project(project: Project, name: str) -> Path:

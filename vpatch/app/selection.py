@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vpatch.declare.yamlfile import DeclarationError
+from vpatch.declare.errors import DeclarationError
 from vpatch.errors import UsageError
 from vpatch.source.index import parse_version
 from vpatch.source.spec import parse_tree, parse_vllm
@@ -85,7 +85,8 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         left: list[Patch] = []
         if not request.patches and not whole_library:
             left = on_request(chosen)
-            chosen = [patch for patch in chosen if patch not in left]
+            ids = {patch.id for patch in left}
+            chosen = [patch for patch in chosen if patch.id not in ids]
         jobs = [
             Selection(spec, concerning(chosen, spec), left=concerning(left, spec)) for spec in specs
         ]
@@ -105,7 +106,7 @@ def decided_alone(job: Selection, chosen: Sequence[str]) -> frozenset[str]:
     """Return what nobody asked for: what it would mean is told, and no other patch meets it."""
     if job.recipe or chosen:
         return frozenset()
-    return frozenset(p.id for p in job.patches if p.declaration.on_request is not None)
+    return frozenset(p.id for p in job.patches if p.relations.on_request is not None)
 
 
 def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
@@ -113,7 +114,7 @@ def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
     found = library.load(ids)
     known = {patch.id for patch in found}
     for patch in found:  # grows while it is walked
-        missing = [r for r in patch.declaration.requires if r not in known]
+        missing = [r for r in patch.relations.requires if r not in known]
         found += library.load(missing)
         known.update(missing)
     return found
@@ -121,10 +122,13 @@ def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
 
 def on_request(patches: Sequence[Patch]) -> list[Patch]:
     """The patches that are only taken on request, and those that require one of them."""
-    left = [patch for patch in patches if patch.declaration.on_request is not None]
-    for taken in left:  # grows while it is walked
-        left += [p for p in patches if p not in left and taken.id in p.declaration.requires]
-    return left
+    left = {patch.id: patch for patch in patches if patch.relations.on_request is not None}
+    found = list(left)
+    for taken in found:  # grows while it is walked
+        more = {p.id: p for p in patches if p.id not in left and taken in p.relations.requires}
+        left |= more
+        found += more
+    return list(left.values())
 
 
 def _recipe_for(version: str, library: Library) -> str | None:
@@ -230,7 +234,7 @@ def digest_of_pin(pin: PinDeclaration | None) -> str | None:
 
 
 def concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
-    return tuple(p for p in patches if spec.tree in p.declaration.needed_in)
+    return tuple(p for p in patches if spec.tree in p.relations.needed_in)
 
 
 def _refuse_idle(asked: Sequence[str], jobs: Sequence[Selection], library: Library) -> None:
@@ -238,7 +242,7 @@ def _refuse_idle(asked: Sequence[str], jobs: Sequence[Selection], library: Libra
     for patch_id in asked:
         if patch_id not in used:
             trees = ", ".join(job.spec.tree for job in jobs)
-            theirs = " or ".join(library.patch(patch_id).declaration.needed_in)
+            theirs = " or ".join(library.patch(patch_id).relations.needed_in)
             raise UsageError(
                 f"{patch_id} is not for any tree of this run ({trees})",
                 hint=f"name {theirs} (--tree {theirs.split()[0]}==VERSION), "

@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from vpatch.errors import VpatchError
-from vpatch.planning.outline import plain_name
+from vpatch.planning.names import plain_name
 from vpatch.planning.view import View
 from vpatch.source.spec import parse_vllm
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
-from vpatch.app.shape_diff import shape_diff
-from vpatch.planning.plan import plan
 from vpatch.planning.plan_cache import cached_plan, kept_plan, reasons_to_decide_anew
 
 if TYPE_CHECKING:
@@ -76,10 +74,16 @@ def status(
             if made is None:
                 with context.tree(job.spec, job.expected_digest) as tree:
                     made = _plan(context, job, tree, request.patches, located=located)
-                    decisions = made.decisions if explained else ()
-                    diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in decisions}
+                    diffs = _diffs(context, made, tree) if explained else {}
             rows.append(StatusRow(made, job.recipe, version is not None, job.strict, diffs))
     return rows
+
+
+def _diffs(context: Context, made: Plan, tree: CachedTree) -> dict[str, tuple[str, ...]]:
+    # What is remembered needs no libcst, which takes 0.3 s to import.
+    from vpatch.app.shape_diff import shape_diff  # noqa: PLC0415
+
+    return {d.patch.id: tuple(shape_diff(context, d, tree)) for d in made.decisions}
 
 
 def remarks(rows: Sequence[StatusRow]) -> list[str]:
@@ -117,5 +121,8 @@ def _plan(
 ) -> Plan:
     alone = selection.decided_alone(job, chosen)
     if located:
+        # As above.
+        from vpatch.planning.plan import plan  # noqa: PLC0415
+
         return plan(job.patches, tree, located=True, reparse=False, alone=alone)
     return cached_plan(context.plans, job.patches, tree, to_write=False, alone=alone)

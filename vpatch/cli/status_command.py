@@ -15,7 +15,6 @@ from vpatch.cli.options import json_option, library_options, source_options, str
 from vpatch.cli.output import secho
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
-from vpatch.output.plans import StatusOutput
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
@@ -62,10 +61,11 @@ def command(
     patches = (why,) if why else request.patches
     asked = replace(request, vllm=None, patches=patches, strict=strict)
     versions = context.releases() if every else listed
-    located = bool(why or as_json)
-    rows = status(context, versions, asked, located=located, explained=bool(why))
+    rows = status(context, versions, asked, located=bool(why or as_json), explained=bool(why))
     code = ExitCode.FINDINGS if any(row.has_findings for row in rows) else ExitCode.CLEAN
     if as_json:
+        from vpatch.output.plans import StatusOutput  # noqa: PLC0415 - models load slowly
+
         return CommandResult(StatusOutput.of(rows), code)
     if why:
         _explain(rows)

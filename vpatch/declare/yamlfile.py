@@ -11,9 +11,10 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from vpatch.declare.errors import DeclarationError
 from vpatch.declare.plain_yaml import PlainComposer, PlainConstructor
 from vpatch.declare.words import KINDS, explained, wrong_kind
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import VpatchError, combine
 from vpatch.util.untrusted import read_file
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ class Declared(BaseModel):
         alias_generator=lambda name: name.rstrip("_").replace("_", "-"),
         serialize_by_alias=True,
     )
-
-
-class DeclarationError(UsageError):
-    """A declaration does not follow its schema."""
-
-    code = "declare.wrong-value"
 
 
 Model = TypeVar("Model", bound=Declared)

@@ -9,16 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.declare.recipe import RecipeDeclaration
-from vpatch.declare.settings import read_settings
-from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml
+from vpatch.declare.errors import DeclarationError
+from vpatch.declare.settings import settings_file
 from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
-from vpatch.library.patch import DECLARATION, Patch, load_patch, where_named
+from vpatch.library.kept import read_patch
+from vpatch.library.patch import DECLARATION
 from vpatch.trust.decision import NOTHING, Trust
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from vpatch.declare.recipe import RecipeDeclaration
+    from vpatch.declare.yamlfile import Positions
+    from vpatch.library.patch import Patch
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Library:
     notes: tuple[str, ...]
     folder: Path = Path()
     trust: Trust = NOTHING
+    kept: Path | None = None
 
     @cached_property
     def _patches_read(self) -> dict[str, Patch]:
@@ -51,6 +56,10 @@ class Library:
         Raises:
             DeclarationError: it cannot be read, or is wrong.
         """
+        # To read a declaration takes pydantic and a parser, which take 0.2 s to import.
+        from vpatch.declare.recipe import RecipeDeclaration  # noqa: PLC0415
+        from vpatch.declare.yamlfile import read_yaml  # noqa: PLC0415
+
         if path not in self._recipes_read:
             self._recipes_read[path] = read_yaml(path, RecipeDeclaration)
         return self._recipes_read[path]
@@ -69,17 +78,13 @@ class Library:
     def _read_patch(self, patch_id: str) -> Patch:
         if patch_id not in self.patches:
             raise _unknown("patch", patch_id, self.patches)
-        patch = load_patch(self.patches[patch_id], self.trust)
+        patch = self._loaded(self.patches[patch_id])
+        relations = patch.relations
         errors: list[VpatchError] = [
-            DeclarationError(
-                f"it {verb} {other!r}, and there is no such patch",
-                where=where_named(patch, key, other),
-                hint=_unknown("patch", other, self.patches).hint,
-                code="library.unknown-name",
-            )
-            for key, verb, others in (
-                ("requires", "requires", patch.declaration.requires),
-                ("conflicts", "conflicts with", patch.declaration.conflicts),
+            self._missing(patch, key, other)
+            for key, others in (
+                ("requires", relations.requires),
+                ("conflicts", relations.conflicts),
             )
             for other in others
             if other not in self.patches
@@ -87,6 +92,24 @@ class Library:
         if errors:
             raise combine(errors)
         return patch
+
+    def _loaded(self, folder: Path) -> Patch:
+        if self.kept is not None:
+            return read_patch(folder, self.trust, self.kept)
+        from vpatch.library.loading import load_patch  # noqa: PLC0415 - takes 0.5 s to import
+
+        return load_patch(folder, self.trust)
+
+    def _missing(self, patch: Patch, key: str, other: str) -> DeclarationError:
+        from vpatch.library.loading import where_named  # noqa: PLC0415 - as above
+
+        verb = {"requires": "requires", "conflicts": "conflicts with"}[key]
+        return DeclarationError(
+            f"it {verb} {other!r}, and there is no such patch",
+            where=where_named(patch, key, other),
+            hint=_unknown("patch", other, self.patches).hint,
+            code="library.unknown-name",
+        )
 
     def nearest(self, patch_id: str) -> str | None:
         """Ask whether the patch with the most similar id was meant."""
@@ -154,21 +177,22 @@ def find_library(
     patches: Sequence[Path] = (),
     recipes: Sequence[Path] = (),
     trust: Trust = NOTHING,
+    kept: Path | None = None,
 ) -> Library:
     """Look in the folders given, then in those of the settings, `folder` itself, and the library.
 
-    `trust` decides which code of what is found may run.
+    `trust` decides which code of what is found may run. In `kept` lies what was read of patches.
 
     Raises:
         UsageError: a folder that was named is not there, or holds something that is not a patch.
     """
-    settings = read_settings(folder)
+    set_folders = _configured(folder)
     notes: list[str] = []
     found = []
     for kind, named, configured in (
-        ("patches", patches, settings.patches),
-        ("recipes", recipes, settings.recipes),
-        ("targets", (), settings.targets),
+        ("patches", patches, set_folders["patches"]),
+        ("recipes", recipes, set_folders["recipes"]),
+        ("targets", (), set_folders["targets"]),
     ):
         roots = _roots(folder, kind, [*named, *(folder / name for name in configured)])
         scan = _patches_in if kind == "patches" else _files_in
@@ -187,7 +211,15 @@ def find_library(
         if path.parent != theirs and not _is_copy(path, theirs / name)
     )
     here = Path(os.path.relpath(folder))
-    return Library(found[0], found[1], found[2], own, tuple(notes), here, trust)
+    return Library(found[0], found[1], found[2], own, tuple(notes), here, trust, kept)
+
+
+def _configured(folder: Path) -> Mapping[str, Sequence[str]]:
+    if settings_file(folder) is None:
+        return dict.fromkeys(("patches", "recipes", "targets"), ())
+    from vpatch.declare.project_settings import read_settings  # noqa: PLC0415 - needs pydantic
+
+    return read_settings(folder).model_dump()
 
 
 def _is_copy(path: Path, original: Path) -> bool:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
-
-from vpatch.codemods.bind import BoundEdit, bind, inside_tree
-from vpatch.codemods.pattern import parse_pattern
-from vpatch.codemods.snippet import beside
-from vpatch.declare.patch import PatchDeclaration
-from vpatch.declare.yamlfile import DeclarationError, Positions, read_yaml
-from vpatch.errors import UsageError, VpatchError, combine
-from vpatch.library.shapes import read_shapes
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from vpatch.codemods.bind import BoundEdit
+    from vpatch.codemods.custom import Custom
     from vpatch.declare.edits import Predicate
-    from vpatch.declare.yamlfile import Declared
+    from vpatch.declare.patch import PatchDeclaration
+    from vpatch.errors import VpatchError
     from vpatch.library.shapes import Shapes
-    from vpatch.trust.decision import Trust
 
-_T = TypeVar("_T")
 DECLARATION = "patch.yaml"
-# What describes a patch, and does not change its effect.
-_TALK = {"proof", "proposal", "upstream", "not_for_upstream"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +26,29 @@ class BoundVariant:
     name: str | None
     when: Predicate | None
     edits: tuple[BoundEdit, ...]
+
+
+@dataclass(frozen=True)
+class Relations:
+    """For which trees a patch is, and with which others it is taken."""
+
+    needed_in: Mapping[str, str]
+    requires: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    on_request: str | None
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """What decides what a codemod.py of a patch does.
+
+    `digest` is of all that decides, None if it may read more; `reason` then says where and how.
+    `refusal` says why it may not run, None if it may.
+    """
+
+    digest: str | None
+    reason: str | None
+    refusal: VpatchError | None
 
 
 @dataclass(frozen=True)
@@ -55,120 +68,30 @@ class Patch:
 
     @property
     def id(self) -> str:
-        return self.declaration.id
+        return self.folder.name
 
+    @cached_property
+    def relations(self) -> Relations:
+        """What selects it, at hand before the rest is read."""
+        it = self.declaration
+        return Relations(dict(it.needed_in), it.requires, it.conflicts, it.on_request)
 
-def where_named(patch: Patch, key: str, other: str) -> str:
-    """The line that names another patch under a key; for an error, so it is read anew."""
-    _, positions = read_yaml(patch.folder / DECLARATION, PatchDeclaration)
-    return positions.where([key, getattr(patch.declaration, key).index(other)])
+    @cached_property
+    def own_code(self) -> tuple[OwnCode, ...]:
+        """One for each edit that runs a codemod.py. Nothing of it runs."""
+        return tuple(OwnCode(c.inputs.digest, c.inputs.reason, c.refusal) for c in self.codemods)
 
+    @property
+    def codemods(self) -> list[Custom]:
+        """What the edits run of code that came with the patch."""
+        from vpatch.codemods.custom import Custom  # noqa: PLC0415 - needs libcst
 
-def load_patch(folder: Path, trust: Trust) -> Patch:
-    """Read and check one patch; none of its code runs.
+        edits = (edit.codemod for variant in self.variants for edit in variant.edits)
+        return [codemod for codemod in edits if isinstance(codemod, Custom)]
 
-    Raises:
-        UsageError: the declaration or something that it names is wrong; `ManyErrors` for several.
-    """
-    declaration, positions = read_yaml(folder / DECLARATION, PatchDeclaration)
-    if declaration.id != folder.name:
-        raise DeclarationError(
-            f"the id {declaration.id!r} is not the folder's name {folder.name!r}",
-            where=positions.where(["id"]),
-            hint="rename one of the two",
-            code="library.wrong-id",
-        )
-    errors: list[VpatchError] = []
-    variants = tuple(_bind_variants(declaration, folder, trust, positions, errors))
-    for location, predicate in _predicates(declaration):
-        _checked(positions, location, errors, partial(_check_predicate, predicate))
-    for index, proof in enumerate(declaration.proof):
-        action = partial(beside, folder, proof.test)
-        _checked(positions, ("proof", index, "test"), errors, action)
-        for tree, place in proof.trees.items():
-            action = partial(_folder_beside, folder, place)
-            _checked(positions, ("proof", index, "trees", tree), errors, action)
-    if errors:
-        raise combine(errors)
-    digest = _digest(declaration, folder, variants)
-    return Patch(declaration, folder, variants, digest, read_shapes(folder))
-
-
-def _bind_variants(
-    declaration: PatchDeclaration,
-    folder: Path,
-    trust: Trust,
-    positions: Positions,
-    errors: list[VpatchError],
-) -> Iterator[BoundVariant]:
-    groups: list[tuple[tuple[int | str, ...], str | None, Predicate | None, Sequence[Declared]]] = [
-        (("variants", index, "edits"), variant.name, variant.when, variant.edits)
-        for index, variant in enumerate(declaration.variants)
-    ]
-    for location, name, when, edits in groups or [(("edits",), None, None, declaration.edits)]:
-        bound: list[BoundEdit] = []
-        for index, edit in enumerate(edits):
-            action = partial(bind, edit, folder, trust)
-            found = _checked(positions, (*location, index), errors, action)
-            bound += found or []
-        yield BoundVariant(name, when, tuple(bound))
-
-
-def _checked(
-    positions: Positions,
-    location: Sequence[int | str],
-    errors: list[VpatchError],
-    action: Callable[[], _T],
-) -> _T | None:
-    """Run `action`; give its error the line of the declaration that it is about."""
-    try:
-        return action()
-    except UsageError as error:
-        where = positions.where(location)
-        what = f"{error.where}: {error.what}" if error.where else error.what
-        errors.append(DeclarationError(what, where=where, hint=error.hint, code=error.code))
-        return None
-
-
-def _predicates(
-    declaration: PatchDeclaration,
-) -> Iterator[tuple[tuple[int | str, ...], Predicate]]:
-    yield ("concerns",), declaration.concerns
-    if declaration.effect is not None:
-        yield ("effect",), declaration.effect
-    for index, variant in enumerate(declaration.variants):
-        if variant.when is not None:
-            yield ("variants", index, "when"), variant.when
-
-
-def _folder_beside(folder: Path, place: str) -> Path:
-    found = folder / place
-    if not found.is_dir() or not found.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(
-            f"there is no folder {place!r} beside the patch",
-            hint="correct the name, or add the folder",
-            code="library.no-such-folder",
-        )
-    return found
-
-
-def _check_predicate(predicate: Predicate) -> None:
-    if predicate.find is not None:
-        parse_pattern(predicate.find)
-    for pattern in predicate.unless or ():
-        parse_pattern(pattern)
-    for path in predicate.files or ():
-        inside_tree(path)
-    for inner in (*(predicate.all_ or ()), *(predicate.any_ or ()), *(predicate.none or ())):
-        _check_predicate(inner)
-
-
-def _digest(declaration: PatchDeclaration, folder: Path, variants: Sequence[BoundVariant]) -> str:
-    declared = declaration.model_dump(mode="json", exclude_defaults=True, exclude=_TALK)
-    used = {path for variant in variants for edit in variant.edits for path in edit.uses}
-    parts = {path.relative_to(folder).as_posix(): path.read_bytes() for path in used}
-    parts[DECLARATION] = json.dumps(declared, sort_keys=True).encode()
-    digest = hashlib.sha256()
-    for name, content in sorted(parts.items()):
-        digest.update(f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode())
-    return f"sha256:{digest.hexdigest()}"
+    @cached_property
+    def recorded(self) -> str | None:
+        """A digest of its shapes; None where none are recorded."""
+        if self.shapes is None:
+            return None
+        return hashlib.sha256(self.shapes.model_dump_json().encode()).hexdigest()

@@ -17,7 +17,8 @@ import libcst as cst
 
 from vpatch.codemods.nodes import all_nodes
 from vpatch.planning.editing import words_of
-from vpatch.planning.outline import STATEMENT, is_python, outline, plain_name
+from vpatch.planning.names import STATEMENT, plain_name
+from vpatch.planning.outline import is_python, outline
 from vpatch.planning.references import (
     changed_definitions,
     named_by_new_code,

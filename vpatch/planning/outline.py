@@ -9,20 +9,18 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+from vpatch.planning.names import STATEMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # A statement of a module or a class that defines no name.
-STATEMENT = "<statement>"
 _DIGITS = 16
-_NUMBER = re.compile(r"#\d+$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 # Neither says what the code does.
@@ -61,11 +59,6 @@ class Definition:
 
 def is_python(path: str) -> bool:
     return path.endswith((".py", ".pyi"))
-
-
-def plain_name(key: str) -> str:
-    """The qualified name in a key such as `PATH::NAME#2`."""
-    return _NUMBER.sub("", key.partition("::")[2])
 
 
 def outline(

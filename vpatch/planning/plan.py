@@ -13,7 +13,7 @@ from vpatch.codemods.base import Repeat
 from vpatch.codemods.custom import CodemodError
 from vpatch.codemods.pattern import TooManyGapsError
 from vpatch.errors import UsageError
-from vpatch.library.patch import where_named
+from vpatch.library.loading import where_named
 from vpatch.planning.editing import (
     EditResult,
     FoundSite,

@@ -10,26 +10,23 @@ import hashlib
 import json
 import logging
 import os
-import sys
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.codemods.custom import Custom
-from vpatch.planning.plan import plan
 from vpatch.planning.shape import ChangedDefinition, CodeShape
 from vpatch.planning.state import Change, Decision, Plan, State
 from vpatch.trust.decision import UntrustedError
 from vpatch.util.files import replace_file
+from vpatch.util.own_code import code_digest
 from vpatch.util.untrusted import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from vpatch.library.patch import Patch
+    from vpatch.library.patch import OwnCode, Patch
     from vpatch.source.tree import Pin, Tree
 
 _log = logging.getLogger(__name__)
@@ -55,12 +52,12 @@ def cached_plan(
     if key is None:
         for reason in reasons_to_decide_anew(patches):
             _log.info("the plan for %s is not cached: %s", tree.pin.label, reason)
-        return plan(patches, tree, reparse=to_write, alone=alone)
+        return _plan(patches, tree, to_write=to_write, alone=alone)
     file = folder / f"{key}.json"
     known = _recall(file, patches, tree.pin, partial(_pristine, tree))
     if known is not None:
         return known
-    made = plan(patches, tree, reparse=to_write, alone=alone)
+    made = _plan(patches, tree, to_write=to_write, alone=alone)
     # Findings are to be told, and not kept: who is told of them changes something next.
     if not any(decision.findings for decision in made.decisions):
         rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
@@ -72,6 +69,13 @@ def cached_plan(
             replace_file(file, f"{_digest(text.encode())}\n{text}")
             _make_room(folder)
     return made
+
+
+def _plan(patches: Sequence[Patch], tree: Tree, *, to_write: bool, alone: Collection[str]) -> Plan:
+    # What is in the cache needs no libcst, which takes 0.3 s to import.
+    from vpatch.planning.plan import plan  # noqa: PLC0415
+
+    return plan(patches, tree, reparse=to_write, alone=alone)
 
 
 def kept_plan(
@@ -107,7 +111,7 @@ def _make_room(folder: Path) -> None:
 
 def reasons_to_decide_anew(patches: Iterable[Patch]) -> list[str]:
     """Say which codemod.py keeps plans out of the cache, with the line, why, and what to do."""
-    found = {c.inputs.reason for patch in patches for c in _custom_codemods(patch)}
+    found = {code.reason for patch in patches for code in patch.own_code}
     return [
         f"{reason}, so vpatch cannot remember what it decides; to be faster, let the codemod read "
         f"only the file that it changes"
@@ -115,21 +119,15 @@ def reasons_to_decide_anew(patches: Iterable[Patch]) -> list[str]:
     ]
 
 
-def _custom_codemods(patch: Patch) -> list[Custom]:
-    """The edits of a patch that run a codemod.py."""
-    codemods = (edit.codemod for variant in patch.variants for edit in variant.edits)
-    return [codemod for codemod in codemods if isinstance(codemod, Custom)]
-
-
-def _decided_by(codemod: Custom) -> str | None:
+def _decided_by(code: OwnCode) -> str | None:
     """What decides what a codemod.py does, and whether it may run; None if that is not known.
 
     The user may trust the code later. Then a plan that was made without it must not be taken. And
     where the user does not trust the code any more, a plan that was made with it must not be taken.
     """
-    if codemod.inputs.digest is not None and isinstance(codemod.refusal, UntrustedError):
-        return f"not run: {codemod.refusal}"
-    return codemod.remembered_as
+    if code.digest is not None and isinstance(code.refusal, UntrustedError):
+        return f"not run: {code.refusal}"
+    return code.digest if code.refusal is None else None
 
 
 def _key(
@@ -140,22 +138,18 @@ def _key(
     alone: Collection[str],
 ) -> str | None:
     """Name all that a plan follows from; None where a codemod.py may read more than that."""
-    codemods = [_decided_by(one) for patch in patches for one in _custom_codemods(patch)]
+    codemods = [_decided_by(code) for patch in patches for code in patch.own_code]
     if None in codemods:
         return None
     known = {
-        "code": _code(),
+        "code": code_digest(),
         "tree": [pin.tree, pin.version, pin.digest, sorted(carried)],
-        "patches": [[patch.id, patch.digest, _recorded(patch)] for patch in patches],
+        "patches": [[patch.id, patch.digest, patch.recorded] for patch in patches],
         "codemods": codemods,
         "to write": to_write,
         "alone": sorted(alone),
     }
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
-
-
-def _recorded(patch: Patch) -> str | None:
-    return None if patch.shapes is None else _digest(patch.shapes.model_dump_json().encode())
 
 
 def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
@@ -228,17 +222,3 @@ def _pristine(tree: Tree, path: str) -> bytes | None:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-@cache
-def _code() -> str:
-    """A digest of all that decides: vpatch itself, libcst, pyflakes and Python."""
-    used = ", ".join(f"{name} {version(name)}" for name in ("libcst", "pyflakes"))
-    # pyflakes takes further names from the environment.
-    names = os.environ.get("PYFLAKES_BUILTINS", "")
-    digest = hashlib.sha256(f"{sys.version} {used} {names}".encode())
-    package = Path(__file__).parents[1]
-    for path in sorted(package.rglob("*.py")):
-        if "data" not in path.relative_to(package).parts:
-            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()

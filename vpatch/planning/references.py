@@ -6,7 +6,8 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpatch.planning.outline import STATEMENT, dumped, is_python, outline
+from vpatch.planning.names import STATEMENT
+from vpatch.planning.outline import dumped, is_python, outline
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.planning.outline import STATEMENT, plain_name
+from vpatch.planning.names import STATEMENT, plain_name
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:

@@ -54,6 +54,7 @@ KINDS = {
     "refs": "answers of git remotes, for --offline",
     "github": "answers of GitHub, for --offline",
     "plans": "what patches were found to mean for a tree, and to make of it",
+    "patches": "what was read of patches' declarations",
     "checkpoints": "digests of checkpoints' large files",
     "pre-commit": "what upstream's hooks run in",
     "proposals": "clones of the repositories that patches are proposed to",

@@ -124,6 +124,15 @@ class Trust:
         return path.resolve().parent in self._shipped
 
 
+def changed_while_read(place: Path) -> UntrustedError:
+    return UntrustedError(
+        "it changed while it was read",
+        where=str(place),
+        hint="run the command again when nothing writes to it",
+        code="trust.changed-while-read",
+    )
+
+
 def _short(path: Path) -> str:
     """A path as a user would type it."""
     try:

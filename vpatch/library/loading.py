@@ -1,0 +1,146 @@
+"""Read a patch from disk, and check all of it. None of its code runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from vpatch.codemods.bind import BoundEdit, bind, inside_tree
+from vpatch.codemods.pattern import parse_pattern
+from vpatch.codemods.snippet import beside
+from vpatch.declare.errors import DeclarationError
+from vpatch.declare.patch import PatchDeclaration
+from vpatch.declare.yamlfile import Positions, read_yaml
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.library.patch import DECLARATION, BoundVariant, Patch
+from vpatch.library.shapes import read_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from vpatch.declare.edits import Predicate
+    from vpatch.declare.yamlfile import Declared
+    from vpatch.trust.decision import Trust
+
+_T = TypeVar("_T")
+# What describes a patch, and does not change its effect.
+_TALK = {"proof", "proposal", "upstream", "not_for_upstream"}
+
+
+def where_named(patch: Patch, key: str, other: str) -> str:
+    """The line that names another patch under a key; for an error, so it is read anew."""
+    _, positions = read_yaml(patch.folder / DECLARATION, PatchDeclaration)
+    return positions.where([key, getattr(patch.declaration, key).index(other)])
+
+
+def load_patch(folder: Path, trust: Trust) -> Patch:
+    """Read and check one patch; none of its code runs.
+
+    Raises:
+        UsageError: the declaration or something that it names is wrong; `ManyErrors` for several.
+    """
+    declaration, positions = read_yaml(folder / DECLARATION, PatchDeclaration)
+    if declaration.id != folder.name:
+        raise DeclarationError(
+            f"the id {declaration.id!r} is not the folder's name {folder.name!r}",
+            where=positions.where(["id"]),
+            hint="rename one of the two",
+            code="library.wrong-id",
+        )
+    errors: list[VpatchError] = []
+    variants = tuple(_bind_variants(declaration, folder, trust, positions, errors))
+    for location, predicate in _predicates(declaration):
+        _checked(positions, location, errors, partial(_check_predicate, predicate))
+    for index, proof in enumerate(declaration.proof):
+        action = partial(beside, folder, proof.test)
+        _checked(positions, ("proof", index, "test"), errors, action)
+        for tree, place in proof.trees.items():
+            action = partial(_folder_beside, folder, place)
+            _checked(positions, ("proof", index, "trees", tree), errors, action)
+    if errors:
+        raise combine(errors)
+    digest = _digest(declaration, folder, variants)
+    return Patch(declaration, folder, variants, digest, read_shapes(folder))
+
+
+def _bind_variants(
+    declaration: PatchDeclaration,
+    folder: Path,
+    trust: Trust,
+    positions: Positions,
+    errors: list[VpatchError],
+) -> Iterator[BoundVariant]:
+    groups: list[tuple[tuple[int | str, ...], str | None, Predicate | None, Sequence[Declared]]] = [
+        (("variants", index, "edits"), variant.name, variant.when, variant.edits)
+        for index, variant in enumerate(declaration.variants)
+    ]
+    for location, name, when, edits in groups or [(("edits",), None, None, declaration.edits)]:
+        bound: list[BoundEdit] = []
+        for index, edit in enumerate(edits):
+            action = partial(bind, edit, folder, trust)
+            found = _checked(positions, (*location, index), errors, action)
+            bound += found or []
+        yield BoundVariant(name, when, tuple(bound))
+
+
+def _checked(
+    positions: Positions,
+    location: Sequence[int | str],
+    errors: list[VpatchError],
+    action: Callable[[], _T],
+) -> _T | None:
+    """Run `action`; give its error the line of the declaration that it is about."""
+    try:
+        return action()
+    except UsageError as error:
+        where = positions.where(location)
+        what = f"{error.where}: {error.what}" if error.where else error.what
+        errors.append(DeclarationError(what, where=where, hint=error.hint, code=error.code))
+        return None
+
+
+def _predicates(
+    declaration: PatchDeclaration,
+) -> Iterator[tuple[tuple[int | str, ...], Predicate]]:
+    yield ("concerns",), declaration.concerns
+    if declaration.effect is not None:
+        yield ("effect",), declaration.effect
+    for index, variant in enumerate(declaration.variants):
+        if variant.when is not None:
+            yield ("variants", index, "when"), variant.when
+
+
+def _folder_beside(folder: Path, place: str) -> Path:
+    found = folder / place
+    if not found.is_dir() or not found.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"there is no folder {place!r} beside the patch",
+            hint="correct the name, or add the folder",
+            code="library.no-such-folder",
+        )
+    return found
+
+
+def _check_predicate(predicate: Predicate) -> None:
+    if predicate.find is not None:
+        parse_pattern(predicate.find)
+    for pattern in predicate.unless or ():
+        parse_pattern(pattern)
+    for path in predicate.files or ():
+        inside_tree(path)
+    for inner in (*(predicate.all_ or ()), *(predicate.any_ or ()), *(predicate.none or ())):
+        _check_predicate(inner)
+
+
+def _digest(declaration: PatchDeclaration, folder: Path, variants: Sequence[BoundVariant]) -> str:
+    declared = declaration.model_dump(mode="json", exclude_defaults=True, exclude=_TALK)
+    used = {path for variant in variants for edit in variant.edits for path in edit.uses}
+    parts = {path.relative_to(folder).as_posix(): path.read_bytes() for path in used}
+    parts[DECLARATION] = json.dumps(declared, sort_keys=True).encode()
+    digest = hashlib.sha256()
+    for name, content in sorted(parts.items()):
+        digest.update(f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode())
+    return f"sha256:{digest.hexdigest()}"

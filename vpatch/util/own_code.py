@@ -1,0 +1,49 @@
+"""A digest of the code that decides: what it once found holds only while this code is the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+# Their versions decide what is read and what is made.
+_USED = ("libcst", "packaging", "pydantic", "pydantic_core", "pyflakes", "ruamel_yaml")
+_INSTALLED = re.compile(r"(.+?)-([^-]+)(?:-.*)?\.(?:dist|egg)-info")
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of vpatch itself, the libraries by which it decides, and Python."""
+    used = ", ".join(f"{name} {version}" for name, version in _versions().items())
+    # pyflakes takes further names from the environment.
+    names = os.environ.get("PYFLAKES_BUILTINS", "")
+    digest = hashlib.sha256(f"{sys.version} {sys.flags.optimize} {used} {names}".encode())
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        if "data" not in path.relative_to(package).parts:
+            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of the libraries: the names of installed folders have them."""
+    found: dict[str, str] = {}
+    for place in sys.path:
+        try:
+            names = [path.name for path in Path(place or os.curdir).iterdir()]
+        except OSError:
+            continue  # an archive, or a folder that is not there
+        for name in names:
+            match = _INSTALLED.fullmatch(name)
+            library = match and match[1].lower().replace(".", "_")
+            if match and library in _USED:
+                found.setdefault(str(library), match[2])
+    if len(found) < len(_USED):
+        # Installed in another way. The import takes longer than all of the above.
+        from importlib.metadata import version  # noqa: PLC0415
+
+        found = {name: version(name) for name in _USED}
+    return dict(sorted(found.items()))
