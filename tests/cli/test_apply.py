@@ -15,6 +15,7 @@ from tests.projects import (
     write_tree,
 )
 from vpatch.checkout.lockfile import LockFile
+from vpatch.library import loading
 
 LABEL = f"vllm-{VERSION}"
 
@@ -260,3 +261,13 @@ def test_what_is_on_request_is_left_out_and_named(project):
     run = project.apply("--patch", "other-mode", "--checkout", "there")
     assert "needed      other-mode" in run.out
     assert "left out" not in run.err
+
+
+def test_what_is_known_is_applied_without_reading_a_declaration(project, monkeypatch):
+    asked = ("apply", "--vllm", VERSION, "--checkout")
+    for name in ("first", "second"):
+        project.run(*asked, project.folder / name)
+        # Only what was read before may be asked for.
+        monkeypatch.setattr(loading, "load_patch", None)
+    locks = {(project.folder / name / "vpatch.lock").read_bytes() for name in ("first", "second")}
+    assert len(locks) == 1

@@ -55,7 +55,7 @@ def read(tmp_path, folder):
 def test_what_is_kept_is_what_was_read(folder, read, loaded):
     whole, again = read(), read()
     assert (type(whole), type(again)) == (type(load_patch(folder, EVERYTHING)), KeptPatch)
-    for name in ("id", "folder", "digest", "relations", "recorded"):
+    for name in ("id", "folder", "digest", "relations", "recorded", "title", "why"):
         assert getattr(again, name) == getattr(whole, name)
     assert again.relations.requires == ("other",)
     assert again.relations.on_request == "it is slow"

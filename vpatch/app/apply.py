@@ -61,7 +61,7 @@ def apply_patches(
     if asked[0].recipe and not request.recipe:
         _note_patches_left(context, asked)
     for patch in {patch.id: patch for job in asked for patch in job.left}.values():
-        reason = patch.declaration.on_request or "it requires one that is"
+        reason = patch.relations.on_request or "it requires one that is"
         context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     if checkout is not None and len(asked) > 1:
         raise UsageError(

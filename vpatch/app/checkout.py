@@ -11,7 +11,6 @@ from vpatch.checkout.apply import ApplyRequest
 from vpatch.checkout.lockfile import LockError, LockFile, read_lock
 from vpatch.checkout.transaction import CheckoutTransaction, writing
 from vpatch.errors import UsageError, VpatchError, combine
-from vpatch.planning.plan import plan
 from vpatch.planning.plan_cache import cached_plan
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State, none_taken
@@ -76,6 +75,9 @@ def tree_of(context: Context, lock: LockFile) -> Iterator[CachedTree]:
 def planned_again(context: Context, lock: LockFile) -> Iterator[tuple[CachedTree, Plan]]:
     """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
     patches = context.library.load([patch.id for patch in lock.patches])
+    # `vpatch apply` comes here too, and what it remembers needs no libcst.
+    from vpatch.planning.plan import plan  # noqa: PLC0415
+
     with tree_of(context, lock) as tree:
         made = plan(patches, tree)
         refuse_untrusted(context, made)

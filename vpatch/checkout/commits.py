@@ -37,6 +37,7 @@ def lock_of(
     `carried` are ids of patches that the source had already, which the checkout goes on to carry.
     `chosen` are those that somebody named.
     """
+    taken = {decision.patch.id for decision in plan.taken}
     return LockFile(
         recipe=recipe,
         source=lock_pin(plan.pin),
@@ -55,7 +56,7 @@ def lock_of(
         skipped=tuple(
             SkippedPatch(id=d.patch.id, state=d.state)
             for d in plan.decisions
-            if d not in plan.taken
+            if d.patch.id not in taken
         ),
         files=locked_files(overall_changes(plan)),
         carried=tuple(sorted(carried)),
@@ -80,8 +81,8 @@ def _message(decision: Decision) -> str:
     So the same digest gives the same commit. Threads upstream are not in the digest, because they
     change while the patch stays what it is; `vpatch show` prints them.
     """
-    declaration = decision.patch.declaration
-    trailers = [f"Vpatch-Id: {declaration.id}", f"Vpatch-Digest: {decision.patch.digest}"]
+    patch = decision.patch
+    trailers = [f"Vpatch-Id: {patch.id}", f"Vpatch-Digest: {patch.digest}"]
     if decision.variant is not None:
         trailers.append(f"Vpatch-Variant: {decision.variant}")
-    return "\n\n".join([declaration.title, declaration.why.strip(), "\n".join(trailers)]) + "\n"
+    return "\n\n".join([patch.title, patch.why.strip(), "\n".join(trailers)]) + "\n"

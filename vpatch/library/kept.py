@@ -1,7 +1,8 @@
 """What was read of a patch before, so that the next run need not read all of it again.
 
 A declaration takes 20 ms to parse and to check, and what that needs takes 0.5 s to import. Kept is
-what selects a patch and tells its editions apart. Everything else is read when it is asked for.
+what selects a patch, what tells its editions apart, and what its commit says. Everything else is
+read when it is asked for.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SHAPES = "shapes.json"
 
 
 class KeptPatch(Patch):
-    """A patch whose digest and relations are known, and whose declaration is not read as yet.
+    """A patch that is known by what selects it and by what its commit says.
 
     The rest is read when it is asked for. What was kept must still be true then.
     """
@@ -53,6 +54,8 @@ class KeptPatch(Patch):
             folder=folder,
             digest=record["digest"],
             recorded=record["recorded"],
+            title=record["title"],
+            why=record["why"],
             relations=Relations(**{**relations, **lists}),
             _trust=trust,
             _codemods=record["codemods"],
@@ -178,6 +181,8 @@ def _keep(file: Path, patch: Patch, digests: Mapping[str, str]) -> None:
         "pure": {name: _origin(name) for name in sorted(pure)},
         "digest": patch.digest,
         "recorded": patch.recorded,
+        "title": patch.title,
+        "why": patch.why,
         "relations": asdict(patch.relations),
     }
     text = json.dumps(record)

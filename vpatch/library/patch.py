@@ -71,6 +71,14 @@ class Patch:
         return self.folder.name
 
     @cached_property
+    def title(self) -> str:
+        return self.declaration.title
+
+    @cached_property
+    def why(self) -> str:
+        return self.declaration.why
+
+    @cached_property
     def relations(self) -> Relations:
         """What selects it, at hand before the rest is read."""
         it = self.declaration
