@@ -46,11 +46,11 @@ def edits_of(declared, folder=_NOWHERE):
     return bind(_EDIT.validate_json(json.dumps(declared)), folder, EVERYTHING)
 
 
-def run(declared, source, folder=_NOWHERE, *, carried=False):
+def run(declared, source, folder=_NOWHERE, *, carried=False, located=False):
     """One edit on one file, or on a tree's files."""
     files = source if isinstance(source, dict) else {MODULE: source}
     (edit,) = edits_of(declared, folder)
-    return run_edit(edit, View(tree_of(files)), carried=carried)
+    return run_edit(edit, View(tree_of(files)), carried=carried, located=located)
 
 
 def edited(declared, source, folder=_NOWHERE):
@@ -90,7 +90,7 @@ def patch_of(root, name="fix", files=None, **keys):
 
 
 def decide(patch, tree):
-    return plan([patch], tree, located=True).decisions[0]
+    return plan([patch], tree, tell="all").decisions[0]
 
 
 def patched(tree, made, *, carried=()):

@@ -198,7 +198,7 @@ def test_a_release_that_nobody_has_seen_is_marked_where_its_code_differs():
             context.tree(parse_vllm(unseen)) as tree,
             context.tree(parse_vllm("0.32.0")) as last,
         ):
-            decisions = plan(held, tree, reparse=False, alone=PATCHES.values()).decisions
+            decisions = plan(held, tree, alone=PATCHES.values()).decisions
             for decision in decisions:
                 definitions = decision.shape.definitions
                 changed = {key for key in definitions if _differs(key, tree, last)}

@@ -194,7 +194,11 @@ def plan(
     plans = []
     for chosen in _selection.resolve(request, context.library):
         with context.tree(chosen.spec, chosen.expected_digest) as tree:
-            plans.append(_cached_plan(context.plans, chosen.patches, tree, to_write=True))
+            plans.append(
+                _cached_plan(
+                    context.plans, chosen.patches, tree, to_write=True, answers=context.answers
+                )
+            )
     return plans
 
 

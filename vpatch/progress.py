@@ -7,10 +7,10 @@ from typing import Protocol
 
 class Task(Protocol):
     def resize(self, total: int) -> None:
-        """Say the size in bytes, where it became known only after the start."""
+        """Say the size, where it became known only after the start."""
 
     def advance(self, amount: int) -> None:
-        """Count `amount` further units (bytes of a download) as done."""
+        """Count `amount` further units as done."""
 
     def done(self) -> None:
         """Mark the task as finished."""
@@ -19,8 +19,8 @@ class Task(Protocol):
 class Progress(Protocol):
     """Is told of the steps of a run that take long, and of notes for the user."""
 
-    def start(self, what: str, *, total: int | None = None) -> Task:
-        """Begin a task; `total` is its size in bytes where that is known."""
+    def start(self, what: str, *, total: int | None = None, unit: str = "bytes") -> Task:
+        """Begin a task; `total` is its size where that is known, in bytes or another unit."""
 
     def note(self, message: str) -> None:
         """Say something that the user should know and that is not an error."""
@@ -29,7 +29,13 @@ class Progress(Protocol):
 class Silent:
     """Nobody listens. Serves as both `Progress` and `Task`."""
 
-    def start(self, what: str, *, total: int | None = None) -> Silent:  # noqa: ARG002
+    def start(
+        self,
+        what: str,  # noqa: ARG002
+        *,
+        total: int | None = None,  # noqa: ARG002
+        unit: str = "bytes",  # noqa: ARG002
+    ) -> Silent:
         return self
 
     def resize(self, total: int) -> None:

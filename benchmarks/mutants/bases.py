@@ -175,7 +175,7 @@ def undefined(text: bytes) -> frozenset[str]:
 
 
 def decide(patch: Patch, tree: Tree) -> Decision:
-    return planning.plan([patch], tree, reparse=False).decisions[0]
+    return planning.plan([patch], tree).decisions[0]
 
 
 def share_parsing() -> None:

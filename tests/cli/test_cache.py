@@ -20,7 +20,7 @@ def test_cache_list(applied):
     first, *others, last = run.out.splitlines()
     assert first.startswith(f"vllm-{VERSION} ")
     assert "sha256:" in first
-    assert [line.split()[0] for line in others] == ["index", "plans", "patches"]
+    assert [line.split()[0] for line in others] == ["index", "contents", "plans", "patches"]
     assert last.startswith("1 tree, ")
     assert last.endswith(f" MB in {applied.cache}")
 

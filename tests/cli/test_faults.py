@@ -71,7 +71,7 @@ def conflicting(project, patch_id):
 
 
 def without_trees(state):
-    """Less what a first run adds: folders, and the tree that was fetched."""
+    """Less what a first run adds: folders, the tree, and what is known of its files."""
     return {
         path: what
         for path, what in state.items()
@@ -79,7 +79,14 @@ def without_trees(state):
     }
 
 
-ADDED = {"project/.vpatch", "cache/trees", "cache/staging", "cache"}
+ADDED = {
+    "project/.vpatch",
+    "cache",
+    "cache/contents",
+    "cache/contents/answers-1.db",
+    "cache/staging",
+    "cache/trees",
+}
 
 
 def test_a_pattern_that_matches_twice_where_one_was_declared(empty):

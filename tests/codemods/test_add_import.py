@@ -79,7 +79,7 @@ def test_import_under_another_name_is_not(item, source):
 
 def test_only_beside_the_code():
     result = run(add("import a"), {"vllm/a.py": "f(1)\n", "vllm/b.py": "# f\n"})
-    assert set(result.view.changed) == {"vllm/a.py"}
+    assert set(result.view.files) == {"vllm/a.py"}
 
 
 def test_two_modules_where_one_was_declared():

@@ -83,7 +83,7 @@ def test_def_that_has_the_parameter_is_done(source):
 def test_call_whose_star_arguments_may_hold_the_keyword():
     result = run(K, "f(a, **b)\n")
     assert result.mismatch == "vllm/m.py: has ** arguments that may hold k"
-    assert result.view.changed == {}
+    assert result.view.files == {}
     edit = {"find": "f(...)", "add-keyword": {"k": "1", "m": "2"}}
     assert "may hold m" in run(edit, "f(k=1, **b)\n").mismatch
     assert edited(K | ANY, "f(k=2, **b)\n") == "f(k=2, **b)\n"
@@ -132,7 +132,7 @@ def test_within_narrows():
 def test_two_where_one_was_declared():
     result = run(K, "f(1)\nf(2)\n")
     assert result.mismatch == "expected 1, found 2"
-    assert result.view.changed == {}
+    assert result.view.files == {}
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_name_of_an_edit(edit, name):
 def test_files_narrow_an_edit():
     edit = {"find": "f($x)", "rewrite": "g($x)", "files": "vllm/v1/*"}
     result = run(edit, {"vllm/v1/a/b.py": "f(1)\n", "vllm/c.py": "f(1)\n"})
-    assert set(result.view.changed) == {"vllm/v1/a/b.py"}
+    assert set(result.view.files) == {"vllm/v1/a/b.py"}
 
 
 @pytest.mark.parametrize(

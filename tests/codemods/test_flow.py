@@ -95,7 +95,7 @@ def in_f(code):
 def test_an_end_that_is_never_reached_is_a_problem(code):
     result = run({"insert": "z()", "at-end-of": "def f(): ..."}, in_f(code))
     assert "code at the end of this block is never reached" in result.mismatch
-    assert result.view.changed == {}
+    assert result.view.files == {}
 
 
 @pytest.mark.parametrize("code", GOES_ON)

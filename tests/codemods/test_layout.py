@@ -89,7 +89,7 @@ def test_parameters_on_a_line(find, new, before, after):
 def test_parameters_of_which_something_would_be_lost(find, new, before, message):
     result = run(rewrite(f"def f{find}: ...", f"def f{new}: ..."), before)
     assert message in result.mismatch
-    assert result.view.changed == {}
+    assert result.view.files == {}
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_name_alone_in_having_is_no_keyword():
 def test_body_that_the_patch_was_not_written_against():
     result = run(EDIT, "def f():\n    return 3\n")
     assert result.mismatch == "vllm/m.py: its body has no return 1"
-    assert result.view.changed == {}
+    assert result.view.files == {}
 
 
 def test_body_that_differs_in_what_patterns_leave_out():

@@ -92,7 +92,7 @@ def test_a_new_comment_comes_along():
 def test_what_cannot_be_reshaped_is_a_problem(edit, source, message):
     result = run(edit, source)
     assert message in result.mismatch
-    assert result.view.changed == {}
+    assert result.view.files == {}
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_another_binding_is_a_problem(binding, said):
     for source in (f"X = 1\n{binding}\n", f"{binding}\nX = 2\n"):
         result = run(put("X"), source)
         assert result.mismatch == f"vllm/m.py: its value may also come from {said}"
-        assert result.view.changed == {}
+        assert result.view.files == {}
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_binding_of_something_else(other):
 def test_import_of_the_variable_elsewhere_is_no_binding():
     files = {"vllm/a.py": "X = 1\n", "vllm/b.py": "from vllm.a import X\n"}
     result = run(put("X"), files)
-    assert (result.mismatch, set(result.view.changed)) == (None, {"vllm/a.py"})
+    assert (result.mismatch, set(result.view.files)) == (None, {"vllm/a.py"})

@@ -84,7 +84,7 @@ def test_text_is_counted_over_the_files_of_the_glob():
     edit = {"text": {"find": "a", "replace": "b"}, "files": ["*.cmake", "docker/*"]}
     files = {"x/y.cmake": "a", "docker/z": "c", "a.py": "a"}
     result = run(edit, files)
-    assert (result.mismatch, result.view.changed) == (None, {"x/y.cmake": b"b"})
+    assert (result.mismatch, result.view.files) == (None, {"x/y.cmake": b"b"})
     assert run(edit, {**files, "docker/z": "a"}).mismatch == "expected 1, found 2"
     assert run(edit, {"x.cmake": "c"}).mismatch == "expected 1, found 0"
     assert run(edit, {"a.py": "a"}).mismatch == "no file of the tree matches *.cmake, docker/*"
@@ -103,7 +103,7 @@ def applied(tmp_path, diff, files, *, carried=False):
         if result.mismatch:
             return result.mismatch
         view = result.view
-    return {path: view.read(path) for path in {*files, *view.changed}}
+    return {path: view.read(path) for path in {*files, *view.files}}
 
 
 @pytest.mark.parametrize(
@@ -265,9 +265,9 @@ def test_add_file(tmp_path):
     edit = {"add-file": "csrc/new.cu", "from": "new.cu"}
     result = run(edit, {"a.py": ""}, tmp_path)
     assert (result.mismatch, result.todo) == (None, True)
-    assert result.view.changed == {"csrc/new.cu": b"\xff\r\n"}
+    assert result.view.files == {"csrc/new.cu": b"\xff\r\n"}
     result = run(edit, {"csrc/new.cu": b"\xff\r\n"}, tmp_path)
-    assert (result.mismatch, result.todo, result.view.changed) == (None, False, {})
+    assert (result.mismatch, result.todo, result.view.files) == (None, False, {})
     result = run(edit, {"csrc/new.cu": b"else"}, tmp_path)
     assert result.mismatch == "csrc/new.cu: another file is already there"
 

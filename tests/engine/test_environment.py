@@ -25,9 +25,9 @@ class Told(Silent):
         self.tasks = []
         self.notes = []
 
-    def start(self, what, *, total=None):
+    def start(self, what, *, total=None, unit="bytes"):
         self.tasks.append(what)
-        return super().start(what, total=total)
+        return super().start(what, total=total, unit=unit)
 
     def note(self, message):
         self.notes.append(message)

@@ -52,12 +52,12 @@ def test_count(expect, places, message):
 def test_mismatch_leaves_the_view_alone():
     result = run({"find": "f($x)", "rewrite": "g($x)"}, "f(1)\nf(2)\n")
     assert result.mismatch == "expected 1, found 2"
-    assert result.view.changed == {}
+    assert result.view.files == {}
 
 
 def test_findings_have_lines_and_scopes():
     source = "\n\nclass C:\n    def m(self):\n        f(1, a)\n        f(2)\n"
-    result = run({"find": "f($x)", "rewrite": "f($x, a)", "expect": 2}, source)
+    result = run({"find": "f($x)", "rewrite": "f($x, a)", "expect": 2}, source, located=True)
     assert [(f.what, f.where) for f in findings("edit", result.found)] == [
         ("edit in C.m: there", "vllm/m.py:5"),
         ("edit in C.m: to do", "vllm/m.py:6"),
@@ -106,7 +106,7 @@ def test_probe(predicate, places):
 
 def test_probe_of_text_has_a_line():
     result = probe(Predicate(text="Linear", files=("*.txt",)), View(tree_of(FILES)))
-    assert [f.text_line for f in result.found] == [2]
+    assert [f.line for f in result.found] == [2]
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_another_content_is_another_tree(patch):
     # What tells contents apart is the pin's digest, which the sources take of them.
     tree = tree_of(FILES)
     other = replace(tree, pin=replace(tree.pin, digest="sha256:1"))
-    keys = {plan_cache._key([patch], one.pin, (), True, ()) for one in (tree, other)}
+    keys = {plan_cache._key([patch], one.pin, (), True, "all", ()) for one in (tree, other)}
     assert len(keys) == 2
 
 

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from tests.helpers import tree_of
 from vpatch.codemods.base import Scope
+from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.pattern import parse_pattern
-from vpatch.planning import editing, view
-from vpatch.planning.editing import search
+from vpatch.declare.edits import Predicate
+from vpatch.planning import view
+from vpatch.planning.editing import probe
 from vpatch.planning.statements import Statements
 from vpatch.planning.view import View
 
@@ -107,7 +109,7 @@ def modules(draw, depth=3):
 @given(modules(), st.sampled_from(PATTERNS))
 def test_no_match_is_passed_over(source, pattern):
     sought = parse_pattern(pattern)
-    outcome = editing._Probe(sought, Scope(), ()).apply(
+    outcome = FindCode(sought, Scope()).apply(
         view.parse("a.py", source.encode()), View(tree_of({})).extents
     )
     assert may_have(source, pattern) or not outcome.sites
@@ -122,6 +124,6 @@ def test_libcst_reads_only_what_may_match(monkeypatch):
     parsed = []
     original = view._parsed
     monkeypatch.setattr(view, "_parsed", lambda *a: parsed.append(a[0]) or original(*a))
-    sought = parse_pattern('make(..., runner="draft")')
-    assert [one.path for one in search(sought, Scope(), None, View(tree_of(files)))] == ["b.py"]
+    found = probe(Predicate(find='make(..., runner="draft")'), View(tree_of(files))).found
+    assert [one.path for one in found] == ["b.py"]
     assert parsed == ["b.py"]

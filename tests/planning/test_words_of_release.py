@@ -43,7 +43,7 @@ def test_the_index_of_a_release():
     patches = library.load(sorted(library.patches))
     with release("0.33.0") as tree:
         compared = Compared(tree)
-        plan(patches, compared, reparse=False)
+        plan(patches, compared)
         assert sum(map(bool, compared.asked.values())) > len(patches)
         words = set(tree.words())
         assert words == searched.words_of(tree.package_files)

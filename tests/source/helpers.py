@@ -12,9 +12,9 @@ class Notes(Silent):
         self.notes = []
         self.started = []
 
-    def start(self, what, *, total=None):
+    def start(self, what, *, total=None, unit="bytes"):
         self.started.append(what)
-        return super().start(what, total=total)
+        return super().start(what, total=total, unit=unit)
 
     def note(self, message):
         self.notes.append(message)

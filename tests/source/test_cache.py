@@ -28,7 +28,7 @@ import sys
 from vpatch.source import cache, pip_settings, resolve, spec
 from vpatch.progress import Silent
 class Tell(Silent):
-    def start(self, what, *, total=None):
+    def start(self, what, *, total=None, unit="bytes"):
         print(what, flush=True)
         return self
     def note(self, message):

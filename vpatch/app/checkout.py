@@ -166,7 +166,7 @@ def order_for(
             code="checkout.source-is-target",
         )
     workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
-    made = cached_plan(context.plans, job.patches, tree, to_write=True)
+    made = cached_plan(context.plans, job.patches, tree, to_write=True, answers=context.answers)
     return ApplyRequest(made, job.recipe, workplace, job.chosen)
 
 

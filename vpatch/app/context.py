@@ -22,6 +22,7 @@ from vpatch.source.resolve import cached_pin, open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
 from vpatch.trust.decision import Trust, UntrustedError, changed_while_read
 from vpatch.trust.store import Store, content_of, default_folder
+from vpatch.util.own_code import code_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from vpatch.engine.environment import Engine
     from vpatch.github.client import GitHub
     from vpatch.library.patch import Patch
+    from vpatch.planning.answers import Answers
     from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
     from vpatch.source.tree import Pin
@@ -100,6 +102,16 @@ class Context:
         """Remove temporary copies of patches. The end of a `with` block does so, too."""
         if "trust" in self.__dict__:
             self.trust.close()
+        if "answers" in self.__dict__:
+            self.answers.close()
+
+    def become_another_process(self) -> None:
+        """Give up what belongs to the process that this one was forked from."""
+        if "trust" in self.__dict__:
+            self.trust.disown()
+        self.__dict__.pop("answers", None)
+        # Nobody would see two processes draw on one terminal.
+        object.__setattr__(self, "progress", Silent())
 
     def require_trust(self, patches: Iterable[Patch], recipe: str | None = None) -> None:
         """Refuse to run what patches and a recipe say, unless the user trusts all of it.
@@ -139,6 +151,14 @@ class Context:
     def plans(self) -> Path:
         """Where plans that were made are remembered."""
         return self.cache.answers("plans")
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What is known of the contents of files, by this run and by earlier ones."""
+        # What is in the cache needs no SQLite.
+        from vpatch.planning.answers import Answers, answers_file  # noqa: PLC0415
+
+        return Answers(answers_file(self.cache.answers("contents")), code_digest())
 
     @cached_property
     def pip_settings(self) -> PipSettings:

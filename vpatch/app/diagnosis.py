@@ -176,7 +176,9 @@ def symptom_verdicts(
         )
         with context.tree(job.spec) as tree:
             # As `vpatch apply --patch` would find each: the others do not meet it.
-            made = cached_plan(context.plans, job.patches, tree, to_write=False, alone=ids)
+            made = cached_plan(
+                context.plans, job.patches, tree, to_write=False, alone=ids, answers=context.answers
+            )
     except VpatchError as error:
         if vllm:
             raise

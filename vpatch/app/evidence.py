@@ -155,7 +155,11 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
             jobs_found = selection.resolve(request, context.library)
             for job in jobs_found:
                 tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
-                plans.append(cached_plan(context.plans, job.patches, tree, to_write=True))
+                plans.append(
+                    cached_plan(
+                        context.plans, job.patches, tree, to_write=True, answers=context.answers
+                    )
+                )
         except VpatchError as error:
             return [_difference("it cannot be planned", error)]
         found = differences(evidence.record["subject"], subject_of(plans))

@@ -106,7 +106,7 @@ def proposal_context(
     tree = stack.enter_context(_opened(context, target, on))
     series = with_required([patch.id], context.library)
     concerning = [one for one in series if target.tree in one.declaration.needed_in]
-    plan = cached_plan(context.plans, concerning, tree, to_write=True)
+    plan = cached_plan(context.plans, concerning, tree, to_write=True, answers=context.answers)
     evidence, damaged = all_evidence(root)
     for error in damaged:
         context.progress.note(f"{error.where}: {error.what}")
@@ -199,7 +199,9 @@ def _decision_there(
         _refuse_changed(series, tree["patches"])
         wanted = _source_of(patch, tree["pin"], context.library.folder)
         with context.tree(*wanted) as source:
-            plan = cached_plan(context.plans, series, source, to_write=True)
+            plan = cached_plan(
+                context.plans, series, source, to_write=True, answers=context.answers
+            )
     except VpatchError as error:
         raise IncomparableError(
             f"the tree that it was made on cannot be made again: {error.what}"

@@ -264,7 +264,7 @@ def _shown_by(
     tree = stack.enter_context(context.tree(parse_vllm(release)))
     wanted = with_required([*proof.on_top_of, patch.id], context.library)
     # Only a plan with lines names the places of edits that have no work left.
-    made = plan([p for p in wanted if "vllm" in p.declaration.needed_in], tree, located=True)
+    made = plan([p for p in wanted if "vllm" in p.declaration.needed_in], tree, tell="all")
     paths = {f.path for d in made.decisions if d.patch.id == patch.id for f in d.findings}
     return {path: tree.read(path) for path in paths if path is not None}
 

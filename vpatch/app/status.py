@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
-from vpatch.planning.plan_cache import cached_plan, kept_plan, reasons_to_decide_anew
+from vpatch.app.deciding import plans_for
+from vpatch.planning.plan_cache import reasons_to_decide_anew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.app.context import Context
+    from vpatch.planning.plan import Tell
     from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
 
@@ -56,8 +58,8 @@ def status(
     Raises:
         VpatchError: the request names nothing that is there, or a source cannot be read.
     """
-    rows: list[StatusRow] = []
-    slow: set[str] = set()
+    jobs: list[tuple[selection.Selection, bool]] = []
+    slow: dict[str, None] = {}
     for number, version in enumerate(versions):
         # Further trees are the same for each version.
         trees = request.trees if number == 0 else ()
@@ -65,18 +67,21 @@ def status(
         # The question is what the library means for a version, not what a recipe takes of it.
         found = selection.resolve(asked, context.library, whole_library=True)
         for job in found if number == 0 else found[:1]:
-            for reason in reasons_to_decide_anew(job.patches):
-                if reason not in slow:
-                    slow.add(reason)
-                    context.progress.note(reason)
-            diffs: dict[str, tuple[str, ...]] = {}
-            made = None if located or explained else _kept(context, job, request.patches)
-            if made is None:
-                with context.tree(job.spec, job.expected_digest) as tree:
-                    made = _plan(context, job, tree, request.patches, located=located)
-                    diffs = _diffs(context, made, tree) if explained else {}
-            rows.append(StatusRow(made, job.recipe, version is not None, job.strict, diffs))
-    return rows
+            slow |= dict.fromkeys(reasons_to_decide_anew(job.patches))
+            jobs.append((job, version is not None))
+    for reason in slow:
+        context.progress.note(reason)
+    if located or explained:
+        return [
+            _told(context, job, moved, request.patches, explained=explained) for job, moved in jobs
+        ]
+    # What a table does not show need not be found.
+    tell: Tell = "stopping" if len(jobs) == 1 else "none"
+    plans = plans_for(context, [job for job, _ in jobs], request.patches, tell=tell)
+    return [
+        StatusRow(made, job.recipe, moved, job.strict)
+        for (job, moved), made in zip(jobs, plans, strict=True)
+    ]
 
 
 def _diffs(context: Context, made: Plan, tree: CachedTree) -> dict[str, tuple[str, ...]]:
@@ -102,27 +107,19 @@ def remarks(rows: Sequence[StatusRow]) -> list[str]:
     ]
 
 
-def _kept(context: Context, job: selection.Selection, chosen: Sequence[str]) -> Plan | None:
-    """The plan that an earlier run has kept for a cached release: its tree need not be opened."""
-    pin = context.cached_pin(job.spec, job.expected_digest)
-    if pin is None:
-        return None
-    alone = selection.decided_alone(job, chosen)
-    return kept_plan(context.plans, job.patches, pin, alone=alone)
-
-
-def _plan(
+def _told(
     context: Context,
     job: selection.Selection,
-    tree: CachedTree,
+    moved: bool,  # noqa: FBT001
     chosen: Sequence[str],
     *,
-    located: bool,
-) -> Plan:
+    explained: bool,
+) -> StatusRow:
     alone = selection.decided_alone(job, chosen)
-    if located:
-        # As above.
-        from vpatch.planning.plan import plan  # noqa: PLC0415
+    # As above.
+    from vpatch.planning.plan import plan  # noqa: PLC0415
 
-        return plan(job.patches, tree, located=True, reparse=False, alone=alone)
-    return cached_plan(context.plans, job.patches, tree, to_write=False, alone=alone)
+    with context.tree(job.spec, job.expected_digest) as tree:
+        made = plan(job.patches, tree, tell="all", alone=alone)
+        diffs = _diffs(context, made, tree) if explained else {}
+    return StatusRow(made, job.recipe, moved, job.strict, diffs)

@@ -54,7 +54,7 @@ def engine_target(
         context.require_trust(job.patches)
     trees = [stack.enter_context(context.tree(j.spec, j.expected_digest)) for j in found]
     plans = [
-        cached_plan(context.plans, job.patches, tree, to_write=True)
+        cached_plan(context.plans, job.patches, tree, to_write=True, answers=context.answers)
         for job, tree in zip(found, trees, strict=True)
     ]
     strict = any(job.strict for job in found)

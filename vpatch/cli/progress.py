@@ -36,8 +36,9 @@ def progress_for_terminal() -> Progress:
 class _Lines:
     """One line when a task begins: what a log file needs."""
 
-    def start(self, what: str, *, total: int | None = None) -> Task:
-        size = f" ({total / 1e6:.1f} MB)" if total else ""
+    def start(self, what: str, *, total: int | None = None, unit: str = "bytes") -> Task:
+        amount = f"{total / 1e6:.1f} MB" if total and unit == "bytes" else f"{total} {unit}"
+        size = f" ({amount})" if total else ""
         click.echo(f"{what}{size}", err=True)
         return _NoTask()
 
@@ -59,25 +60,20 @@ class _NoTask:
 class _Terminal:
     """A bar while a task runs; nothing stays behind on the screen but notes."""
 
-    def start(self, what: str, *, total: int | None = None) -> Task:
+    def start(self, what: str, *, total: int | None = None, unit: str = "bytes") -> Task:
         # rich costs 30 ms, which a warm run that shows no bar need not pay.
+        from rich import progress as bars  # noqa: PLC0415
         from rich.console import Console  # noqa: PLC0415
-        from rich.progress import (  # noqa: PLC0415
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
 
         columns = [
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
+            bars.SpinnerColumn(),
+            bars.TextColumn("{task.description}", markup=False),
+            bars.TimeElapsedColumn(),
         ]
-        bar = Progress(*columns, console=Console(file=sys.__stderr__), transient=True)
+        bar = bars.Progress(*columns, console=Console(file=sys.__stderr__), transient=True)
         bar.start()
         _RUNNING.append(bar)
-        task = _Bar(bar, bar.add_task(visible(what), total=None))
+        task = _Bar(bar, bar.add_task(visible(what), total=None), unit)
         if total is not None:
             task.resize(total)
         return task
@@ -87,15 +83,17 @@ class _Terminal:
 
 
 class _Bar:
-    def __init__(self, bar: RichProgress, task: TaskID) -> None:
+    def __init__(self, bar: RichProgress, task: TaskID, unit: str) -> None:
         self.bar = bar
         self.task = task
+        self.unit = unit
 
     def resize(self, total: int) -> None:
-        from rich.progress import BarColumn, DownloadColumn  # noqa: PLC0415 - as above
+        from rich import progress as bars  # noqa: PLC0415 - as above
 
         if self.bar.tasks[0].total is None:
-            self.bar.columns = (*self.bar.columns, BarColumn(), DownloadColumn())
+            count = bars.DownloadColumn() if self.unit == "bytes" else bars.MofNCompleteColumn()
+            self.bar.columns = (*self.bar.columns, bars.BarColumn(), count)
         self.bar.update(self.task, total=total)
 
     def advance(self, amount: int) -> None:

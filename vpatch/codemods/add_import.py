@@ -12,6 +12,7 @@ from libcst.helpers import get_full_name_for_node, get_full_name_for_node_or_rai
 
 from vpatch.codemods.base import EditOutcome, EditSite, Scope
 from vpatch.codemods.pattern import Pattern, PatternError, find_in, parse_code
+from vpatch.codemods.reduced import Reading, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,12 @@ class AddImport:
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
         return (self.beside.needles,)
+
+    @property
+    def reading(self) -> Reading:
+        # libcst looks at all imports, in functions too, and for the place below the docstring.
+        names = [self.beside.names, frozenset([b"import"])]
+        return Reading(names, unit_of(self.beside), "neighbours")
 
     @property
     def place(self) -> Scope:

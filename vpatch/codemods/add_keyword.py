@@ -21,6 +21,7 @@ from vpatch.codemods.pattern import (
     parse_expression,
     variables_of,
 )
+from vpatch.codemods.reduced import Reading, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +75,10 @@ class AddKeyword:
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
         return (self.find.needles,)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading([self.find.names], unit_of(self.find))
 
     @property
     def sought(self) -> Pattern:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
+    from vpatch.codemods.reduced import Reading
 
 
 class Repeat(Enum):
@@ -62,7 +63,7 @@ class PythonEdit(Protocol):
     """One edit of the vocabulary, bound to its parameters.
 
     `needles` are alternatives: a file is parsed when it holds every byte string of one of them, and
-    the names of `place`.
+    the names of `place`. `reading` is what of a file the edit looks at; None for all of it.
     `sought` is the pattern that the nearest candidates are looked for with, when nothing matches.
     """
 
@@ -71,6 +72,9 @@ class PythonEdit(Protocol):
 
     @property
     def place(self) -> Scope: ...
+
+    @property
+    def reading(self) -> Reading | None: ...
 
     @property
     def sought(self) -> Pattern | None: ...

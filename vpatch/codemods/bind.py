@@ -23,6 +23,7 @@ from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.declare import edits as declared
 from vpatch.errors import UsageError
 from vpatch.source.tree import LOCK_FILE
+from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ _WITH_CODE = declared.InsertEdit | declared.ReplaceBodyEdit
 class BoundEdit:
     """An edit ready to run; `files` is None for the whole package, `uses` are files it reads.
 
-    `offers` says of the names in a snippet's file how a patch can bring each along.
+    `offers` says of the names in a snippet's file how a patch can bring each along. `question` is
+    what decides what the edit does with a file of Python, as far as it is declared.
     """
 
     name: str
@@ -50,6 +52,7 @@ class BoundEdit:
     where: Mapping[str, Sequence[str]]
     uses: tuple[Path, ...] = ()
     offers: Mapping[str, str] = field(default_factory=dict)
+    question: str = ""
 
 
 def bind(edit: Declared, folder: Path, trust: Trust) -> list[BoundEdit]:
@@ -135,7 +138,15 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     _check_where(codemod, place)
     files = None if edit.files is None else tuple(inside_tree(path) for path in edit.files)
     brought = offers(uses) if isinstance(edit, _WITH_CODE) else {}
-    return BoundEdit(name, codemod, files, edit.expect, place.where, uses, brought)
+    question = _question(edit, uses)
+    return BoundEdit(name, codemod, files, edit.expect, place.where, uses, brought, question)
+
+
+def _question(edit: Declared, uses: Sequence[Path]) -> str:
+    """All that decides what an edit does with a file: what is declared, and the files it uses."""
+    declaration = edit.model_dump_json(exclude={"files", "expect"})
+    used = [digest_of(path.read_bytes()) for path in uses]
+    return "\n".join([type(edit).__name__, declaration, *used])
 
 
 def _check_where(codemod: PythonEdit, place: Scope) -> None:

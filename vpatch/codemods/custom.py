@@ -56,6 +56,10 @@ class Custom:
         return (self.contains,)
 
     @property
+    def reading(self) -> None:
+        """Not known: it may look at all of a file."""
+
+    @property
     def sought(self) -> Pattern | None:
         return None
 

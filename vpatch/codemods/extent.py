@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from vpatch.codemods.binding import bindings_of_module, bindings_of_tree
 from vpatch.codemods.spelling import Spellings
 
 if TYPE_CHECKING:
@@ -27,15 +28,23 @@ class Extents:
         self._known: dict[int, tuple[cst.CSTNode, bytes]] = {}
         self._spellings: dict[int, tuple[cst.Module, Spellings]] = {}
 
-    def remember(self, module: cst.Module, source: bytes, tree: ast.Module | None) -> None:
+    def remember(
+        self,
+        module: cst.Module,
+        source: bytes,
+        tree: ast.Module | None,
+        spellings: Spellings | None = None,
+    ) -> None:
         """Note what each statement of a module, and each of its classes, was parsed from.
 
         `tree` is the same source as Python's own parser reads it, which knows lines; libcst does
         not. Where the two do not agree about the statements, nothing is noted of them: they are
-        visited then.
+        visited then. `spellings` are those of the whole module, if a part is left out of this one.
         """
         if tree is None:
             return
+        found = spellings or Spellings(bindings_of_tree(tree))
+        self._spellings[id(module)] = (module, found)
         lines = source.splitlines(keepends=True)
         for statement, text in _pairs(module.body, tree.body, lines):
             self._known[id(statement)] = (statement, text)
@@ -43,7 +52,7 @@ class Extents:
     def spellings(self, module: cst.Module) -> Spellings:
         """How a module spells what it imports."""
         if id(module) not in self._spellings:
-            self._spellings[id(module)] = (module, Spellings(module))
+            self._spellings[id(module)] = (module, Spellings(bindings_of_module(module)))
         return self._spellings[id(module)][1]
 
     def of(self, statement: cst.CSTNode) -> bytes | None:

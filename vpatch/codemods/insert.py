@@ -14,6 +14,7 @@ from vpatch.codemods.flow import barrier
 from vpatch.codemods.match import Match, same_code
 from vpatch.codemods.nodes import code_of, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
+from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.spelling import brings
 from vpatch.codemods.standing import are_same, one_by_one, part_there, repeat_of
 
@@ -63,6 +64,14 @@ class Insert:
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
         return (self.anchor.needles,)
+
+    @property
+    def reading(self) -> Reading:
+        kept = {each.name.value for each in self.code if isinstance(each, _Definition)}
+        others = [each for each in self.code if not isinstance(each, _Definition)]
+        ifs = not any(isinstance(each, cst.If) for each in others)
+        unit = unit_of(self.anchor)
+        return Reading([self.anchor.names], unit, "everywhere", frozenset(kept), ifs)
 
     @property
     def sought(self) -> Pattern:

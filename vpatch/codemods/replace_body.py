@@ -13,6 +13,7 @@ from vpatch.codemods.match import same_code
 from vpatch.codemods.names import expression_names
 from vpatch.codemods.nodes import code_of, variable_of
 from vpatch.codemods.pattern import Pattern, PatternError, find_in
+from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.successor import words_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class ReplaceBody:
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
         return (self.find.needles,)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading([self.find.names], unit_of(self.find))
 
     @property
     def sought(self) -> Pattern:

@@ -12,6 +12,7 @@ from vpatch.codemods.correspond import gaps_correspond
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import kinds_of
 from vpatch.codemods.pattern import Pattern, PatternError, variables_of
+from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
 from vpatch.codemods.rewriting import CannotRewrite, rewrite
 from vpatch.codemods.successor import seen_in_scope, shows
@@ -62,6 +63,11 @@ class Rewrite:
     @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
         return (self.find.needles, self.replace.needles)
+
+    @property
+    def reading(self) -> Reading:
+        unit = unit_of(self.find, self.replace)
+        return Reading([self.find.names, self.replace.names], unit, scopes=True)
 
     @property
     def sought(self) -> Pattern:

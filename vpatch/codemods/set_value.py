@@ -13,6 +13,7 @@ from vpatch.codemods.match import Match, same_code
 from vpatch.codemods.names import BINDING, bound_names
 from vpatch.codemods.nodes import code_of
 from vpatch.codemods.pattern import Pattern, parse_pattern
+from vpatch.codemods.reduced import Reading
 
 if TYPE_CHECKING:
     from vpatch.codemods.extent import Extents
@@ -41,6 +42,12 @@ class SetValue:
         return Scope()
 
     @property
+    def reading(self) -> Reading:
+        # By the variable alone: what is in a class does not name the class.
+        variable = self.symbol.rpartition(".")[2].encode()
+        return Reading([frozenset([variable])])
+
+    @property
     def sought(self) -> Pattern:
         was = code_of(cast("cst.CSTNode", self.was.visit(_Bracket())))
         return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {was}")
@@ -67,9 +74,7 @@ class _SetValueTransformer(SiteTransformer):
     kinds = (cst.Assign, cst.AnnAssign, *BINDING)
 
     def __init__(self, spec: SetValue) -> None:
-        # By the variable alone: what is in a class does not name the class.
-        variable = spec.symbol.rpartition(".")[2].encode()
-        super().__init__(Scope(), (frozenset([variable]),))
+        super().__init__(Scope(), spec.reading.names)
         self.spec = spec
         self.is_assigned = False
 

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from vpatch.codemods.names import bound_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from vpatch.codemods.binding import Bindings, imported
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -29,52 +25,35 @@ class Spellings:
     where an import fails.
     """
 
-    def __init__(self, module: cst.Module | None = None) -> None:
-        self._imports: dict[str, str] = {}
-        self._bound: set[str] = set()
-        self._functions: dict[str, list[cst.FunctionDef]] = {}
-        # Other names of the module's own functions and classes.
-        self._own: set[str] = set()
-        if module is not None:
-            self._collect(module)
-
-    def _collect(self, module: cst.Module) -> None:
-        found: dict[str, set[str]] = {}
-        others: Counter[str] = Counter()
-        for node in _statements(module.body):
-            if isinstance(node, (cst.Import, cst.ImportFrom)):
-                for local, qualified in _imported(node):
-                    found.setdefault(local, set()).add(qualified)
-                continue
-            if isinstance(node, cst.FunctionDef):
-                self._functions.setdefault(node.name.value, []).append(node)
-            if not _is_placeholder(node):
-                others.update(_bound_by(node))
-        self._bound = found.keys() | others
+    def __init__(self, found: Bindings | None = None) -> None:
+        found = Bindings() if found is None else found
+        others = Counter(found.bound)
+        imports: dict[str, set[str]] = {}
+        for local, qualified in found.imports:
+            imports.setdefault(local, set()).add(qualified)
+        self._bound: set[str] = imports.keys() | others
         self._imports = {
             name: min(qualified)
-            for name, qualified in found.items()
+            for name, qualified in imports.items()
             if len(qualified) == 1 and name not in others
         }
-        definitions = (n for n in module.body if isinstance(n, (cst.FunctionDef, cst.ClassDef)))
-        defined = {node.name.value for node in definitions}
-        for alias, name in _aliases(module):
-            if others[alias] == 1 and alias not in found:
+        self._functions: dict[str, list[list[str] | None]] = {}
+        for name, parameters in found.functions:
+            self._functions.setdefault(name, []).append(parameters)
+        # Other names of the module's own functions and classes.
+        self._own: set[str] = set()
+        for alias, name in found.aliases:
+            if others[alias] == 1 and alias not in imports:
                 if name in self._imports:
                     self._imports[alias] = self._imports[name]
-                elif others[name] == 1 and name in defined and name not in found:
+                elif others[name] == 1 and name in found.defined and name not in imports:
                     self._imports[alias] = name
                     self._own.add(alias)
 
     def signature(self, name: str) -> list[str] | None:
         """The positional parameters of the one function that the module defines by this name."""
         functions = self._functions.get(name, ())
-        if len(functions) != 1 or functions[0].decorators or name in self._imports:
-            return None
-        parameters = functions[0].params
-        if parameters.posonly_params or isinstance(parameters.star_arg, cst.Param):
-            return None
-        return [parameter.name.value for parameter in parameters.params]
+        return None if len(functions) != 1 or name in self._imports else functions[0]
 
     def words(self, word: bytes) -> frozenset[bytes]:
         """The spellings of a word: a place that means it has one of them."""
@@ -121,8 +100,8 @@ class Spellings:
 
 def brings(node: cst.Import | cst.ImportFrom, wanted: cst.ImportFrom) -> bool:
     """Whether an import makes all that another one imports known, under whatever names."""
-    given = {qualified for _, qualified in _imported(node, whole=True)}
-    sought = [qualified for _, qualified in _imported(wanted)]
+    given = {qualified for _, qualified in imported(node, whole=True)}
+    sought = [qualified for _, qualified in imported(wanted)]
     return bool(sought) and all(given & {one, one.rpartition(".")[0]} for one in sought)
 
 
@@ -131,80 +110,3 @@ def _is_plain(node: cst.CSTNode) -> bool:
     while isinstance(node, cst.Attribute):
         node = node.value
     return isinstance(node, cst.Name)
-
-
-def _statements(body: Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
-    """Every statement in some blocks, and what is in them, without expressions."""
-    for statement in body:
-        if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-            yield from statement.body
-            continue
-        yield statement
-        for part in ("body", "handlers", "cases", "orelse", "finalbody"):
-            inner = getattr(statement, part, None)
-            if isinstance(inner, cst.IndentedBlock):
-                yield from _statements(inner.body)
-            elif isinstance(inner, (list, tuple)):
-                yield from _statements(inner)
-            elif inner is not None:
-                yield from _statements([inner])
-
-
-def _imported(
-    node: cst.Import | cst.ImportFrom, *, whole: bool = False
-) -> Iterator[tuple[str, str]]:
-    """Each name that an import binds, and what it is.
-
-    `import a.b` binds `a`; with `whole`, it is `a.b`.
-    """
-    if isinstance(node.names, cst.ImportStar):
-        return
-    above = ""
-    if isinstance(node, cst.ImportFrom):
-        module = get_full_name_for_node(node.module) if node.module else None
-        above = "." * len(node.relative) + (f"{module}." if module else "")
-    for alias in node.names:
-        name, local = alias.evaluated_name, alias.evaluated_alias
-        if isinstance(node, cst.Import) and local is None and not whole:
-            name = name.partition(".")[0]
-        yield local or name, above + name
-
-
-def _aliases(module: cst.Module) -> Iterator[tuple[str, str]]:
-    """The names that the module itself gives to other names, as `Z = Y` does, with these."""
-    for line in module.body:
-        for node in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-            match node:
-                case cst.Assign(
-                    targets=[cst.AssignTarget(target=cst.Name(value=alias))],
-                    value=cst.Name(value=name),
-                ):
-                    yield alias, name
-
-
-def _is_placeholder(node: cst.CSTNode) -> bool:
-    return isinstance(node, (cst.Assign, cst.AnnAssign)) and (
-        isinstance(node.value, cst.Name) and node.value.value == "None"
-    )
-
-
-def _bound_by(node: cst.CSTNode) -> Iterator[str]:
-    """The names that a statement binds, its parameters included."""
-    yield from bound_names(node)
-    if isinstance(node, cst.With):
-        for item in node.items:
-            if item.asname is not None:
-                yield from bound_names(item.asname)
-    elif isinstance(node, (cst.ExceptHandler, cst.ExceptStarHandler)) and node.name is not None:
-        yield from bound_names(node.name)
-    elif isinstance(node, cst.FunctionDef):
-        params = node.params
-        for parameter in (
-            *params.posonly_params,
-            *params.params,
-            *params.kwonly_params,
-            params.star_arg,
-            params.star_kwarg,
-        ):
-            if isinstance(parameter, cst.Param):
-                yield parameter.name.value

@@ -6,40 +6,23 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.codemods.base import EditOutcome, EditSite, Scope, SiteTransformer
-from vpatch.codemods.nodes import canonical, kinds_of
-from vpatch.codemods.pattern import Pattern, parse_pattern
+from vpatch.codemods.base import Scope
+from vpatch.codemods.custom import Custom
+from vpatch.codemods.find_code import FindCode
+from vpatch.codemods.nodes import canonical
+from vpatch.codemods.pattern import parse_pattern
 from vpatch.codemods.text import AddFile, TextReplacement
+from vpatch.planning.outcome import FoundSite, outcome
 from vpatch.planning.outline import is_python
 from vpatch.planning.state import Finding
-from vpatch.planning.view import View, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import libcst as cst
-
-    from vpatch.codemods.base import PythonEdit, Repeat
+    from vpatch.codemods.base import PythonEdit
     from vpatch.codemods.bind import BoundEdit
-    from vpatch.codemods.extent import Extents
     from vpatch.declare.edits import Expect, Predicate
-
-
-@dataclass(frozen=True)
-class FoundSite:
-    """A site in a file. `module` is what its node is a part of; files of text have `text`."""
-
-    path: str
-    todo: bool
-    scope: str = ""
-    problem: str | None = None
-    recognised: bool = True
-    repeat: Repeat | None = None
-    bindings: Mapping[str, str] | None = None
-    node: cst.CSTNode | None = None
-    module: cst.Module | None = None
-    text_line: int | None = None
-    text: bytes | None = None
+    from vpatch.planning.view import View
 
 
 @dataclass(frozen=True)
@@ -61,16 +44,20 @@ class EditResult:
         return [found for found in self.found if found.recognised]
 
 
-def run_edit(edit: BoundEdit, view: View, *, carried: bool = False) -> EditResult:
+def run_edit(
+    edit: BoundEdit, view: View, *, carried: bool = False, located: bool = False
+) -> EditResult:
     """Run one edit. `carried` says that the view has the patch already.
 
-    Then new code counts that does not show what it replaced.
+    Then new code counts that does not show what it replaced. With `located`, places have lines.
     """
     codemod = edit.codemod
     if isinstance(codemod, (TextReplacement, AddFile)):
         found, after = _run_text(codemod, view)
     else:
-        found, after = _run_python(codemod, edit.files, edit.where, view)
+        found, after = _run_python(
+            codemod, _question(edit), edit.files, edit.where, view, located=located
+        )
     problem = next((f for f in found if f.problem is not None), None)
     if problem is not None:
         mismatch: str | None = f"{problem.path}: {problem.problem}"
@@ -85,6 +72,14 @@ def run_edit(edit: BoundEdit, view: View, *, carried: bool = False) -> EditResul
                 f"the old"
             )
     return EditResult(edit, tuple(found), view if mismatch else after, mismatch)
+
+
+def _question(edit: BoundEdit) -> str | None:
+    """All that decides what an edit does with a file of Python; None where that is not known."""
+    if not isinstance(edit.codemod, Custom):
+        return edit.question
+    code = edit.codemod.remembered_as
+    return None if code is None else f"{edit.question}\n{code}"
 
 
 def _run_text(codemod: TextReplacement | AddFile, view: View) -> tuple[list[FoundSite], View]:
@@ -108,33 +103,33 @@ def _run_text(codemod: TextReplacement | AddFile, view: View) -> tuple[list[Foun
                 s.todo,
                 problem=s.problem,
                 recognised=s.recognised,
-                text_line=s.line,
+                line=s.line,
                 text=before,
             )
             for s in sites
         ]
-    return found, view.over({}, files)
+    return found, view.over(files)
 
 
 def _run_python(
     codemod: PythonEdit,
+    question: str | None,
     globs: Sequence[str] | None,
     where: Mapping[str, Sequence[str]],
     view: View,
+    *,
+    located: bool,
 ) -> tuple[list[FoundSite], View]:
     found: list[FoundSite] = []
-    modules: dict[str, cst.Module] = {}
+    files: dict[str, bytes] = {}
     needles = [codemod.place.words | words for words in _expanded(codemod.needles, where)]
     paths = view.mentioning(view.holding(needles, globs), codemod.place.pieces)
     for path in filter(is_python, paths):
-        if isinstance(codemod, _Probe) and not view.may_have(path, codemod.sought):
-            continue
-        module = view.module(path)
-        outcome = codemod.apply(module, view.extents)
-        if any(site.todo for site in outcome.sites):
-            modules[path] = outcome.module
-        found += [_found(path, site, module) for site in outcome.sites]
-    return found, view.over(modules, {})
+        made = outcome(codemod, question, path, view, located=located)
+        if made.after is not None:
+            files[path] = made.after
+        found += made.sites
+    return found, view.over(files)
 
 
 def words_of(edit: BoundEdit) -> list[frozenset[bytes]]:
@@ -155,20 +150,6 @@ def _expanded(
         if all(value.isidentifier() and value.isascii() for value in values)
     ]
     return [base.union(choice) for base in needles for choice in itertools.product(*words)]
-
-
-def _found(path: str, site: EditSite, module: cst.Module) -> FoundSite:
-    return FoundSite(
-        path,
-        site.todo,
-        site.scope,
-        site.problem,
-        site.recognised,
-        site.repeat,
-        site.bindings,
-        site.node,
-        module,
-    )
 
 
 def count(
@@ -224,13 +205,16 @@ class Probed:
     found: tuple[FoundSite, ...] = ()
 
 
-def probe(predicate: Predicate, view: View) -> Probed:
-    """Whether a predicate holds for a view, and the places that show it."""
+def probe(predicate: Predicate, view: View, *, located: bool = False) -> Probed:
+    """Whether a predicate holds for a view, and the places that show it, `located` with lines."""
     if predicate.find is not None:
         place = _place(predicate)
-        sought = parse_pattern(predicate.find)
         unless = tuple(map(parse_pattern, predicate.unless or ()))
-        matches = search(sought, place, predicate.files, view, unless)
+        sought = FindCode(parse_pattern(predicate.find), place, unless)
+        question = predicate.model_dump_json(include={"find", "unless", "within", "where"})
+        matches, _ = _run_python(
+            sought, question, predicate.files, place.where, view, located=located
+        )
         return Probed(bool(matches), tuple(matches))
     if predicate.text is not None:
         needle = predicate.text.encode()
@@ -239,28 +223,16 @@ def probe(predicate: Predicate, view: View) -> Probed:
     if predicate.all_ is not None:
         found: list[FoundSite] = []
         for inner in predicate.all_:
-            result = probe(inner, view)
+            result = probe(inner, view, located=located)
             found += result.found
             if not result.holds:
                 return Probed(holds=False, found=tuple(found))
         return Probed(holds=True, found=tuple(found))
     if predicate.any_ is not None:
-        results = [probe(inner, view) for inner in predicate.any_]
+        results = [probe(inner, view, located=located) for inner in predicate.any_]
         return Probed(any(r.holds for r in results), tuple(f for r in results for f in r.found))
-    results = [probe(inner, view) for inner in predicate.none or ()]
+    results = [probe(inner, view, located=located) for inner in predicate.none or ()]
     return Probed(not any(r.holds for r in results), tuple(f for r in results for f in r.found))
-
-
-def search(
-    pattern: Pattern,
-    place: Scope,
-    files: Sequence[str] | None,
-    view: View,
-    unless: Sequence[Pattern] = (),
-) -> Sequence[FoundSite]:
-    """Every match of a pattern in code that can run, but for those that `unless` matches."""
-    found, _ = _run_python(_Probe(pattern, place, unless), files, place.where, view)
-    return found
 
 
 def describe(predicate: Predicate) -> str:
@@ -299,37 +271,7 @@ def _place(predicate: Predicate) -> Scope:
 def _first_line(view: View, path: str, needle: bytes) -> FoundSite:
     text = view.read(path) or b""
     line = text.count(b"\n", 0, text.index(needle)) + 1
-    return FoundSite(path, todo=False, text_line=line, text=text)
-
-
-class _Probe:
-    """An edit that edits nothing: every match of a pattern is a site."""
-
-    def __init__(self, sought: Pattern, place: Scope, unless: Sequence[Pattern]) -> None:
-        self.sought = sought
-        self.place = place
-        self.unless = unless
-        self.needles = (sought.needles,)
-
-    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
-        return _ProbeTransformer(self.sought, self.place, self.unless).run(module, extents)
-
-
-class _ProbeTransformer(SiteTransformer):
-    def __init__(self, pattern: Pattern, place: Scope, unless: Sequence[Pattern]) -> None:
-        self.kinds = kinds_of(pattern.node)
-        super().__init__(place, (pattern.names,))
-        self.pattern = pattern
-        self.unless = unless
-
-    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.pattern.match(updated, self.spellings)
-        if match is None or not self.place.admits(self.scope, match, updated):
-            return updated
-        excluded = (p.match(updated, self.spellings, match.bindings) for p in self.unless)
-        if not any(excluded):
-            self.add(original, todo=False, match=match)
-        return updated
+    return FoundSite(path, todo=False, line=line, text=text)
 
 
 # --- telling ----------------------------------------------------------------------------------
@@ -337,15 +279,10 @@ class _ProbeTransformer(SiteTransformer):
 
 def findings(what: str, found: Iterable[FoundSite], view: View | None = None) -> Iterator[Finding]:
     """Say where things were found, with lines: those of the pristine files, if a view is given."""
-    lines: dict[int, Mapping[cst.CSTNode, int]] = {}
     for item in found:
-        line, text = item.text_line, item.text
-        if item.module is not None and item.node is not None:
-            if id(item.module) not in lines:
-                lines[id(item.module)] = lines_of(item.module)
-            line, text = lines[id(item.module)].get(item.node), item.module.bytes
-        if view is not None and line is not None and text is not None:
-            line = view.pristine_line(item.path, line, text)
+        line = item.line
+        if view is not None and line is not None and item.text is not None:
+            line = view.pristine_line(item.path, line, item.text)
         done = "there" if item.recognised else "the new code, with no sign of the old"
         state = item.problem or ("to do" if item.todo else done)
         scope = f" in {item.scope}" if item.scope else ""

@@ -9,21 +9,19 @@ renamed or moved away is missed.
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
-from vpatch.codemods.nodes import all_nodes
 from vpatch.planning.editing import words_of
 from vpatch.planning.names import STATEMENT, plain_name
-from vpatch.planning.outline import is_python, outline
+from vpatch.planning.outline import is_python
 from vpatch.planning.references import (
     changed_definitions,
-    named_by_new_code,
+    named_by_change,
     users_elsewhere,
-    users_in_module,
 )
 from vpatch.util.digest import digest_of
 from vpatch.util.words import has_word
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from vpatch.codemods.bind import BoundEdit
-    from vpatch.planning.editing import FoundSite
+    from vpatch.planning.outcome import FoundSite
     from vpatch.planning.outline import Definition
     from vpatch.planning.references import Reference
     from vpatch.planning.state import Change
@@ -61,18 +59,17 @@ def definitions_read(
     """
     wanted: dict[str, set[str]] = {}
     for site in sites:
-        for one in _definitions_of(site, view):
-            wanted.setdefault(site.path, set()).add(one.key)
-    changed = {
-        path: changed_definitions(path, change, view)
-        for path, change in changes.items()
-        if is_python(path) and change.before is not None
-    }
+        for key in _definitions_of(site, view):
+            wanted.setdefault(site.path, set()).add(key)
     read = [(path, frozenset(keys)) for path, keys in wanted.items()]
     for other, key in (
         *(found for path, keys in read for found in users_elsewhere(path, keys, view)),
-        *(found for path, one in changed.items() for found in named_by_new_code(path, one, view)),
-        *(found for path, one in changed.items() for found in users_in_module(path, one, view)),
+        *(
+            found
+            for path, change in changes.items()
+            if is_python(path) and change.before is not None
+            for found in named_by_change(path, change, view)
+        ),
         *_respelt(edits, view),
     ):
         wanted.setdefault(other, set()).add(key)
@@ -80,8 +77,15 @@ def definitions_read(
         wanted.setdefault(known.partition("::")[0], set()).add(plain_name(known))
     found: dict[str, str] = {}
     for path, keys in sorted(wanted.items()):
-        found |= _numbered(path, _with_statements_around(view.outline(path), keys))
+        digests = view.ask_pristine(
+            f"digests of {sorted(keys)}", path, partial(_digests_of, keys, path, view)
+        )
+        found |= {f"{path}::{name}": digest for name, digest in digests.items()}
     return found
+
+
+def _digests_of(keys: Container[str], path: str, view: View) -> dict[str, str]:
+    return _numbered(_with_statements_around(view.outline(path), keys))
 
 
 def combined(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
@@ -123,11 +127,20 @@ def _respelt(edits: Iterable[BoundEdit], view: View) -> Iterator[Reference]:
             if len(words) < _FEWEST_WORDS:
                 continue
             for path in filter(is_python, view.holding([words], edit.files)):
-                for one in view.outline(path):
-                    if not isinstance(one.node, ast.ClassDef | None) and all(
-                        has_word(word, one.text) for word in words
-                    ):
-                        yield path, one.key
+                question = f"definitions with {sorted(words)}"
+                for key in view.ask_pristine(
+                    question, path, partial(_with_words, words, path, view)
+                ):
+                    yield path, key
+
+
+def _with_words(words: Iterable[bytes], path: str, view: View) -> list[str]:
+    return [
+        one.key
+        for one in view.outline(path)
+        if not isinstance(one.node, ast.ClassDef | None)
+        and all(has_word(word, one.text) for word in words)
+    ]
 
 
 def _definitions_patched(changes: Mapping[str, Change]) -> dict[str, str]:
@@ -138,7 +151,8 @@ def _definitions_patched(changes: Mapping[str, Change]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path, change in changes.items():
         if change.before is not None:
-            found |= _numbered(path, changed_definitions(path, change))
+            own = _numbered(changed_definitions(path, change))
+            found |= {f"{path}::{name}": digest for name, digest in own.items()}
     return found
 
 
@@ -152,65 +166,56 @@ def digest_of_changes(changes: Mapping[str, Change]) -> str:
     return digest_of(json.dumps(parts).encode())
 
 
-def _numbered(path: str, definitions: Iterable[Definition]) -> dict[str, str]:
-    """Digests by unique names: `PATH::NAME`, then `PATH::NAME#2`."""
+def _numbered(definitions: Iterable[Definition]) -> dict[str, str]:
+    """Digests by unique names: `NAME`, then `NAME#2`."""
     seen: Counter[str] = Counter()
     found: dict[str, str] = {}
     for one in definitions:
         seen[one.name] += 1
         number = f"#{seen[one.name]}" if seen[one.name] > 1 else ""
-        found[f"{path}::{one.name}{number}"] = one.digest
+        found[f"{one.name}{number}"] = one.digest
     return found
 
 
-def _definitions_of(site: FoundSite, view: View) -> Iterator[Definition]:
-    """The definitions in which a site lies, or which it is."""
-    if site.module is None or site.node is None:
-        if site.text_line is None:
-            return  # a file that the patch creates: its edit compares all of it
-        text = site.text if site.text is not None else b""
-        pristine = text == view.pristine(site.path)
-        found = view.outline(site.path) if pristine else outline(text, python=is_python(site.path))
-        around = [one for one in found if one.first <= site.text_line <= one.last]
-        # The head of a class comes before what is in it.
-        yield from around[-1:]
-        return
-    is_definition = isinstance(site.node, (cst.FunctionDef, cst.ClassDef))
-    own = [site.node.name.value] if isinstance(site.node, (cst.FunctionDef, cst.ClassDef)) else []
-    parts = [*site.scope.split("."), *own] if site.scope else own
-    by_name = {one.name: one for one in view.outline(site.path)}
+def _definitions_of(site: FoundSite, view: View) -> Sequence[str]:
+    """The keys of the definitions in which a site lies, or which it is."""
+    if site.defined is None:
+        if site.line is None:
+            return []  # a file that the patch creates: its edit compares all of it
+        text = site.text or b""
+        around = view.answers.ask(
+            f"definition around line {site.line}, Python: {is_python(site.path)}",
+            [hashlib.sha256(text).digest()],
+            partial(_around, site.line, site.path, text, view),
+        )
+    else:
+        own = [site.definition] if site.definition else []
+        parts = [*site.scope.split("."), *own] if site.scope else own
+        question = f"definitions around {parts} {bool(own)}"
+        find = partial(_containing, parts, bool(own), site.path, view)
+        around, is_inside = view.ask_pristine(question, site.path, find)
+        if not is_inside:
+            around = [*around, *site.defined]
+    found: list[str] = around
+    return found
+
+
+def _around(line: int, path: str, text: bytes, view: View) -> list[str]:
+    around = [one.key for one in view.outline_of(path, text) if one.first <= line <= one.last]
+    # The head of a class comes before what is in it.
+    return around[-1:]
+
+
+def _containing(
+    parts: Sequence[str],
+    is_definition: bool,  # noqa: FBT001
+    path: str,
+    view: View,
+) -> tuple[list[str], bool]:
+    """The innermost definition of a qualified name, and whether it has all of a place in it."""
+    by_name = {one.name: one for one in view.outline(path)}
     for depth in range(len(parts), 0, -1):
         one = by_name.get(".".join(parts[:depth]))
-        if one is None:
-            continue
-        yield one
-        if isinstance(one.node, _FUNCTIONS) or is_definition:
-            return
-        break
-    yield from _statement_of(site, parts)
-
-
-def _statement_of(site: FoundSite, parts: Sequence[str]) -> Iterator[Definition]:
-    """What the statement defines, in a module or a class, that a site is a part of."""
-    body: Sequence[cst.CSTNode] = site.module.body if site.module else ()
-    for name in parts:
-        inner = next(
-            (s for s in body if isinstance(s, cst.ClassDef) and s.name.value == name), None
-        )
-        if inner is None:
-            break
-        body = inner.body.body
-    prefix = ".".join(parts)
-    for statement in body:
-        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
-            continue
-        if any(node is site.node for node in all_nodes(statement)):
-            code = cst.Module([]).code_for_node(statement)
-            for one in outline(_dedented(code).encode()):
-                name = f"{prefix}.{one.name}" if prefix else one.name
-                yield type(one)(name, one.first, one.last, one.node)
-
-
-def _dedented(code: str) -> str:
-    # code_for_node writes a statement of a class without the indentation of its first line.
-    return code.strip() + "\n"
+        if one is not None:
+            return [one.key], isinstance(one.node, _FUNCTIONS) or is_definition
+    return [], False

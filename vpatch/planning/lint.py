@@ -56,6 +56,11 @@ def new_faults(path: str, before: bytes | None, after: bytes) -> list[NameFault]
     return [fault for fault in found if (fault.kind, fault.name) not in known]
 
 
+def is_package(path: str) -> bool:
+    """Whether others import from a file what it imports itself."""
+    return path.rpartition("/")[2] == "__init__.py"
+
+
 def _faults(path: str, source: bytes) -> Iterator[NameFault]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -70,11 +75,9 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
         for node in ast.walk(tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
     }
-    # What a package's __init__.py imports is what others import from there.
-    is_package = path.rpartition("/")[2] == "__init__.py"
     for message in sorted(Checker(tree, path, withDoctest=False).messages, key=_position):
         kind, code = _KINDS.get(type(message), (None, ""))
-        if kind is None or (kind == "unused" and is_package):
+        if kind is None or (kind == "unused" and is_package(path)):
             continue
         end = ends.get(message.lineno, message.lineno)
         if not _is_excused(lines[message.lineno - 1 : end], code):

@@ -9,25 +9,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from glob import escape
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.base import Scope
 from vpatch.codemods.custom import Custom
+from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, canonical, code_of
 from vpatch.codemods.text import AddFile, TextReplacement
-from vpatch.planning.editing import search
 from vpatch.planning.state import Finding
 from vpatch.planning.view import UnparsableFile, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from vpatch.codemods.base import EditSite
     from vpatch.codemods.bind import BoundEdit
     from vpatch.codemods.pattern import Pattern
-    from vpatch.planning.editing import FoundSite
     from vpatch.planning.view import View
 
 _SHOWN = 3
@@ -58,38 +57,38 @@ def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[F
     sought, place = codemod.sought, codemod.place
     names = _close_names(sought, view)
     paths = _files_to_read(names, concerned, view)
-    excluded = [found for found in _found_in(paths, sought, view) if found.node is not None]
+    excluded = list(_found_in(paths, sought, view))
     if place.within is not None:
         yield from _nearest_scope(place, paths, view)
     lines: dict[str, Mapping[cst.CSTNode, int]] = {}
-    for found in excluded[:_SHOWN]:
-        if found.module is not None and found.path not in lines:
-            lines[found.path] = lines_of(found.module)
-        line = lines[found.path].get(found.node) if found.node else None
-        code = _short(_flat(code_of(found.node))) if found.node else ""
-        yield Finding(f"not admitted ({_why(edit, place, found)}): {code}", found.path, line)
+    for path, site in excluded[:_SHOWN]:
+        if path not in lines:
+            lines[path] = lines_of(view.module(path))
+        code = _short(_flat(code_of(site.node)))
+        what = f"not admitted ({_why(edit, place, path, site)}): {code}"
+        yield Finding(what, path, lines[path].get(site.node))
     if not excluded:
         yield from _alike(sought, names, paths, view)
 
 
-def _found_in(paths: Sequence[str], sought: Pattern, view: View) -> Sequence[FoundSite]:
-    found: list[FoundSite] = []
+def _found_in(paths: Sequence[str], sought: Pattern, view: View) -> Iterator[tuple[str, EditSite]]:
+    """Where a pattern matches in some files, without any limits."""
     for path in paths:
         with suppress(UnparsableFile):
-            found += search(sought, Scope(), [escape(path)], view)
-    return found
+            made = FindCode(sought, Scope()).apply(view.module(path), view.extents)
+            yield from ((path, site) for site in made.sites)
 
 
-def _why(edit: BoundEdit, place: Scope, found: FoundSite) -> str:
+def _why(edit: BoundEdit, place: Scope, path: str, site: EditSite) -> str:
     """Which limit of an edit excludes a place that its pattern matches."""
-    scope = found.scope.split(".") if found.scope else []
-    if edit.files and not any(fnmatchcase(found.path, glob) for glob in edit.files):
+    scope = site.scope.split(".") if site.scope else []
+    if edit.files and not any(fnmatchcase(path, glob) for glob in edit.files):
         return f"`files` is {', '.join(edit.files)}"
-    if not Scope(place.within).admits(scope, None, found.node):
-        where = f"in {found.scope}" if found.scope else "at the top level"
+    if not Scope(place.within).admits(scope, None, site.node):
+        where = f"in {site.scope}" if site.scope else "at the top level"
         return f"it is {where}, and `within` is {place.within}"
     for name, allowed in place.where.items():
-        value = (found.bindings or {}).get(name, "")
+        value = site.bindings.get(name, "")
         if value not in map(canonical, allowed):
             return f"${name} is {value}, and `where` has {', '.join(allowed)}"
     return "the edit does not take this place"

@@ -61,23 +61,22 @@ def is_python(path: str) -> bool:
     return path.endswith((".py", ".pyi"))
 
 
-def outline(
-    source: bytes, *, python: bool = True, parsed: ast.Module | None = None
-) -> list[Definition]:
-    """Return what a file defines, in the order of its lines; a class comes before its methods.
+def outline(source: bytes, *, python: bool = True) -> list[Definition]:
+    """Return what a file defines, in the order of its lines; a class comes before its methods."""
+    try:
+        return outline_of_tree(source, measured(source) if python else None)
+    except NestedTooDeeplyError:
+        return outline_of_tree(source, None)
 
-    `parsed` is the same source as Python's own parser reads it, if that is known.
+
+def outline_of_tree(source: bytes, tree: ast.Module | None) -> list[Definition]:
+    """Return what a file defines, as `outline` does.
+
+    `tree` is the source as Python's own parser reads it; None for what is not Python.
     """
-    if parsed is not None:
-        return list(_of_block(parsed.body, ""))
-    if python:
-        try:
-            tree = measured(source)
-        except NestedTooDeeplyError:
-            tree = None
-        if tree is not None:
-            return list(_of_block(tree.body, ""))
-    return [Definition("", 1, source.count(b"\n") + 1, None, source)]
+    if tree is None:
+        return [Definition("", 1, source.count(b"\n") + 1, None, source)]
+    return list(_of_block(tree.body, ""))
 
 
 def dumped(node: ast.AST) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from packaging.specifiers import SpecifierSet
 
@@ -14,9 +14,9 @@ from vpatch.codemods.custom import CodemodError
 from vpatch.codemods.pattern import TooManyGapsError
 from vpatch.errors import UsageError
 from vpatch.library.loading import where_named
+from vpatch.planning.answers import Answers
 from vpatch.planning.editing import (
     EditResult,
-    FoundSite,
     Probed,
     describe,
     findings,
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from vpatch.codemods.bind import BoundEdit
     from vpatch.declare.edits import Predicate
     from vpatch.library.patch import BoundVariant, Patch
+    from vpatch.planning.outcome import FoundSite
     from vpatch.source.tree import Tree
 
+# Which decisions have findings.
+Tell = Literal["all", "stopping", "none"]
 _log = logging.getLogger(__name__)
 # What a patch may seem to be because an earlier one got at its code.
 _DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT])
@@ -80,21 +83,24 @@ def plan(
     patches: Sequence[Patch],
     tree: Tree,
     *,
-    located: bool = False,
-    reparse: bool = True,
+    tell: Tell = "stopping",
     alone: Container[str] = (),
+    answers: Answers | None = None,
 ) -> Plan:
     """Decide on each patch, in order, each on the tree as its predecessors leave it.
 
-    With `located`, findings have line numbers, and decisions say all that was looked for; without,
-    only those that stop an apply do, as lines cost time. The lines are those of the pristine files,
-    whatever was inserted above them. With `reparse`, the second run of each patch is on what libcst
-    reads of the bytes that were made, without on the syntax trees that were edited. That is nearly
-    the same, at half the time. Patches that are named in `alone` are decided as if
-    there were only they and what they require.
+    Args:
+        patches: what to decide on.
+        tree: the pristine tree.
+        tell: which decisions have findings: `all`, those that are `stopping` an apply, or `none`.
+            Findings have lines, which cost time. These are lines of the pristine files.
+        alone: ids of patches that are decided as if there were only they and what they require.
+        answers: what is known of the contents of files; None to find everything anew.
     """
-    pristine = View(tree)
-    decisions = _decide_all(patches, pristine, located=located, reparse=reparse, alone=alone)
+    answers = Answers() if answers is None else answers
+    pristine = View(tree, answers=answers)
+    decisions = _decide_all(patches, pristine, tell=tell, alone=alone)
+    answers.save()
     found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
     return Plan(tree.pin, tuple(found))
 
@@ -103,8 +109,7 @@ def _decide_all(
     patches: Sequence[Patch],
     pristine: View,
     *,
-    located: bool,
-    reparse: bool,
+    tell: Tell,
     alone: Container[str] = (),
 ) -> dict[str, Decision]:
     view, carried = pristine, pristine.tree.carried
@@ -112,10 +117,10 @@ def _decide_all(
     for patch in order(patches):
         if patch.id in alone:
             series = [*_required(patch, patches), patch]
-            own = _decide_all(series, pristine, located=located, reparse=reparse)
+            own = _decide_all(series, pristine, tell=tell)
             decisions[patch.id] = own[patch.id]
             continue
-        decider = _Decider(patch, view, carried, located=located, reparse=reparse)
+        decider = _Decider(patch, view, carried, tell)
         decision, after = decider.decide()
         met = {other: d for other, d in decisions.items() if other not in alone}
         decision = _with_relations(decision, met)
@@ -181,7 +186,7 @@ def _blame(decision: Decision, pristine: View, earlier: Iterable[Decision]) -> D
 
     One that only finds its work done by an earlier patch is a conflict too: upstream has done none.
     """
-    decider = _Decider(decision.patch, pristine, frozenset(), located=False, reparse=False)
+    decider = _Decider(decision.patch, pristine, frozenset(), "none")
     alone, _ = decider.decide()
     if alone.state is not State.NEEDED:
         return decision
@@ -221,27 +226,20 @@ class _Attempt:
 class _Decider:
     """One patch on one view."""
 
-    def __init__(
-        self,
-        patch: Patch,
-        view: View,
-        carried: frozenset[str],
-        *,
-        located: bool,
-        reparse: bool,
-    ) -> None:
+    def __init__(self, patch: Patch, view: View, carried: frozenset[str], tell: Tell) -> None:
         self.patch = patch
         self.view = view
         self.carried = carried
-        self.located = located
-        self.reparse = reparse
+        self.tell = tell
+        # Whether places are to have lines.
+        self.located = tell == "all"
         # All places that the decision was read from.
         self.read: list[FoundSite] = []
         # All edits that looked for places.
         self.tried: list[BoundEdit] = []
 
     def _probe(self, predicate: Predicate) -> Probed:
-        probed = probe(predicate, self.view)
+        probed = probe(predicate, self.view, located=self.located)
         self.read += probed.found
         return probed
 
@@ -294,7 +292,7 @@ class _Decider:
         ]
         fitting = [attempt for attempt in attempts if attempt.mismatch is None]
         for other in fitting[1:]:
-            if other.view.changed != fitting[0].view.changed:
+            if other.view.files != fitting[0].view.files:
                 names = f"{fitting[0].variant.name} and {other.variant.name}"
                 reason = f"the variants {names} both fit, with different results"
                 return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
@@ -306,7 +304,8 @@ class _Decider:
         results: list[EditResult] = []
         view = self.view
         for edit in variant.edits:
-            results.append(run_edit(edit, view, carried=self.patch.id in self.carried))
+            carried = self.patch.id in self.carried
+            results.append(run_edit(edit, view, carried=carried, located=self.located))
             view = results[-1].view
             self.tried.append(edit)
             self.read += results[-1].found
@@ -334,12 +333,10 @@ class _Decider:
             return replace(decision, variant=name), view
         changes = {
             path: Change(self.view.read(path), text)
-            for path, text in attempt.view.changed.items()
+            for path, text in attempt.view.files.items()
             if text != self.view.read(path)
         }
-        broken = broken_promise(
-            attempt.variant, effect, changes, attempt.view, reparse=self.reparse
-        )
+        broken = broken_promise(attempt.variant, effect, changes, attempt.view)
         if broken is not None:
             return Decision(
                 self.patch, State.CONFLICT, broken, tuple(notes), variant=name
@@ -373,6 +370,10 @@ class _Decider:
             names = ", ".join(str(variant.name) for variant in self.patch.variants)
             reason = f"the code is there, but in the shape of no variant ({names})"
             return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
+        if self.tell == "stopping" and not self.located:
+            # Only now is it known that somebody wants to see the lines.
+            self.located = True
+            attempts = [self._attempt(attempt.variant) for attempt in attempts]
         reasons = []
         for attempt in attempts:
             prefix = f"variant {attempt.variant.name}: " if attempt.variant.name else ""
@@ -380,11 +381,14 @@ class _Decider:
                 if result.mismatch is None:
                     continue
                 reasons.append(f"{prefix}{result.edit.name}: {result.mismatch}")
-                notes += findings(result.edit.name, result.recognised, self.view)
+                if self.tell != "none":
+                    notes += findings(result.edit.name, result.recognised, self.view)
                 if not result.recognised:
                     others = [found for found in result.found if not found.recognised]
                     if others and self.patch.declaration.effect is None:
                         reasons[-1] += "; if this tree has the cure, declare an `effect`"
+                    if self.tell == "none":
+                        continue
                     notes += findings(result.edit.name, others[:_UNRECOGNISED], self.view)
                     notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))
         reason = "\n".join(dict.fromkeys(reasons))

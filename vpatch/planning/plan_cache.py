@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from vpatch.library.patch import OwnCode, Patch
+    from vpatch.planning.answers import Answers
+    from vpatch.planning.plan import Tell
     from vpatch.source.tree import Pin, Tree
 
 _log = logging.getLogger(__name__)
@@ -41,23 +43,25 @@ def cached_plan(
     tree: Tree,
     *,
     to_write: bool,
+    tell: Tell = "stopping",
     alone: Collection[str] = (),
+    answers: Answers | None = None,
 ) -> Plan:
     """Return the plan for some patches on a tree, from a file in `folder` where it is there.
 
-    A plan that is not `to_write` may have decisions without their changes, and is made without
-    reading again what was written; see `plan`.
+    A plan that is not `to_write` may have decisions without their changes. For `tell`, `alone` and
+    `answers` see `plan`.
     """
-    key = _key(patches, tree.pin, tree.carried, to_write, alone)
+    key = _key(patches, tree.pin, tree.carried, to_write, tell, alone)
     if key is None:
         for reason in reasons_to_decide_anew(patches):
             _log.info("the plan for %s is not cached: %s", tree.pin.label, reason)
-        return _plan(patches, tree, to_write=to_write, alone=alone)
+        return _plan(patches, tree, tell, alone, answers)
     file = folder / f"{key}.json"
     known = _recall(file, patches, tree.pin, partial(_pristine, tree))
     if known is not None:
         return known
-    made = _plan(patches, tree, to_write=to_write, alone=alone)
+    made = _plan(patches, tree, tell, alone, answers)
     # Findings are to be told, and not kept: who is told of them changes something next.
     if not any(decision.findings for decision in made.decisions):
         rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
@@ -71,22 +75,33 @@ def cached_plan(
     return made
 
 
-def _plan(patches: Sequence[Patch], tree: Tree, *, to_write: bool, alone: Collection[str]) -> Plan:
+def _plan(
+    patches: Sequence[Patch],
+    tree: Tree,
+    tell: Tell,
+    alone: Collection[str],
+    answers: Answers | None,
+) -> Plan:
     # What is in the cache needs no libcst, which takes 0.3 s to import.
     from vpatch.planning.plan import plan  # noqa: PLC0415
 
-    return plan(patches, tree, reparse=to_write, alone=alone)
+    return plan(patches, tree, tell=tell, alone=alone, answers=answers)
 
 
 def kept_plan(
-    folder: Path, patches: Sequence[Patch], pin: Pin, *, alone: Collection[str] = ()
+    folder: Path,
+    patches: Sequence[Patch],
+    pin: Pin,
+    *,
+    tell: Tell = "stopping",
+    alone: Collection[str] = (),
 ) -> Plan | None:
     """Return what `cached_plan` keeps of a plan that is not `to_write`, without opening the tree.
 
     None where only the tree can tell. That holds for a tree that carries patches, too: its plans
     are kept under their names. The pin decides what a tree carries, so the two never mix.
     """
-    key = _key(patches, pin, (), False, alone)  # noqa: FBT003
+    key = _key(patches, pin, (), False, tell, alone)  # noqa: FBT003
     return None if key is None else _recall(folder / f"{key}.json", patches, pin, lambda _: None)
 
 
@@ -135,6 +150,7 @@ def _key(
     pin: Pin,
     carried: Collection[str],
     to_write: bool,  # noqa: FBT001
+    tell: Tell,
     alone: Collection[str],
 ) -> str | None:
     """Name all that a plan follows from; None where a codemod.py may read more than that."""
@@ -147,6 +163,7 @@ def _key(
         "patches": [[patch.id, patch.digest, patch.recorded] for patch in patches],
         "codemods": codemods,
         "to write": to_write,
+        "tell": tell,
         "alone": sorted(alone),
     }
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
@@ -169,34 +186,54 @@ def _recall(
     pristine: Callable[[str], bytes | None],
 ) -> Plan | None:
     """Read a plan; `pristine` returns a file of the tree, or None where it has no such file."""
-    by_id = {patch.id: patch for patch in patches}
-    current: dict[str, bytes] = {}
-    found: list[Decision] = []
     try:
-        for row in json.loads(_intact(file)):
-            changes = {
-                path: Change(
-                    current[path] if path in current else pristine(path), base64.b64decode(after)
-                )
-                for path, after in row["after"].items()
-            }
-            current |= {path: change.after for path, change in changes.items()}
-            found.append(
-                Decision(
-                    by_id[row["patch"]],
-                    State(row["state"]),
-                    row["reason"],
-                    variant=row["variant"],
-                    changes=changes,
-                    disagreement=row["disagreement"],
-                    shape=_shape(row["shape"]),
-                )
-            )
+        found = _plan_of(json.loads(_intact(file)), patches, pin, pristine)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # never made, or cut off by a full disk: it is made again
     _log.info("the plan for %s is in the cache: %s", pin.label, file)
     with suppress(OSError):
         os.utime(file)  # by this, what is not used any more is told
+    return found
+
+
+def rows_of(made: Plan) -> list[dict[str, Any]]:
+    """Return a plan without its changes as another process can read it; see `plan_of`."""
+    return [_row(decision, with_changes=False) for decision in made.decisions]
+
+
+def plan_of(rows: Iterable[Mapping[str, Any]], patches: Sequence[Patch], pin: Pin) -> Plan:
+    """Return the plan that `rows_of` was given."""
+    return _plan_of(rows, patches, pin, lambda _: None)
+
+
+def _plan_of(
+    rows: Iterable[Mapping[str, Any]],
+    patches: Sequence[Patch],
+    pin: Pin,
+    pristine: Callable[[str], bytes | None],
+) -> Plan:
+    by_id = {patch.id: patch for patch in patches}
+    current: dict[str, bytes] = {}
+    found: list[Decision] = []
+    for row in rows:
+        changes = {
+            path: Change(
+                current[path] if path in current else pristine(path), base64.b64decode(after)
+            )
+            for path, after in row["after"].items()
+        }
+        current |= {path: change.after for path, change in changes.items()}
+        found.append(
+            Decision(
+                by_id[row["patch"]],
+                State(row["state"]),
+                row["reason"],
+                variant=row["variant"],
+                changes=changes,
+                disagreement=row["disagreement"],
+                shape=_shape(row["shape"]),
+            )
+        )
     return Plan(pin, tuple(found))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.custom import Custom
@@ -25,26 +28,24 @@ def broken_promise(
     effect: Predicate | None,
     changes: Mapping[str, Change],
     after: View,
-    *,
-    reparse: bool,
 ) -> str | None:
-    """Say what a patch's result lacks; None if it lacks nothing.
-
-    With `reparse`, the second run is on what libcst reads of the bytes that were made, without on
-    the syntax trees that were edited.
-    """
+    """Say what a patch's result lacks; None if it lacks nothing."""
     for path, change in changes.items():
-        if path.endswith(".py") and (fault := _syntax_error(path, change.after)) is not None:
+        if not path.endswith(".py"):
+            continue
+        digest = hashlib.sha256(change.after).digest()
+        find = partial(_syntax_error, path, change.after)
+        fault = after.answers.ask("syntax error", [digest], find)
+        if fault is not None:
             return f"after the patch, {path} does not compile: {fault}"
     faults = list(_faults_of_names(variant, changes, after))
     if faults:
         return "\n".join(faults)
-    view = after.reparse() if reparse else after
     for edit in variant.edits:
-        unstable = _not_idempotent(edit, effect, view)
+        unstable = _not_idempotent(edit, effect, after)
         if unstable is not None:
             return unstable
-    if effect is not None and not probe(effect, view).holds:
+    if effect is not None and not probe(effect, after).holds:
         return f"after the patch, {lacks(effect)}"
     return None
 
@@ -80,18 +81,29 @@ def _syntax_error(path: str, text: bytes) -> str | None:
 def _faults_of_names(
     variant: BoundVariant, changes: Mapping[str, Change], after: View
 ) -> Iterator[str]:
-    # pyflakes imports doctest and pdb, which nobody needs who changes nothing.
-    from vpatch.planning.lint import new_faults  # noqa: PLC0415
-
     sources = {name: how for edit in variant.edits for name, how in edit.offers.items()}
     for path, change in changes.items():
         if not path.endswith(".py"):
             continue
         try:
-            for fault in new_faults(path, after.pristine(path), change.after):
+            for fault in _new_faults(path, change.after, after):
                 yield f"after the patch, {_in_words(path, fault, sources)}"
         except RecursionError:
             yield f"after the patch, {path} nests code too deeply to check its names"
+
+
+def _new_faults(path: str, text: bytes, view: View) -> list[NameFault]:
+    # pyflakes imports doctest and pdb, which nobody needs who changes nothing.
+    from vpatch.planning.lint import NameFault, is_package, new_faults  # noqa: PLC0415
+
+    before = view.pristine(path)
+    digests = [hashlib.sha256(content or b"").digest() for content in (before, text)]
+    known = view.answers.ask(
+        f"new faults of names; is there: {before is not None}, package: {is_package(path)}",
+        digests,
+        lambda: [asdict(fault) for fault in new_faults(path, before, text)],
+    )
+    return [NameFault(**row) for row in known]
 
 
 def _in_words(path: str, fault: NameFault, sources: Mapping[str, str]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from vpatch.planning.names import STATEMENT
 from vpatch.planning.outline import dumped, is_python, outline
@@ -22,21 +24,29 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _STAR = "*"
 
 
-def changed_definitions(path: str, change: Change, view: View | None = None) -> list[Definition]:
-    """Return the definitions that a change makes, as they are after it.
+def changed_definitions(path: str, change: Change) -> list[Definition]:
+    """Return the definitions that a change makes, as they are after it."""
+    before = [] if change.before is None else outline(change.before, python=is_python(path))
+    return _changed(before, outline(change.after, python=is_python(path)), change)
 
-    A view of the pristine tree saves time.
-    """
-    python = is_python(path)
-    if change.before is None:
-        before = []
-    elif view is not None and change.before == view.pristine(path):
-        before = view.outline(path)
-    else:
-        before = outline(change.before, python=python)
-    same = Counter((one.name, one.digest) for one in before)
+
+def _changed(
+    before: Sequence[Definition], after: Sequence[Definition], change: Change
+) -> list[Definition]:
+    # Most definitions have the same lines as before, and to compare lines costs much less.
+    old, new = (text.splitlines(keepends=True) for text in (change.before or b"", change.after))
+    lines = Counter((one.name, *old[one.first - 1 : one.last]) for one in before)
+    rest: list[Definition] = []
+    for one in after:
+        own = (one.name, *new[one.first - 1 : one.last])
+        if lines[own]:
+            lines[own] -= 1
+        else:
+            rest.append(one)
+    left = [one for one in before if lines[one.name, *old[one.first - 1 : one.last]]]
+    same = Counter((one.name, one.digest) for one in left)
     found: list[Definition] = []
-    for one in outline(change.after, python=python):
+    for one in rest:
         if same[one.name, one.digest]:
             same[one.name, one.digest] -= 1
         else:
@@ -44,42 +54,60 @@ def changed_definitions(path: str, change: Change, view: View | None = None) -> 
     return found
 
 
-def named_by_new_code(path: str, changed: Sequence[Definition], view: View) -> Iterator[Reference]:
-    """What the new code names: definitions of its module, of its class, and of the tree.
+def named_by_change(path: str, change: Change, view: View) -> Iterator[Reference]:
+    """Return what new code names, and what uses in the same module what a change edits.
 
-    The new code is each statement that differs. A keyword may name a field of what is called.
+    The new code names definitions of its module, of its class, and of the tree. It is each
+    statement that differs. A keyword may name a field of what is called. Without the users, code
+    that nobody calls any more would be patched in silence.
     """
-    own = view.outline(path)
+    digests = [hashlib.sha256(text).digest() for text in (change.before or b"", change.after)]
+    known = view.answers.ask(
+        "what a change names", digests, lambda: _named_by_change(path, change, view)
+    )
+    yield from ((path, key) for key in known["own"])
+    for module, level, name, attributes in known["imports"]:
+        yield from _imported(path, (module, level, name), attributes, view)
+
+
+def _named_by_change(path: str, change: Change, view: View) -> dict[str, Any]:
+    before, after = (view.outline_of(path, text) for text in (change.before or b"", change.after))
+    changed = _changed(before, after, change)
+    own: list[str] = []
+    imports: list[tuple[str | None, int, str, list[str]]] = []
+    for key, node, attributes in _named_by_new_code(before, changed):
+        if key is not None:
+            own.append(key)
+        if isinstance(node, ast.ImportFrom):
+            imports.append((node.module, node.level, node.names[0].name, sorted(attributes)))
+    roots = {one.name.partition(".")[0] for one in changed}
+    roots &= {one.name for one in before if isinstance(one.node, (*_FUNCTIONS, ast.ClassDef))}
+    own += [one.key for one in _users(before, roots)]
+    return {"own": own, "imports": imports}
+
+
+def _named_by_new_code(
+    own: Sequence[Definition], changed: Sequence[Definition]
+) -> Iterator[tuple[str | None, ast.AST | None, set[str]]]:
+    """The key of a definition that is named, or an import, with the attributes that are named."""
     before = {one.name: one for one in own}
     for one in changed:
         old = before.get(one.name) if not one.name.endswith(STATEMENT) else None
         if old is not None:
-            yield path, old.key
+            yield old.key, None, set()
         names, attributes = _new_names(old.node if old else None, one.node)
         owner = one.name.rpartition(".")[0]
         bases, _ = _names_in([before[owner].node] if owner in before else [])
         for other in own:
             bound = _bound(other)
             if bound & {*names, _STAR}:
-                yield path, other.key
-                yield from _imported(path, other.node, attributes, view)
+                yield other.key, other.node, attributes
             elif attributes and bound & bases:
-                yield from _imported(path, other.node, attributes, view)
+                yield None, other.node, attributes
             elif owner and other.name.startswith(f"{owner}."):
                 assigned = {other.name.rpartition(".")[2], *_assigned(other.node)}
                 if attributes & assigned:
-                    yield path, other.key
-
-
-def users_in_module(path: str, changed: Sequence[Definition], view: View) -> Iterator[Reference]:
-    """What uses a function or a class that a change edits, in the same module.
-
-    Without it, code that nobody calls any more would be patched in silence.
-    """
-    own = view.outline(path)
-    roots = {one.name.partition(".")[0] for one in changed}
-    roots &= {one.name for one in own if isinstance(one.node, (*_FUNCTIONS, ast.ClassDef))}
-    yield from ((path, one.key) for one in _users(own, roots))
+                    yield other.key, None, set()
 
 
 def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Reference]:
@@ -90,18 +118,32 @@ def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Re
     """
     if not is_python(path):
         return
-    own = view.outline(path)
-    functions = {one.name for one in own if isinstance(one.node, _FUNCTIONS) and one.name in keys}
     folder, _, stem = path.rpartition(".")[0].rpartition("/")
     module = folder.rpartition("/")[2] if stem == "__init__" else stem
-    for name in sorted(_with_aliases(functions, own)):
+    named = view.ask_pristine(
+        f"names given to {sorted(keys)}", path, lambda: _names_given(view.outline(path), keys)
+    )
+    for name in named:
         for other in view.holding([frozenset([name.encode(), module.encode()])], None):
             if other == path:
                 continue
-            for one in _users(view.outline(other), {name}, attributes=True):
-                yield other, one.key
-                for replaced in _replaced(one.node, name):
-                    yield from _with_users(replaced, view)
+            users = view.ask_pristine(
+                f"users of {name}", other, partial(_users_of, name, other, view)
+            )
+            for key, replaced in users:
+                yield other, key
+                for dotted in replaced:
+                    yield from _with_users(dotted, view)
+
+
+def _names_given(own: Sequence[Definition], keys: Collection[str]) -> list[str]:
+    functions = {one.name for one in own if isinstance(one.node, _FUNCTIONS) and one.name in keys}
+    return sorted(_with_aliases(functions, own))
+
+
+def _users_of(name: str, path: str, view: View) -> list[tuple[str, list[str]]]:
+    found = _users(view.outline(path), {name}, attributes=True)
+    return [(one.key, list(_replaced(one.node, name))) for one in found]
 
 
 def _with_aliases(names: set[str], definitions: Iterable[Definition]) -> set[str]:
@@ -140,10 +182,16 @@ def _with_users(dotted: str, view: View) -> Iterator[Reference]:
     module, _, name = dotted.rpartition(".")
     folder = module.replace(".", "/")
     for path in (f"{folder}.py", f"{folder}/__init__.py"):
-        own = view.outline(path)
-        names = _with_aliases({name}, own)
-        named = (one for one in own if one.name in names)
-        yield from ((path, one.key) for one in (*named, *_users(own, names)))
+        keys = view.ask_pristine(
+            f"{name} and its users", path, partial(_own_users, name, path, view)
+        )
+        yield from ((path, key) for key in keys)
+
+
+def _own_users(name: str, path: str, view: View) -> list[str]:
+    own = view.outline(path)
+    names = _with_aliases({name}, own)
+    return [one.key for one in (*(o for o in own if o.name in names), *_users(own, names))]
 
 
 def _users(
@@ -221,23 +269,28 @@ def _assigned(node: ast.AST | None) -> set[str]:
 
 
 def _imported(
-    path: str, node: ast.AST | None, attributes: set[str], view: View
+    path: str, what: tuple[str | None, int, str], attributes: Collection[str], view: View
 ) -> Iterator[Reference]:
     """The definitions that an import of the tree's own package names.
 
     Of a class, these are its head, its `__init__`, and what the new code names of it. Of a module,
-    these are what the new code names of it.
+    these are what the new code names of it. `what` are the import's module, its level and its name.
     """
-    if not isinstance(node, ast.ImportFrom):
-        return
-    base = path.split("/")[: -node.level] if node.level else []
-    parts = [*base, *(node.module or "").split(".")]
+    module, level, name = what
+    base = path.split("/")[:-level] if level else []
+    parts = [*base, *(module or "").split(".")]
     folder = "/".join(part for part in parts if part)
-    name = node.names[0].name
+    members = {name, *(f"{name}.{member}" for member in (*attributes, "__init__"))}
     for file in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py"):
-        yield from ((file, one.key) for one in view.outline(file) if one.name in attributes)
+        yield from _definitions_called(attributes, file, view)
     for file in (f"{folder}.py", f"{folder}/__init__.py"):
-        members = {f"{name}.{member}" for member in (*attributes, "__init__")}
-        for one in view.outline(file):
-            if one.name == name or one.name in members:
-                yield file, one.key
+        yield from _definitions_called(members, file, view)
+
+
+def _definitions_called(names: Collection[str], path: str, view: View) -> Iterator[Reference]:
+    keys = view.ask_pristine(
+        f"keys of {sorted(names)}",
+        path,
+        lambda: [one.key for one in view.outline(path) if one.name in names],
+    )
+    yield from ((path, key) for key in keys)

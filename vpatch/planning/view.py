@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from vpatch.codemods.binding import bindings_of_tree
 from vpatch.codemods.extent import Extents
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+from vpatch.codemods.reduced import Reducer
+from vpatch.codemods.spelling import Spellings
 from vpatch.errors import VpatchError
+from vpatch.planning.answers import Answers
 from vpatch.planning.lines import pristine_lines
-from vpatch.planning.outline import is_python, outline
+from vpatch.planning.outline import is_python, outline_of_tree
 from vpatch.planning.statements import Statements
 from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from vpatch.codemods.base import Scope
     from vpatch.codemods.pattern import Pattern
+    from vpatch.codemods.reduced import Reading, Reduced
     from vpatch.planning.outline import Definition
     from vpatch.source.tree import Tree
 
@@ -42,69 +49,46 @@ class UnparsableFile(VpatchError):
 class _Shared:
     """What is known of one tree, by all views of it."""
 
-    parsed: dict[str, cst.Module] = field(default_factory=dict)
     holders: dict[bytes, frozenset[str]] = field(default_factory=dict)
-    # Paths of the files that libcst can write as they are.
-    exact: set[str] = field(default_factory=set)
     extents: Extents = field(default_factory=Extents)
     vocabulary: frozenset[str] | None = None
-    # As Python's own parser reads the pristine files.
-    trees: dict[str, ast.Module | None] = field(default_factory=dict)
-    statements: dict[str, Statements | None] = field(default_factory=dict)
-    outlines: dict[str, list[Definition]] = field(default_factory=dict)
+    digests: dict[str, bytes] = field(default_factory=dict)
+    matching: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     lines: dict[tuple[str, int], Sequence[int]] = field(default_factory=dict)
-    # By the identity of the module, which is kept so that no other comes to have it.
-    written: dict[int, tuple[cst.Module, bytes]] = field(default_factory=dict)
+    # By the digests of the contents.
+    parsed: dict[bytes, cst.Module] = field(default_factory=dict)
+    trees: dict[bytes, ast.Module | None] = field(default_factory=dict)
+    statements: dict[bytes, Statements | None] = field(default_factory=dict)
+    outlines: dict[tuple[bytes, bool], list[Definition]] = field(default_factory=dict)
+    reducers: dict[bytes, tuple[Reducer, Spellings]] = field(default_factory=dict)
 
 
 @dataclass
 class View:
     """Read access to a tree as it is after some edits.
 
-    Modules are parsed and written once, and searches of the pristine files made once, for all views
-    of the same tree. A view is never changed: `over` returns a new one. `files` are replaced by
-    bytes, `edited` are modules that libcst made.
+    Files are parsed once, and searches of the pristine files made once, for all views of the same
+    tree. A view is never changed: `over` returns a new one. `files` have the bytes that replace
+    others. `answers` are what is known of files by their content.
     """
 
     tree: Tree
     files: Mapping[str, bytes] = field(default_factory=dict)
-    edited: Mapping[str, cst.Module] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
     _shared: _Shared = field(default_factory=_Shared)
-    _reparsed: dict[str, cst.Module] = field(default_factory=dict)
 
     @property
     def extents(self) -> Extents:
         """What the statements of its modules were parsed from."""
         return self._shared.extents
 
-    def over(self, modules: Mapping[str, cst.Module], files: Mapping[str, bytes]) -> View:
-        """The same view with modules and text files replaced.
-
-        Raises:
-            UnparsableFile: libcst would change bytes of a module that no edit touches.
-        """
-        for path in modules:
-            self._check_exact(path)
-        edited = {path: module for path, module in self.edited.items() if path not in files}
-        kept = {path: text for path, text in self.files.items() if path not in modules}
-        return View(self.tree, {**kept, **files}, {**edited, **modules}, self._shared)
-
-    def reparse(self) -> View:
-        """The same bytes with every edited file to be parsed anew."""
-        return View(self.tree, self.changed, {}, self._shared)
-
-    @cached_property
-    def changed(self) -> Mapping[str, bytes]:
-        """The bytes of every file that was replaced."""
-        return {**self.files, **{path: self._written(path) for path in self.edited}}
+    def over(self, files: Mapping[str, bytes]) -> View:
+        """The same view with files replaced."""
+        return View(self.tree, {**self.files, **files}, self.answers, self._shared)
 
     def read(self, path: str) -> bytes | None:
         """The file's bytes, or None where there is no such file."""
-        if path in self.edited:
-            return self._written(path)
-        if path in self.files:
-            return self.files[path]
-        return self.pristine(path)
+        return self.files[path] if path in self.files else self.pristine(path)
 
     def pristine(self, path: str) -> bytes | None:
         """The file's bytes before all edits, or None where there was no such file."""
@@ -112,17 +96,38 @@ class View:
             return self._package[path]
         return self.tree.read(path) if path in self._paths else None
 
+    def digest(self, path: str) -> bytes:
+        """The SHA-256 of a file that is there."""
+        if path in self.files:
+            return hashlib.sha256(self.files[path]).digest()
+        return self._pristine_digest(path)
+
+    def _pristine_digest(self, path: str) -> bytes:
+        known = self._shared.digests
+        if path not in known:
+            known[path] = hashlib.sha256(self.pristine(path) or b"").digest()
+        return known[path]
+
     def outline(self, path: str) -> list[Definition]:
         """What a file defines before all edits; nothing where there is no such file."""
-        known = self._shared.outlines
-        if path not in known:
-            text = self.pristine(path)
+        text = self.pristine(path)
+        return [] if text is None else self.outline_of(path, text)
+
+    def ask_pristine(self, question: str, path: str, find: Callable[[], Any]) -> Any:
+        """Ask about a file before all edits, which may not be there."""
+        digest = b"" if self.pristine(path) is None else self._pristine_digest(path)
+        return self.answers.ask(f"{question}; Python: {is_python(path)}", [digest], find)
+
+    def outline_of(self, path: str, text: bytes) -> list[Definition]:
+        """What some content of a file defines."""
+        known, key = self._shared.outlines, (hashlib.sha256(text).digest(), is_python(path))
+        if key not in known:
             tree = None
-            if text is not None and is_python(path):
+            if is_python(path):
                 with suppress(UnparsableFile):
                     tree = self._tree_of(path, text)
-            known[path] = [] if text is None else outline(text, python=False, parsed=tree)
-        return known[path]
+            known[key] = outline_of_tree(text, tree)
+        return known[key]
 
     def pristine_line(self, path: str, line: int, text: bytes) -> int:
         """The line of the pristine file for a line of what edits made of it.
@@ -137,28 +142,6 @@ class View:
         if key not in known:
             known[key] = pristine_lines(pristine, text)
         return known[key][line - 1]
-
-    def _written(self, path: str) -> bytes:
-        module = self.edited[path]
-        if id(module) not in self._shared.written:
-            self._shared.written[id(module)] = (module, _bytes(path, module))
-        return self._shared.written[id(module)][1]
-
-    def _check_exact(self, path: str) -> None:
-        if path in self.edited:
-            return  # libcst wrote it
-        pristine = path not in self.files
-        if pristine and path in self._shared.exact:
-            return
-        text = self.read(path)
-        if text is not None and self.module(path).bytes != text:
-            raise UnparsableFile(
-                "libcst cannot write it back byte for byte (a form feed, a bare CR, or an indented "
-                "comment at its end?)",
-                where=path,
-            )
-        if pristine:
-            self._shared.exact.add(path)
 
     def obstacle(self, path: str) -> str | None:
         """What keeps a file from being created at `path`: a file above it, or a folder there."""
@@ -201,7 +184,7 @@ class View:
 
     @property
     def _changed_paths(self) -> AbstractSet[str]:
-        return self.files.keys() | self.edited.keys()
+        return self.files.keys()
 
     def module(self, path: str) -> cst.Module:
         """The parsed file.
@@ -209,34 +192,61 @@ class View:
         Raises:
             UnparsableFile: it is not Python.
         """
-        if path in self.edited:
-            return self.edited[path]
-        known = self._reparsed if path in self.files else self._shared.parsed
-        if path not in known:
+        known, key = self._shared.parsed, self.digest(path)
+        if key not in known:
             text = self.read(path) or b""
-            tree = self._tree_of(path, text) if known is self._shared.parsed else _tree(path, text)
-            known[path] = _parsed(path, text)
-            self.extents.remember(known[path], text, tree)
-        return known[path]
+            tree = self._tree_of(path, text)
+            known[key] = _parsed(path, text)
+            self.extents.remember(known[key], text, tree)
+        return known[key]
 
-    def _tree_of(self, path: str, text: bytes) -> ast.Module | None:
-        """A pristine file as Python's own parser reads it, if it can.
+    def reduced(
+        self, path: str, reading: Reading, place: Scope
+    ) -> tuple[Reduced, cst.Module] | None:
+        """The file without what an edit does not look at, parsed; None where that is all of it.
+
+        Raises:
+            UnparsableFile: it is not Python.
+        """
+        known, key = self._shared.reducers, self.digest(path)
+        tree = self.tree_of(path)
+        if tree is None or key in self._shared.parsed:
+            return None
+        if key not in known:
+            spellings = Spellings(bindings_of_tree(tree))
+            known[key] = (Reducer(self.read(path) or b"", tree, spellings), spellings)
+        reducer, spellings = known[key]
+        reduced = reducer.reduced(reading, place)
+        if reduced is None:
+            return None
+        module = _parsed(path, reduced.text)
+        self.extents.remember(module, reduced.text, ast.parse(reduced.text), spellings)
+        return reduced, module
+
+    def tree_of(self, path: str) -> ast.Module | None:
+        """The file as Python's own parser reads it, if it can.
 
         Raises:
             UnparsableFile: it is nested too deeply.
         """
-        known = self._shared.trees
-        if path not in known:
-            known[path] = _tree(path, text)
-        return known[path]
+        return self._tree_of(path, self.read(path) or b"")
+
+    def _tree_of(self, path: str, text: bytes) -> ast.Module | None:
+        known, key = self._shared.trees, hashlib.sha256(text).digest()
+        if key not in known:
+            known[key] = _tree(path, text)
+        return known[key]
 
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
         """Paths that match one of the globs; the package's Python files where there are none."""
         if globs is None:
             added = set(self._added_to_package)
             return sorted(added.union(self._own)) if added else self._own
-        paths = {*self._paths, *self._changed_paths}
-        return sorted(p for p in paths if any(fnmatchcase(p, glob) for glob in globs))
+        known, key = self._shared.matching, tuple(globs)
+        if key not in known:
+            known[key] = frozenset(p for p in self._paths if _matches(p, globs))
+        changed = (path for path in self._changed_paths if _matches(path, globs))
+        return sorted(known[key].union(changed))
 
     def holding(
         self, needles: Sequence[frozenset[bytes]], globs: Sequence[str] | None
@@ -249,22 +259,18 @@ class View:
     def mentioning(self, paths: Sequence[str], pieces: frozenset[bytes]) -> list[str]:
         """Those of the files whose text contains every piece."""
         return [
-            path
-            for path in paths
-            # To write an edited module costs more than to look into it.
-            if path in self.edited or all(piece in (self.read(path) or b"") for piece in pieces)
+            path for path in paths if all(piece in (self.read(path) or b"") for piece in pieces)
         ]
 
     def may_have(self, path: str, pattern: Pattern) -> bool:
         """Whether a Python file may have a match of a pattern; False only if it has none."""
-        if path in self._changed_paths or path in self._shared.parsed:
+        known, key = self._shared.statements, self.digest(path)
+        if key in self._shared.parsed:
             return True
-        known = self._shared.statements
-        if path not in known:
-            text = self.read(path) or b""
-            tree = self._tree_of(path, text)
-            known[path] = None if tree is None else Statements(text, tree)
-        statements = known[path]
+        if key not in known:
+            tree = self.tree_of(path)
+            known[key] = None if tree is None else Statements(self.read(path) or b"", tree)
+        statements = known[key]
         return statements is None or statements.may_have(pattern)
 
     @property
@@ -299,14 +305,33 @@ class View:
         return [*found, *unknown]
 
     def _may_have(self, word: bytes, path: str) -> bool:
-        # To write an edited module costs more than to look into it.
-        return path in self.edited or has_word(word, self.read(path) or b"")
+        return has_word(word, self.read(path) or b"")
 
     def _pristine_holders(self, word: bytes) -> frozenset[str]:
         holders = self._shared.holders
         if word not in holders:
             holders[word] = self.tree.holding(word)
         return holders[word]
+
+
+def written(path: str, module: cst.Module) -> bytes:
+    """The bytes of a module.
+
+    Raises:
+        UnparsableFile: the file's encoding cannot write some of it.
+    """
+    try:
+        return module.bytes
+    except UnicodeEncodeError as error:
+        text = error.object[error.start : error.end]
+        raise UnparsableFile(
+            f"the file's encoding ({module.encoding}) cannot write {text!r} of the new code",
+            where=path,
+        ) from error
+
+
+def _matches(path: str, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(path, glob) for glob in globs)
 
 
 def parse(path: str, text: bytes) -> cst.Module:
@@ -336,17 +361,6 @@ def _parsed(path: str, text: bytes) -> cst.Module:
         line = getattr(error, "raw_line", None)
         where = f"{path}:{line}" if line else path
         raise UnparsableFile("is not Python that libcst can parse", where=where) from error
-
-
-def _bytes(path: str, module: cst.Module) -> bytes:
-    try:
-        return module.bytes
-    except UnicodeEncodeError as error:
-        text = error.object[error.start : error.end]
-        raise UnparsableFile(
-            f"the file's encoding ({module.encoding}) cannot write {text!r} of the new code",
-            where=path,
-        ) from error
 
 
 def lines_of(module: cst.Module) -> Mapping[cst.CSTNode, int]:

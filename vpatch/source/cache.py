@@ -52,6 +52,7 @@ class CacheError(UnavailableError):
 KINDS = {
     "index": "answers of package indexes, for --offline",
     "refs": "answers of git remotes, for --offline",
+    "contents": "what is known of the contents of files",
     "github": "answers of GitHub, for --offline",
     "plans": "what patches were found to mean for a tree, and to make of it",
     "patches": "what was read of patches' declarations",

@@ -96,6 +96,12 @@ class Trust:
         while self._removals:
             self._removals.pop()()
 
+    def disown(self) -> None:
+        """Leave the copies to the process that this one was forked from."""
+        self._copies.clear()
+        while self._removals:
+            self._removals.pop().detach()
+
     def _copied(self, folder: Path, used: tuple[str, bytes] | None) -> Path:
         key = (folder.resolve(), hashlib.sha256(used[1]).hexdigest() if used else None)
         if key not in self._copies:

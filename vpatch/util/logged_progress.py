@@ -20,9 +20,9 @@ class LoggedProgress:
     def __init__(self, shown: Progress) -> None:
         self.shown = shown
 
-    def start(self, what: str, *, total: int | None = None) -> Task:
+    def start(self, what: str, *, total: int | None = None, unit: str = "bytes") -> Task:
         _log.info("%s", what, extra=SHOWN)
-        return _LoggedTask(what, self.shown.start(what, total=total))
+        return _LoggedTask(what, self.shown.start(what, total=total, unit=unit))
 
     def note(self, message: str) -> None:
         _log.warning("note: %s", message, extra=SHOWN)

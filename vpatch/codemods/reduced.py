@@ -1,0 +1,288 @@
+"""Modules without the statements that an edit does not look at.
+
+libcst's time grows with the size of a file, and most of a file has nothing to do with an edit. What
+is left out is put back, byte by byte, after the edit.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.codemods.base import Scope
+    from vpatch.codemods.pattern import Pattern
+    from vpatch.codemods.spelling import Spellings
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+_BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
+# The program always gets past these.
+_PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.Pass)
+# It gets past these if it gets past what is in them.
+_WITH_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
+# Python's own parser and libcst do not agree about lines with these.
+_STRANGE = re.compile(rb"[\f\r]|^#.*coding[:=]", re.MULTILINE)
+_MARK = "__vpatch_left_out_{}__"
+_MARK_START = _MARK.partition("{")[0].encode()
+
+# The numbers of the first line, from 0, and of the line behind the last.
+_Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What of a module an edit looks at: code that has all names of one of the alternatives.
+
+    `unit` is the smallest such code: a statement, a function, or a statement of the module with all
+    that is in it. Some edits compare statements with those beside them: `neighbours` in a module
+    or a class, or `everywhere`. Of these statements only definitions may be left out that have no
+    name of `kept`, and, if `ifs`, an `if` that has definitions alone. With `scopes`, the edit looks
+    at all of a definition that the place is within.
+    """
+
+    names: Sequence[frozenset[bytes]]
+    unit: Literal["statement", "function", "module statement"] = "statement"
+    compares: Literal["nothing", "neighbours", "everywhere"] = "nothing"
+    kept: frozenset[str] = frozenset()
+    ifs: bool = True
+    scopes: bool = False
+
+
+def unit_of(*patterns: Pattern) -> Literal["statement", "function", "module statement"]:
+    """Return the smallest code that has all of a place that one of some patterns matches."""
+    small = (cst.BaseExpression, cst.BaseSmallStatement)
+    if all(isinstance(pattern.node, small) for pattern in patterns):
+        return "statement"
+    if all(isinstance(pattern.node, (*small, cst.FunctionDef)) for pattern in patterns):
+        return "function"
+    return "module statement"
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A module's text with marks in place of some lines. `left_out` are these, from the top."""
+
+    text: bytes
+    left_out: Sequence[bytes]
+
+    def restored(self, edited: bytes) -> bytes | None:
+        """Put the lines back into what became of the text; None where a mark is not as it was."""
+        parts: list[bytes] = []
+        rest = edited
+        for number, lines in enumerate(self.left_out):
+            before, found, rest = rest.partition(_marked(lines, number))
+            if not found or (before and not before.endswith(b"\n")):
+                return None
+            parts += [before, lines]
+        return None if _MARK_START in rest else b"".join([*parts, rest])
+
+
+def _marked(lines: bytes, number: int) -> bytes:
+    """The line in place of some lines, with the indentation of the first and the last one's end."""
+    end = b"\n" if lines.endswith(b"\n") else b""
+    return _indent(lines) + _MARK.format(number).encode() + end
+
+
+def _indent(lines: bytes) -> bytes:
+    return lines[: len(lines) - len(lines.lstrip(b" \t"))]
+
+
+class Reducer:
+    """A file whose statements may be left out; `tree` is the same source."""
+
+    def __init__(self, source: bytes, tree: ast.Module, spellings: Spellings) -> None:
+        self._source = source
+        self._tree = tree
+        self._spellings = spellings
+        self._found: dict[bytes, Sequence[int]] = {}
+
+    @cached_property
+    def _lines(self) -> list[bytes]:
+        return self._source.splitlines(keepends=True)
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        """Where each line begins."""
+        starts = [0]
+        for line in self._lines:
+            starts.append(starts[-1] + len(line))
+        return starts
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether lines mean the same to everybody, and no mark is in the file already."""
+        return not _STRANGE.search(self._source) and _MARK_START not in self._source
+
+    def reduced(self, reading: Reading, place: Scope) -> Reduced | None:
+        """Leave out what an edit does not look at; None where that is nothing."""
+        if not self._is_plain:
+            return None
+        walk = _Walk(self, reading, place)
+        parts: list[bytes] = []
+        left_out: list[bytes] = []
+        line = 0
+        for first, last in walk.spans():
+            text = b"".join(self._lines[first:last])
+            parts += [*self._lines[line:first], _marked(text, len(left_out))]
+            left_out.append(text)
+            line = last
+        if not left_out:
+            return None
+        return Reduced(b"".join([*parts, *self._lines[line:]]), left_out)
+
+    def alternatives(self, reading: Reading) -> list[list[list[Sequence[int]]]]:
+        """For each name of each alternative, where its spellings are in the file."""
+        return [
+            [[self._positions(word) for word in self._spellings.words(name)] for name in names]
+            for names in reading.names
+        ]
+
+    def _positions(self, word: bytes) -> Sequence[int]:
+        if word not in self._found:
+            pattern = rb"(?<!\w)" + re.escape(word) + rb"(?!\w)"
+            self._found[word] = [match.start() for match in re.finditer(pattern, self._source)]
+        return self._found[word]
+
+    def bounds(self, span: _Span) -> tuple[int, int]:
+        """Where the text of some lines begins and ends."""
+        return self._starts[span[0]], self._starts[span[1]]
+
+    @property
+    def body(self) -> Sequence[ast.stmt]:
+        return self._tree.body
+
+    def stand_alone(self, node: ast.stmt) -> bool:
+        """Whether a statement has its lines for itself."""
+        first, last = self._lines[node.lineno - 1], self._lines[(node.end_lineno or 0) - 1]
+        behind = last[node.end_col_offset or 0 :].strip()
+        return not first[: node.col_offset].strip() and (not behind or behind.startswith(b"#"))
+
+    def between(self, above: _Span, below: _Span) -> bool:
+        """Whether nothing but blank lines and comments is between two spans of one block."""
+        lines = self._lines[above[1] : below[0]]
+        same = _indent(self._lines[above[0]]) == _indent(self._lines[below[0]])
+        return same and all(not line.strip() or line.lstrip().startswith(b"#") for line in lines)
+
+
+class _Walk:
+    """What one edit does not look at in a file."""
+
+    def __init__(self, file: Reducer, reading: Reading, place: Scope) -> None:
+        self._file = file
+        self._reading = reading
+        self._place = place
+        self._words = file.alternatives(reading)
+
+    def spans(self) -> list[_Span]:
+        """What may be left out, from the top; neighbours are one span."""
+        found: list[_Span] = []
+        for node in self._file.body:
+            for span in self._of_statement(node, ()):
+                if found and self._file.between(found[-1], span):
+                    found[-1] = (found[-1][0], span[1])
+                else:
+                    found.append(span)
+        return found
+
+    def _of_statement(self, node: ast.stmt, scope: tuple[str, ...]) -> Iterator[_Span]:
+        """What may be left out of a statement of the module or of a class."""
+        span = _span(node)
+        if not self._has(span):
+            if self._may_go(node, scope):
+                yield span
+                return
+        elif self._reading.unit == "module statement":
+            return
+        if isinstance(node, ast.ClassDef) and not self._is_scope(node, scope):
+            for inner in node.body:
+                yield from self._of_statement(inner, (*scope, node.name))
+        elif (
+            isinstance(node, _FUNCTIONS)
+            and self._reading.unit == "statement"
+            and self._reading.compares != "everywhere"
+            and not self._is_scope(node, scope)
+        ):
+            yield from self._of_block(node)
+
+    def _of_block(self, node: ast.AST) -> Iterator[_Span]:
+        """What may be left out of the blocks of a function, or of a statement in one."""
+        for name in _BLOCKS:
+            for inner in getattr(node, name, ()):
+                if not isinstance(inner, ast.stmt) or self._has(_span(inner)):
+                    yield from self._of_block(inner)
+                elif _is_passed(inner) and self._file.stand_alone(inner):
+                    yield _span(inner)
+
+    def _may_go(self, node: ast.stmt, scope: tuple[str, ...]) -> bool:
+        """Whether a statement that lacks the names may be left out of the module or a class."""
+        if not self._file.stand_alone(node) or self._is_scope(node, scope):
+            return False
+        if self._reading.compares != "nothing":
+            is_if = self._reading.ifs and _has_only_definitions(node)
+            kept = not self._reading.kept.isdisjoint(_last_names(node))
+            return (isinstance(node, _DEFINITIONS) or is_if) and not kept
+        return _is_passed(node)
+
+    def _is_scope(self, node: ast.stmt, scope: tuple[str, ...]) -> bool:
+        """Whether the edit looks at a definition by its name, or at one in it."""
+        if not self._reading.scopes or self._place.within is None:
+            return False
+        return any(self._place.admits((*scope, *names), None) for names in _names(node))
+
+    def _has(self, span: _Span) -> bool:
+        """Whether some lines have all names of an alternative."""
+        begin, end = self._file.bounds(span)
+        return any(
+            all(any(_is_any_in(places, begin, end) for places in spelt) for spelt in alternative)
+            for alternative in self._words
+        )
+
+
+def _is_any_in(places: Sequence[int], begin: int, end: int) -> bool:
+    index = bisect_left(places, begin)
+    return index < len(places) and places[index] < end
+
+
+def _span(node: ast.stmt) -> _Span:
+    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(one.lineno for one in decorators)]) - 1, node.end_lineno or 0
+
+
+def _is_passed(node: ast.AST) -> bool:
+    """Whether the program always gets past a statement; see `flow`. A docstring has to stay."""
+    if isinstance(node, (*_DEFINITIONS, *_PLAIN)):
+        return True
+    if isinstance(node, (*_WITH_BLOCKS, ast.ExceptHandler)):
+        blocks = (getattr(node, name, ()) for name in _BLOCKS)
+        return all(_is_passed(inner) for block in blocks for inner in block)
+    return False
+
+
+def _has_only_definitions(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.If):
+        return False
+    inner = (*node.body, *node.orelse)
+    return all(isinstance(one, _DEFINITIONS) or _has_only_definitions(one) for one in inner)
+
+
+def _names(node: ast.AST) -> Iterator[tuple[str, ...]]:
+    """The qualified names of a definition, and of those in it, from here on."""
+    own = (node.name,) if isinstance(node, _DEFINITIONS) else ()
+    if own:
+        yield own
+    for name in _BLOCKS:
+        for inner in getattr(node, name, ()):
+            yield from ((*own, *names) for names in _names(inner))
+
+
+def _last_names(node: ast.AST) -> Iterator[str]:
+    return (names[-1] for names in _names(node))

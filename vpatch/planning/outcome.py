@@ -1,0 +1,259 @@
+"""What an edit or a predicate finds in a file, and what an edit makes of it.
+
+Both depend on nothing but the content of the file, so what was found once is known for every
+release that has a file of the same content.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from vpatch.codemods.base import Repeat
+from vpatch.codemods.find_code import FindCode
+from vpatch.codemods.nodes import all_nodes
+from vpatch.planning.outline import outline
+from vpatch.planning.view import UnparsableFile, lines_of, written
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.codemods.base import EditSite, PythonEdit
+    from vpatch.codemods.reduced import Reduced
+    from vpatch.planning.view import View
+
+_Definition = (cst.FunctionDef, cst.ClassDef)
+
+
+@dataclass(frozen=True)
+class FoundSite:
+    """A place in a file, with the fields of an `EditSite`.
+
+    `definition` is the name of the function or class that the place is. `defined` are the keys of
+    what the statement of a module or a class defines that the place is a part of. `line` is the
+    line in `text`, from 1, where lines were asked for or the file is not Python.
+    """
+
+    path: str
+    todo: bool
+    scope: str = ""
+    problem: str | None = None
+    recognised: bool = True
+    repeat: Repeat | None = None
+    bindings: Mapping[str, str] | None = None
+    definition: str | None = None
+    defined: tuple[str, ...] | None = None
+    line: int | None = None
+    text: bytes | None = None
+
+
+@dataclass(frozen=True)
+class FileOutcome:
+    """The places in a file, and the file after the edit; None where nothing is to do."""
+
+    sites: tuple[FoundSite, ...]
+    after: bytes | None
+
+
+def outcome(
+    codemod: PythonEdit, question: str | None, path: str, view: View, *, located: bool
+) -> FileOutcome:
+    """Run an edit, or a predicate, on a file of Python, or recall what it found.
+
+    Args:
+        codemod: what to run.
+        question: all that decides what it does; None if that is not known, and nothing is recalled.
+        path: the file.
+        view: what has the file.
+        located: whether the places need lines, which are not kept.
+
+    Raises:
+        UnparsableFile: libcst cannot parse it, or cannot write it back.
+    """
+    if located or question is None:
+        return _found(codemod, path, view, located=located)
+    known = view.answers.ask(
+        question,
+        [view.digest(path)],
+        lambda: _row(_found(codemod, path, view, located=False), view.read(path) or b""),
+    )
+    return _of_row(known, path, view)
+
+
+def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> FileOutcome:
+    if isinstance(codemod, FindCode) and not view.may_have(path, codemod.sought):
+        return FileOutcome((), None)
+    if not located and codemod.reading is not None:
+        reduced = view.reduced(path, codemod.reading, codemod.place)
+        if reduced is not None:
+            found = _found_in_reduced(codemod, path, view, *reduced)
+            if found is not None:
+                return found
+    module = view.module(path)
+    made = codemod.apply(module, view.extents)
+    lines = lines_of(module) if located and made.sites else {}
+    text = view.read(path) if located else None
+    statements = _Statements(module)
+    sites = tuple(_site(path, site, statements, lines.get(site.node), text) for site in made.sites)
+    if not any(site.todo for site in sites):
+        return FileOutcome(sites, None)
+    _check_exact(path, module, view.read(path))
+    return FileOutcome(sites, written(path, made.module))
+
+
+def _found_in_reduced(
+    codemod: PythonEdit, path: str, view: View, reduced: Reduced, module: cst.Module
+) -> FileOutcome | None:
+    """Run an edit on a part of a file; None where the rest cannot be put back."""
+    made = codemod.apply(module, view.extents)
+    statements = _Statements(module)
+    sites = tuple(_site(path, site, statements) for site in made.sites)
+    if not any(site.todo for site in sites):
+        return FileOutcome(sites, None)
+    _check_exact(path, module, reduced.text)
+    after = reduced.restored(written(path, made.module))
+    return None if after is None else FileOutcome(sites, after)
+
+
+def _check_exact(path: str, module: cst.Module, text: bytes | None) -> None:
+    """Refuse a module that libcst does not write as it was.
+
+    Raises:
+        UnparsableFile: it does not.
+    """
+    if module.bytes != text:
+        raise UnparsableFile(
+            "libcst cannot write it back byte for byte (a form feed, a bare CR, or an indented "
+            "comment at its end?)",
+            where=path,
+        )
+
+
+def _site(
+    path: str,
+    site: EditSite,
+    statements: _Statements,
+    line: int | None = None,
+    text: bytes | None = None,
+) -> FoundSite:
+    node = site.node
+    return FoundSite(
+        path,
+        site.todo,
+        site.scope,
+        site.problem,
+        site.recognised,
+        site.repeat,
+        site.bindings,
+        node.name.value if isinstance(node, _Definition) else None,
+        tuple(statements.defined(site)),
+        line,
+        text,
+    )
+
+
+# --- what is kept ------------------------------------------------------------------------------
+
+
+def _row(found: FileOutcome, before: bytes) -> dict[str, Any]:
+    sites = [
+        [
+            site.todo,
+            site.scope,
+            site.problem,
+            site.recognised,
+            site.repeat and site.repeat.name,
+            site.bindings,
+            site.definition,
+            site.defined,
+        ]
+        for site in found.sites
+    ]
+    return {"sites": sites, "after": found.after and _difference(before, found.after)}
+
+
+def _of_row(row: Mapping[str, Any], path: str, view: View) -> FileOutcome:
+    sites = tuple(
+        FoundSite(
+            path,
+            todo,
+            scope,
+            problem,
+            recognised,
+            repeat and Repeat[repeat],
+            bindings,
+            definition,
+            tuple(defined),
+        )
+        for todo, scope, problem, recognised, repeat, bindings, definition, defined in row["sites"]
+    )
+    if row["after"] is None:
+        return FileOutcome(sites, None)
+    before = view.read(path) or b""
+    top, bottom, middle = row["after"]
+    after = before[:top] + middle.encode("latin-1") + before[len(before) - bottom :]
+    return FileOutcome(sites, after)
+
+
+def _difference(before: bytes, after: bytes) -> tuple[int, int, str]:
+    """How many bytes two files share at the top and at the bottom, and what is between them."""
+    top = _shared(before, after)
+    bottom = _shared(before[top:][::-1], after[top:][::-1])
+    return top, bottom, after[top : len(after) - bottom].decode("latin-1")
+
+
+def _shared(left: bytes, right: bytes) -> int:
+    least, most = 0, min(len(left), len(right))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if left[least:middle] == right[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+# --- what the place is a part of ---------------------------------------------------------------
+
+
+class _Statements:
+    """The statements of a module that define no function or class, by the nodes in them."""
+
+    def __init__(self, module: cst.Module) -> None:
+        self._module = module
+        self._by_node: dict[int, dict[int, cst.CSTNode]] = {}
+
+    def defined(self, site: EditSite) -> list[str]:
+        """The keys of what a statement defines, in a module or a class, that has a place."""
+        body: Sequence[cst.CSTNode] = self._module.body
+        own = [site.node.name.value] if isinstance(site.node, _Definition) else []
+        parts = [*(site.scope.split(".") if site.scope else ()), *own]
+        for name in parts:
+            inner = next(
+                (s for s in body if isinstance(s, cst.ClassDef) and s.name.value == name), None
+            )
+            if inner is None:
+                break
+            body = inner.body.body
+        statement = self._nodes_in(body).get(id(site.node))
+        if statement is None:
+            return []
+        prefix = ".".join(parts)
+        # code_for_node writes a statement of a class without its first line's indentation.
+        code = cst.Module([]).code_for_node(statement).strip() + "\n"
+        return [
+            replace(one, name=f"{prefix}.{one.name}" if prefix else one.name).key
+            for one in outline(code.encode())
+        ]
+
+    def _nodes_in(self, body: Sequence[cst.CSTNode]) -> dict[int, cst.CSTNode]:
+        if id(body) not in self._by_node:
+            self._by_node[id(body)] = {
+                id(node): statement
+                for statement in body
+                if not isinstance(statement, _Definition)
+                for node in all_nodes(statement)
+            }
+        return self._by_node[id(body)]
