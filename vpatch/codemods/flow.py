@@ -12,7 +12,7 @@ from vpatch.codemods.nodes import statements_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_NEVER_RETURN = {"exit", "os._exit", "os.abort", "quit", "sys.exit"}
+NEVER_RETURN = {"exit", "os._exit", "os.abort", "quit", "sys.exit"}
 # Context managers that swallow an exception, and so let the program go on behind the block.
 _SWALLOWING = {"suppress", "raises", "assertRaises"}
 
@@ -56,7 +56,7 @@ def _assert_ends(node: cst.Assert) -> bool:
 
 def _call_ends(node: cst.Expr) -> bool:
     call = node.value
-    return isinstance(call, cst.Call) and get_full_name_for_node(call.func) in _NEVER_RETURN
+    return isinstance(call, cst.Call) and get_full_name_for_node(call.func) in NEVER_RETURN
 
 
 def _loop_ends(node: cst.For | cst.While) -> bool:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
+from vpatch.codemods.flow import NEVER_RETURN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -55,6 +57,10 @@ class Reading:
     kept: frozenset[str] = frozenset()
     ifs: bool = True
     scopes: bool = False
+
+
+# What an edit looks at, and where.
+Look = tuple[Reading, "Scope"]
 
 
 def unit_of(*patterns: Pattern) -> Literal["statement", "function", "module statement"]:
@@ -122,15 +128,14 @@ class Reducer:
         """Whether lines mean the same to everybody, and no mark is in the file already."""
         return not _STRANGE.search(self._source) and _MARK_START not in self._source
 
-    def reduced(self, reading: Reading, place: Scope) -> Reduced | None:
-        """Leave out what an edit does not look at; None where that is nothing."""
+    def reduced(self, looks: Sequence[Look]) -> Reduced | None:
+        """Leave out what no edit looks at; None where that is nothing."""
         if not self._is_plain:
             return None
-        walk = _Walk(self, reading, place)
         parts: list[bytes] = []
         left_out: list[bytes] = []
         line = 0
-        for first, last in walk.spans():
+        for first, last in self._spans([_Walk(self, look) for look in looks]):
             text = b"".join(self._lines[first:last])
             parts += [*self._lines[line:first], _marked(text, len(left_out))]
             left_out.append(text)
@@ -138,6 +143,17 @@ class Reducer:
         if not left_out:
             return None
         return Reduced(b"".join([*parts, *self._lines[line:]]), left_out)
+
+    def _spans(self, walks: Sequence[_Walk]) -> list[_Span]:
+        """What may be left out, from the top; neighbours are one span."""
+        found: list[_Span] = []
+        for node in self._tree.body:
+            for span in _left_out(node, (), walks, in_function=False):
+                if found and self._are_neighbours(found[-1], span):
+                    found[-1] = (found[-1][0], span[1])
+                else:
+                    found.append(span)
+        return found
 
     def alternatives(self, reading: Reading) -> list[list[list[Sequence[int]]]]:
         """For each name of each alternative, where its spellings are in the file."""
@@ -156,71 +172,69 @@ class Reducer:
         """Where the text of some lines begins and ends."""
         return self._starts[span[0]], self._starts[span[1]]
 
-    @property
-    def body(self) -> Sequence[ast.stmt]:
-        return self._tree.body
-
     def stand_alone(self, node: ast.stmt) -> bool:
         """Whether a statement has its lines for itself."""
         first, last = self._lines[node.lineno - 1], self._lines[(node.end_lineno or 0) - 1]
         behind = last[node.end_col_offset or 0 :].strip()
         return not first[: node.col_offset].strip() and (not behind or behind.startswith(b"#"))
 
-    def between(self, above: _Span, below: _Span) -> bool:
+    def _are_neighbours(self, above: _Span, below: _Span) -> bool:
         """Whether nothing but blank lines and comments is between two spans of one block."""
         lines = self._lines[above[1] : below[0]]
         same = _indent(self._lines[above[0]]) == _indent(self._lines[below[0]])
         return same and all(not line.strip() or line.lstrip().startswith(b"#") for line in lines)
 
 
-class _Walk:
-    """What one edit does not look at in a file."""
-
-    def __init__(self, file: Reducer, reading: Reading, place: Scope) -> None:
-        self._file = file
-        self._reading = reading
-        self._place = place
-        self._words = file.alternatives(reading)
-
-    def spans(self) -> list[_Span]:
-        """What may be left out, from the top; neighbours are one span."""
-        found: list[_Span] = []
-        for node in self._file.body:
-            for span in self._of_statement(node, ()):
-                if found and self._file.between(found[-1], span):
-                    found[-1] = (found[-1][0], span[1])
-                else:
-                    found.append(span)
-        return found
-
-    def _of_statement(self, node: ast.stmt, scope: tuple[str, ...]) -> Iterator[_Span]:
-        """What may be left out of a statement of the module or of a class."""
-        span = _span(node)
-        if not self._has(span):
-            if self._may_go(node, scope):
-                yield span
-                return
-        elif self._reading.unit == "module statement":
+def _left_out(
+    node: ast.stmt | ast.ExceptHandler | ast.match_case,
+    scope: tuple[str, ...],
+    walks: Sequence[_Walk],
+    *,
+    in_function: bool,
+) -> Iterator[_Span]:
+    """What may be left out of a statement, as no edit looks at it."""
+    inside = list(walks)
+    if isinstance(node, ast.stmt):
+        found = [(walk, walk.verdict(node, scope, in_function=in_function)) for walk in walks]
+        if any(verdict == "keep" for _, verdict in found):
             return
-        if isinstance(node, ast.ClassDef) and not self._is_scope(node, scope):
-            for inner in node.body:
-                yield from self._of_statement(inner, (*scope, node.name))
-        elif (
-            isinstance(node, _FUNCTIONS)
-            and self._reading.unit == "statement"
-            and self._reading.compares != "everywhere"
-            and not self._is_scope(node, scope)
-        ):
-            yield from self._of_block(node)
+        inside = [walk for walk, verdict in found if verdict == "inside"]
+        if not inside:
+            yield _span(node)
+            return
+    if isinstance(node, _DEFINITIONS):
+        scope = (*scope, node.name)
+        in_function = in_function or isinstance(node, _FUNCTIONS)
+    for name in _BLOCKS:
+        for inner in getattr(node, name, ()):
+            yield from _left_out(inner, scope, inside, in_function=in_function)
 
-    def _of_block(self, node: ast.AST) -> Iterator[_Span]:
-        """What may be left out of the blocks of a function, or of a statement in one."""
-        for name in _BLOCKS:
-            for inner in getattr(node, name, ()):
-                if not isinstance(inner, ast.stmt) or self._has(_span(inner)):
-                    yield from self._of_block(inner)
-                elif _is_passed(inner) and self._file.stand_alone(inner):
-                    yield _span(inner)
+
+class _Walk:
+    """What one edit looks at in a file."""
+
+    def __init__(self, file: Reducer, look: Look) -> None:
+        self._file = file
+        self._reading, self._place = look
+        self._words = file.alternatives(self._reading)
+
+    def verdict(
+        self, node: ast.stmt, scope: tuple[str, ...], *, in_function: bool
+    ) -> Literal["go", "keep", "inside"]:
+        """Whether a statement may go, has to be kept as it is, or may have parts that go."""
+        has = self._has(_span(node))
+        if in_function:
+            if not has and _is_passed(node) and self._file.stand_alone(node):
+                return "go"
+            return "inside" if _has_blocks(node) else "keep"
+        if not has and self._may_go(node, scope):
+            return "go"
+        if (has and self._reading.unit == "module statement") or self._is_scope(node, scope):
+            return "keep"
+        if isinstance(node, ast.ClassDef):
+            return "inside"
+        small = self._reading.unit == "statement" and self._reading.compares != "everywhere"
+        return "inside" if has and small and isinstance(node, _FUNCTIONS) else "keep"
 
     def _may_go(self, node: ast.stmt, scope: tuple[str, ...]) -> bool:
         """Whether a statement that lacks the names may be left out of the module or a class."""
@@ -257,10 +271,20 @@ def _span(node: ast.stmt) -> _Span:
     return min([node.lineno, *(one.lineno for one in decorators)]) - 1, node.end_lineno or 0
 
 
+def _has_blocks(node: ast.stmt) -> bool:
+    return any(getattr(node, name, ()) for name in _BLOCKS)
+
+
 def _is_passed(node: ast.AST) -> bool:
-    """Whether the program always gets past a statement; see `flow`. A docstring has to stay."""
+    """Whether the program always gets past a statement; see `flow`."""
     if isinstance(node, (*_DEFINITIONS, *_PLAIN)):
         return True
+    if isinstance(node, ast.Expr):
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        # Whether a call returns is told by its name.
+        return not isinstance(called, (ast.Name, ast.Attribute)) or (
+            ast.unparse(called) not in NEVER_RETURN
+        )
     if isinstance(node, (*_WITH_BLOCKS, ast.ExceptHandler)):
         blocks = (getattr(node, name, ()) for name in _BLOCKS)
         return all(_is_passed(inner) for block in blocks for inner in block)

@@ -86,7 +86,7 @@ def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> File
     if isinstance(codemod, FindCode) and not view.may_have(path, codemod.sought):
         return FileOutcome((), None)
     if not located and codemod.reading is not None:
-        reduced = view.reduced(path, codemod.reading, codemod.place)
+        reduced = view.reduced(path, (codemod.reading, codemod.place))
         if reduced is not None:
             found = _found_in_reduced(codemod, path, view, *reduced)
             if found is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.editing import lacks, probe, run_edit
 
 if TYPE_CHECKING:
@@ -41,6 +42,14 @@ def broken_promise(
     faults = list(_faults_of_names(variant, changes, after))
     if faults:
         return "\n".join(faults)
+    looks = [
+        (edit.codemod.reading, edit.codemod.place)
+        for edit in variant.edits
+        if not isinstance(edit.codemod, (TextReplacement, AddFile))
+        and edit.codemod.reading is not None
+    ]
+    # Nothing is left to change, so all edits may read the same.
+    after = after.looking(looks)
     for edit in variant.edits:
         unstable = _not_idempotent(edit, effect, after)
         if unstable is not None:

@@ -26,12 +26,11 @@ from vpatch.planning.statements import Statements
 from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from vpatch.codemods.base import Scope
     from vpatch.codemods.pattern import Pattern
-    from vpatch.codemods.reduced import Reading, Reduced
+    from vpatch.codemods.reduced import Look, Reduced
     from vpatch.planning.outline import Definition
     from vpatch.source.tree import Tree
 
@@ -76,6 +75,9 @@ class View:
     files: Mapping[str, bytes] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
     _shared: _Shared = field(default_factory=_Shared)
+    # What several edits look at; see `looking`.
+    looks: tuple[Look, ...] = ()
+    _by_looks: dict[bytes, tuple[Reduced, cst.Module] | None] = field(default_factory=dict)
 
     @property
     def extents(self) -> Extents:
@@ -175,12 +177,14 @@ class View:
     def _paths(self) -> frozenset[str]:
         return frozenset(self.tree.paths())
 
-    @property
-    def _added_to_package(self) -> Iterator[str]:
+    @cached_property
+    def _added_to_package(self) -> frozenset[str]:
         roots = {path.partition("/")[0] for path in self._package}
-        for path in self._changed_paths:
-            if path.endswith(".py") and path not in self._paths and path.partition("/")[0] in roots:
-                yield path
+        return frozenset(
+            path
+            for path in self._changed_paths
+            if path.endswith(".py") and path not in self._paths and path.partition("/")[0] in roots
+        )
 
     @property
     def _changed_paths(self) -> AbstractSet[str]:
@@ -200,23 +204,35 @@ class View:
             self.extents.remember(known[key], text, tree)
         return known[key]
 
-    def reduced(
-        self, path: str, reading: Reading, place: Scope
-    ) -> tuple[Reduced, cst.Module] | None:
+    def looking(self, looks: Sequence[Look]) -> View:
+        """The same view, where a file is read at once for several edits that change nothing."""
+        return View(self.tree, self.files, self.answers, self._shared, tuple(looks))
+
+    def reduced(self, path: str, look: Look) -> tuple[Reduced, cst.Module] | None:
         """The file without what an edit does not look at, parsed; None where that is all of it.
 
         Raises:
             UnparsableFile: it is not Python.
         """
+        key = self.digest(path)
+        if key in self._shared.parsed:
+            return None
+        if look not in self.looks:
+            return self._reduced(path, (look,))
+        if key not in self._by_looks:
+            self._by_looks[key] = self._reduced(path, self.looks)
+        return self._by_looks[key]
+
+    def _reduced(self, path: str, looks: Sequence[Look]) -> tuple[Reduced, cst.Module] | None:
         known, key = self._shared.reducers, self.digest(path)
         tree = self.tree_of(path)
-        if tree is None or key in self._shared.parsed:
+        if tree is None:
             return None
         if key not in known:
             spellings = Spellings(bindings_of_tree(tree))
             known[key] = (Reducer(self.read(path) or b"", tree, spellings), spellings)
         reducer, spellings = known[key]
-        reduced = reducer.reduced(reading, place)
+        reduced = reducer.reduced(looks)
         if reduced is None:
             return None
         module = _parsed(path, reduced.text)
@@ -240,7 +256,7 @@ class View:
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
         """Paths that match one of the globs; the package's Python files where there are none."""
         if globs is None:
-            added = set(self._added_to_package)
+            added = self._added_to_package if self._changed_paths else frozenset()
             return sorted(added.union(self._own)) if added else self._own
         known, key = self._shared.matching, tuple(globs)
         if key not in known:
@@ -294,7 +310,8 @@ class View:
     def _holding_all(self, paths: Sequence[str], words: frozenset[bytes]) -> Sequence[str]:
         if not words:
             return paths
-        wanted = frozenset(paths)
+        own = not self._changed_paths and paths is self._own
+        wanted = self._unchanged if own else frozenset(paths)
         unknown = wanted - self._unchanged
         found = wanted & self._unchanged
         # The longest word is the rarest: the others are looked for in the few files that have it.
