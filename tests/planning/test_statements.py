@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import tree_of
 from vpatch.codemods.base import Scope
+from vpatch.codemods.extent import Extents
 from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.edits import Predicate
@@ -109,9 +110,7 @@ def modules(draw, depth=3):
 @given(modules(), st.sampled_from(PATTERNS))
 def test_no_match_is_passed_over(source, pattern):
     sought = parse_pattern(pattern)
-    outcome = FindCode(sought, Scope()).apply(
-        view.parse("a.py", source.encode()), View(tree_of({})).extents
-    )
+    outcome = FindCode(sought, Scope()).apply(view.parse("a.py", source.encode()), Extents())
     assert may_have(source, pattern) or not outcome.sites
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -93,3 +94,5 @@ def _rows(number: int) -> tuple[Pin, list[dict[str, Any]]] | None:
         return made.pin, rows_of(made)
     finally:
         asked.context.close()
+        # A tree refers to itself, and has some 50 MB. Python would leave it there for long.
+        gc.collect()

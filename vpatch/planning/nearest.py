@@ -75,7 +75,7 @@ def _found_in(paths: Sequence[str], sought: Pattern, view: View) -> Iterator[tup
     """Where a pattern matches in some files, without any limits."""
     for path in paths:
         with suppress(UnparsableFile):
-            made = FindCode(sought, Scope()).apply(view.module(path), view.extents)
+            made = FindCode(sought, Scope()).apply(*view.parsed(path))
             yield from ((path, site) for site in made.sites)
 
 

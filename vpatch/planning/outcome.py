@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.codemods.base import EditSite, PythonEdit
+    from vpatch.codemods.extent import Extents
     from vpatch.codemods.reduced import Reduced
     from vpatch.planning.view import View
 
@@ -88,11 +89,11 @@ def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> File
     if not located and codemod.reading is not None:
         reduced = view.reduced(path, (codemod.reading, codemod.place))
         if reduced is not None:
-            found = _found_in_reduced(codemod, path, view, *reduced)
+            found = _found_in_reduced(codemod, path, *reduced)
             if found is not None:
                 return found
-    module = view.module(path)
-    made = codemod.apply(module, view.extents)
+    module, extents = view.parsed(path)
+    made = codemod.apply(module, extents)
     lines = lines_of(module) if located and made.sites else {}
     text = view.read(path) if located else None
     statements = _Statements(module)
@@ -104,10 +105,10 @@ def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> File
 
 
 def _found_in_reduced(
-    codemod: PythonEdit, path: str, view: View, reduced: Reduced, module: cst.Module
+    codemod: PythonEdit, path: str, reduced: Reduced, module: cst.Module, extents: Extents
 ) -> FileOutcome | None:
     """Run an edit on a part of a file; None where the rest cannot be put back."""
-    made = codemod.apply(module, view.extents)
+    made = codemod.apply(module, extents)
     statements = _Statements(module)
     sites = tuple(_site(path, site, statements) for site in made.sites)
     if not any(site.todo for site in sites):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+# How many files of a kind are kept parsed.
+_KEPT = 24
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{2,}")
+
+
+ReducedModule = tuple["Reduced", cst.Module, Extents]
 
 
 class UnparsableFile(VpatchError):
@@ -49,13 +56,12 @@ class _Shared:
     """What is known of one tree, by all views of it."""
 
     holders: dict[bytes, frozenset[str]] = field(default_factory=dict)
-    extents: Extents = field(default_factory=Extents)
     vocabulary: frozenset[str] | None = None
     digests: dict[str, bytes] = field(default_factory=dict)
     matching: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     lines: dict[tuple[str, int], Sequence[int]] = field(default_factory=dict)
     # By the digests of the contents.
-    parsed: dict[bytes, cst.Module] = field(default_factory=dict)
+    parsed: dict[bytes, tuple[cst.Module, Extents]] = field(default_factory=dict)
     trees: dict[bytes, ast.Module | None] = field(default_factory=dict)
     statements: dict[bytes, Statements | None] = field(default_factory=dict)
     outlines: dict[tuple[bytes, bool], list[Definition]] = field(default_factory=dict)
@@ -77,12 +83,7 @@ class View:
     _shared: _Shared = field(default_factory=_Shared)
     # What several edits look at; see `looking`.
     looks: tuple[Look, ...] = ()
-    _by_looks: dict[bytes, tuple[Reduced, cst.Module] | None] = field(default_factory=dict)
-
-    @property
-    def extents(self) -> Extents:
-        """What the statements of its modules were parsed from."""
-        return self._shared.extents
+    _by_looks: dict[bytes, ReducedModule | None] = field(default_factory=dict)
 
     def over(self, files: Mapping[str, bytes]) -> View:
         """The same view with files replaced."""
@@ -128,7 +129,7 @@ class View:
             if is_python(path):
                 with suppress(UnparsableFile):
                     tree = self._tree_of(path, text)
-            known[key] = outline_of_tree(text, tree)
+            _put(known, key, outline_of_tree(text, tree))
         return known[key]
 
     def pristine_line(self, path: str, line: int, text: bytes) -> int:
@@ -191,7 +192,11 @@ class View:
         return self.files.keys()
 
     def module(self, path: str) -> cst.Module:
-        """The parsed file.
+        """The parsed file; see `parsed`."""
+        return self.parsed(path)[0]
+
+    def parsed(self, path: str) -> tuple[cst.Module, Extents]:
+        """The parsed file, and what its statements were parsed from.
 
         Raises:
             UnparsableFile: it is not Python.
@@ -200,15 +205,16 @@ class View:
         if key not in known:
             text = self.read(path) or b""
             tree = self._tree_of(path, text)
-            known[key] = _parsed(path, text)
-            self.extents.remember(known[key], text, tree)
+            module, extents = _parsed(path, text), Extents()
+            extents.remember(module, text, tree)
+            _put(known, key, (module, extents))
         return known[key]
 
     def looking(self, looks: Sequence[Look]) -> View:
         """The same view, where a file is read at once for several edits that change nothing."""
         return View(self.tree, self.files, self.answers, self._shared, tuple(looks))
 
-    def reduced(self, path: str, look: Look) -> tuple[Reduced, cst.Module] | None:
+    def reduced(self, path: str, look: Look) -> ReducedModule | None:
         """The file without what an edit does not look at, parsed; None where that is all of it.
 
         Raises:
@@ -223,21 +229,21 @@ class View:
             self._by_looks[key] = self._reduced(path, self.looks)
         return self._by_looks[key]
 
-    def _reduced(self, path: str, looks: Sequence[Look]) -> tuple[Reduced, cst.Module] | None:
+    def _reduced(self, path: str, looks: Sequence[Look]) -> ReducedModule | None:
         known, key = self._shared.reducers, self.digest(path)
         tree = self.tree_of(path)
         if tree is None:
             return None
         if key not in known:
             spellings = Spellings(bindings_of_tree(tree))
-            known[key] = (Reducer(self.read(path) or b"", tree, spellings), spellings)
+            _put(known, key, (Reducer(self.read(path) or b"", tree, spellings), spellings))
         reducer, spellings = known[key]
         reduced = reducer.reduced(looks)
         if reduced is None:
             return None
-        module = _parsed(path, reduced.text)
-        self.extents.remember(module, reduced.text, ast.parse(reduced.text), spellings)
-        return reduced, module
+        module, extents = _parsed(path, reduced.text), Extents()
+        extents.remember(module, reduced.text, ast.parse(reduced.text), spellings)
+        return reduced, module, extents
 
     def tree_of(self, path: str) -> ast.Module | None:
         """The file as Python's own parser reads it, if it can.
@@ -250,7 +256,7 @@ class View:
     def _tree_of(self, path: str, text: bytes) -> ast.Module | None:
         known, key = self._shared.trees, hashlib.sha256(text).digest()
         if key not in known:
-            known[key] = _tree(path, text)
+            _put(known, key, _tree(path, text))
         return known[key]
 
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
@@ -285,7 +291,7 @@ class View:
             return True
         if key not in known:
             tree = self.tree_of(path)
-            known[key] = None if tree is None else Statements(self.read(path) or b"", tree)
+            _put(known, key, None if tree is None else Statements(self.read(path) or b"", tree))
         statements = known[key]
         return statements is None or statements.may_have(pattern)
 
@@ -345,6 +351,13 @@ def written(path: str, module: cst.Module) -> bytes:
             f"the file's encoding ({module.encoding}) cannot write {text!r} of the new code",
             where=path,
         ) from error
+
+
+def _put(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    """Keep a value, and forget the oldest: a syntax tree takes fifty times its text."""
+    while len(known) >= _KEPT:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 def _matches(path: str, globs: Sequence[str]) -> bool:
