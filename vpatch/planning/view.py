@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 # How many files of a kind are kept parsed.
-_KEPT = 24
+_KEPT = 12
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{2,}")
 
 
