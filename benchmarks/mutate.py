@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from typing import TYPE_CHECKING
 
-from mutants.bases import Grounds, share_parsing
+from mutants.bases import Grounds
 from mutants.cases import BY_PATCH, CASES, Case
 from mutants.judge import VERDICTS, Result, tried
 from mutants.report import discards, shown, tables
@@ -66,7 +66,6 @@ def work(task: Task) -> list[Result]:
     if not _grounds:
         # What is remembered has no circles, and to look for some takes longer than all the rest.
         gc.disable()
-        share_parsing()
         _grounds.append(Grounds())
     return [tried(_grounds[0], BY_PATCH[patch], release, seed, number) for number in numbers]
 

@@ -17,38 +17,21 @@ from pyflakes.messages import UndefinedName
 from mutants.scene import Answer, Scene, judged
 from mutants.source import parsed
 from vpatch.app.context import Context
-from vpatch.codemods.add_import import AddImport
-from vpatch.codemods.add_keyword import AddKeyword
-from vpatch.codemods.custom import Custom
-from vpatch.codemods.insert import Insert
-from vpatch.codemods.replace_body import ReplaceBody
-from vpatch.codemods.rewrite import Rewrite
-from vpatch.codemods.set_value import SetValue
-from vpatch.planning import footprint, references, view
-from vpatch.planning import plan as planning
-from vpatch.planning.editing import _Probe
-from vpatch.planning.outline import outline
+from vpatch.planning.answers import Answers
+from vpatch.planning.plan import plan
 from vpatch.planning.state import Decision, State
 from vpatch.source.searched import SearchedTree
 from vpatch.source.spec import parse_vllm
 from vpatch.source.tree import Pin, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import libcst as cst
-
     from mutants.cases import Case
-    from vpatch.codemods.base import EditOutcome, PythonEdit
-    from vpatch.codemods.extent import Extents
     from vpatch.library.patch import Patch
 
 # pristine: the release. patched: with the patch, which a lock names. adopted: with the patch's
 # changes and without a lock, as if upstream had taken them.
 Kind = Literal["pristine", "patched", "adopted"]
 Files = Mapping[str, bytes]
-# Contents of files.
-_KEPT = 400
 
 
 @dataclass(frozen=True)
@@ -174,45 +157,9 @@ def undefined(text: bytes) -> frozenset[str]:
     return frozenset(str(m.message_args[0]) for m in messages if isinstance(m, UndefinedName))
 
 
+# What is known of each content of a file: so a mutant costs the files that it changed.
+_KNOWN = Answers()
+
+
 def decide(patch: Patch, tree: Tree) -> Decision:
-    return planning.plan([patch], tree).decisions[0]
-
-
-def share_parsing() -> None:
-    """Keep what is known of each content of a file, and leave out what only explains a conflict.
-
-    So a mutant costs the files that it changed. The nearest code to a pattern takes longer than
-    the decision, and has no part in it.
-    """
-    if hasattr(view._parsed, "cache_info"):  # noqa: SLF001
-        return
-    view._parsed = lru_cache(maxsize=_KEPT)(view._parsed)  # noqa: SLF001
-    planning.nearest = lambda *_: ()  # type: ignore[assignment]
-    known = lru_cache(maxsize=_KEPT)(outline)
-    for module in (footprint, references, view):
-        module.outline = known  # type: ignore[attr-defined]
-    for codemod in (AddImport, AddKeyword, Custom, Insert, ReplaceBody, Rewrite, SetValue, _Probe):
-        codemod.apply = _remembered(codemod.apply)  # type: ignore[attr-defined]
-
-
-def _remembered(apply: Callable[..., EditOutcome]) -> Callable[..., EditOutcome]:
-    """The same, without a second look at a module that an edit has seen."""
-    # What has the identities that are the keys stays alive as long as these.
-    outcomes: dict[tuple[object, int], tuple[PythonEdit, cst.Module, EditOutcome]] = {}
-
-    def once(codemod: PythonEdit, module: cst.Module, extents: Extents) -> EditOutcome:
-        key = (_identity(codemod), id(module))
-        if key not in outcomes:
-            if len(outcomes) > _KEPT * 10:
-                outcomes.clear()
-            outcomes[key] = (codemod, module, apply(codemod, module, extents))
-        return outcomes[key][2]
-
-    return once
-
-
-def _identity(codemod: PythonEdit) -> object:
-    """What tells an edit from others. Those that only look are made anew for each decision."""
-    if isinstance(codemod, _Probe):
-        return (codemod.sought.source, repr(codemod.place), *(p.source for p in codemod.unless))
-    return id(codemod)
+    return plan([patch], tree, tell="none", answers=_KNOWN).decisions[0]
