@@ -7,8 +7,10 @@ is left out is put back, byte by byte, after the edit.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -31,8 +33,8 @@ _BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.Pass)
 # It gets past these if it gets past what is in them.
 _WITH_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
-# Python's own parser and libcst do not agree about lines with these.
-_STRANGE = re.compile(rb"[\f\r]|^#.*coding[:=]", re.MULTILINE)
+# Python's own parser and libcst do not agree about lines and columns with these.
+_STRANGE = re.compile(rb"\A\xef\xbb\xbf|[\f\r]|^[ \t]*#.*coding[:=]", re.MULTILINE)
 _MARK = "__vpatch_left_out_{}__"
 _MARK_START = _MARK.partition("{")[0].encode()
 
@@ -86,7 +88,7 @@ class Reduced:
         rest = edited
         for number, lines in enumerate(self.left_out):
             before, found, rest = rest.partition(_marked(lines, number))
-            if not found or (before and not before.endswith(b"\n")):
+            if not found or (before and not before.endswith(b"\n")) or _MARK_START in before:
                 return None
             parts += [before, lines]
         return None if _MARK_START in rest else b"".join([*parts, rest])
@@ -173,10 +175,53 @@ class Reducer:
         return self._starts[span[0]], self._starts[span[1]]
 
     def stand_alone(self, node: ast.stmt) -> bool:
-        """Whether a statement has its lines for itself."""
-        first, last = self._lines[node.lineno - 1], self._lines[(node.end_lineno or 0) - 1]
+        """Whether a statement has its lines for itself, and no comment below that it may end with.
+
+        Such a comment is further to the right than the statement, and may be a part of its block.
+        """
+        start, end = _span(node)
+        first, last = self._lines[node.lineno - 1], self._lines[end - 1]
         behind = last[node.end_col_offset or 0 :].strip()
-        return not first[: node.col_offset].strip() and (not behind or behind.startswith(b"#"))
+        return (
+            not first[: node.col_offset].strip()
+            and not (start and self._lines[start - 1].endswith(b"\\\n"))
+            and (not behind or behind.startswith(b"#"))
+            # The brackets around a decorator may begin on a line above it.
+            and (start == node.lineno - 1 or self._lines[start].lstrip().startswith(b"@"))
+            and len(self._indent_below(end)) <= len(_indent(first))
+        )
+
+    @cached_property
+    def default_indent(self) -> str:
+        """The indentation that libcst writes new blocks of the module with: that of the first."""
+        for node in self._tree.body:
+            for first in _first_statements(node):
+                line = self._lines[first.lineno - 1]
+                if not line[: first.col_offset].strip():
+                    return _indent(line).decode()
+        return " " * 4
+
+    @cached_property
+    def _namesakes(self) -> set[int]:
+        """The classes that another class of the same block has the name of."""
+        found: set[int] = set()
+        blocks: list[list[ast.stmt]] = [self._tree.body]
+        for block in blocks:
+            classes = [node for node in block if isinstance(node, ast.ClassDef)]
+            names = Counter(node.name for node in classes)
+            found.update(id(node) for node in classes if names[node.name] > 1)
+            blocks += [node.body for node in classes]
+        return found
+
+    def has_namesake(self, node: ast.stmt) -> bool:
+        """Whether a statement is a class that its name alone does not tell from another one."""
+        return id(node) in self._namesakes
+
+    def _indent_below(self, line: int) -> bytes:
+        """The indentation of the comment below a line; nothing if code comes first."""
+        below = itertools.dropwhile(lambda text: not text.strip(), self._lines[line:])
+        found = next(below, b"")
+        return _indent(found) if found.lstrip().startswith(b"#") else b""
 
     def _are_neighbours(self, above: _Span, below: _Span) -> bool:
         """Whether nothing but blank lines and comments is between two spans of one block."""
@@ -232,13 +277,15 @@ class _Walk:
         if (has and self._reading.unit == "module statement") or self._is_scope(node, scope):
             return "keep"
         if isinstance(node, ast.ClassDef):
-            return "inside"
+            return "keep" if node.name in self._reading.kept else "inside"
         small = self._reading.unit == "statement" and self._reading.compares != "everywhere"
         return "inside" if has and small and isinstance(node, _FUNCTIONS) else "keep"
 
     def _may_go(self, node: ast.stmt, scope: tuple[str, ...]) -> bool:
         """Whether a statement that lacks the names may be left out of the module or a class."""
-        if not self._file.stand_alone(node) or self._is_scope(node, scope):
+        if not self._file.stand_alone(node) or self._file.has_namesake(node):
+            return False
+        if self._is_scope(node, scope):
             return False
         if self._reading.compares != "nothing":
             is_if = self._reading.ifs and _has_only_definitions(node)
@@ -271,6 +318,17 @@ def _span(node: ast.stmt) -> _Span:
     return min([node.lineno, *(one.lineno for one in decorators)]) - 1, node.end_lineno or 0
 
 
+def _first_statements(node: ast.AST) -> Iterator[ast.stmt | ast.pattern]:
+    """The statements and cases in a statement, in the order of their lines."""
+    for name in _BLOCKS:
+        for inner in getattr(node, name, ()):
+            if isinstance(inner, ast.stmt):
+                yield inner
+            elif isinstance(inner, ast.match_case):
+                yield inner.pattern
+            yield from _first_statements(inner)
+
+
 def _has_blocks(node: ast.stmt) -> bool:
     return any(getattr(node, name, ()) for name in _BLOCKS)
 
@@ -280,15 +338,24 @@ def _is_passed(node: ast.AST) -> bool:
     if isinstance(node, (*_DEFINITIONS, *_PLAIN)):
         return True
     if isinstance(node, ast.Expr):
-        called = node.value.func if isinstance(node.value, ast.Call) else None
         # Whether a call returns is told by its name.
-        return not isinstance(called, (ast.Name, ast.Attribute)) or (
-            ast.unparse(called) not in NEVER_RETURN
-        )
+        return not isinstance(node.value, ast.Call) or _full_name(node.value) not in NEVER_RETURN
     if isinstance(node, (*_WITH_BLOCKS, ast.ExceptHandler)):
         blocks = (getattr(node, name, ()) for name in _BLOCKS)
         return all(_is_passed(inner) for block in blocks for inner in block)
     return False
+
+
+def _full_name(node: ast.AST) -> str | None:
+    """The name of what is called, as libcst tells it: without arguments and indices."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            return f"{_full_name(value)}.{name}"
+        case ast.Call(func=inner) | ast.Subscript(value=inner):
+            return _full_name(inner)
+    return None
 
 
 def _has_only_definitions(node: ast.stmt) -> bool:

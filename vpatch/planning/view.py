@@ -242,6 +242,8 @@ class View:
         if reduced is None:
             return None
         module, extents = _parsed(path, reduced.text), Extents()
+        if module.default_indent != reducer.default_indent:
+            return None
         extents.remember(module, reduced.text, ast.parse(reduced.text), spellings)
         return reduced, module, extents
 
