@@ -108,8 +108,16 @@ class Answers:
     @contextmanager
     def _usable(self) -> Iterator[sqlite3.Connection | None]:
         """The database; None where there is none. Without it, everything is only found anew."""
+        with self._failing():
+            self._open()
+        with self._failing():
+            yield self._connection
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Give the database up where it cannot be used, and remove it where it is damaged."""
         try:
-            yield self._open()
+            yield
         except sqlite3.OperationalError as error:
             _log.info("%s cannot be used, so answers are not kept: %s", self._file, error)
             self._give_up()
@@ -121,7 +129,7 @@ class Answers:
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
 
-    def _open(self) -> sqlite3.Connection | None:
+    def _open(self) -> None:
         if self._connection is None and self._file is not None:
             try:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +139,6 @@ class Answers:
             # After a loss of power it may be damaged, and then begins anew.
             self._connection.execute("pragma synchronous = off")
             self._connection.execute(_TABLE)
-        return self._connection
 
     def _give_up(self) -> None:
         with suppress(sqlite3.Error):
