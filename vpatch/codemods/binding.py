@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
+# Names to libcst, and no names to Python's own parser.
+_CONSTANTS = {"None", "True", "False"}
 
 
 @dataclass
@@ -200,7 +202,7 @@ def _aliases(module: cst.Module) -> Iterator[tuple[str, str]]:
                 case cst.Assign(
                     targets=[cst.AssignTarget(target=cst.Name(value=alias))],
                     value=cst.Name(value=name),
-                ):
+                ) if name not in _CONSTANTS:
                     yield alias, name
 
 
