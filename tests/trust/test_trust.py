@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
@@ -111,6 +112,18 @@ def test_code_runs_from_a_copy_without_bytecode(store, patch):
     workdir = copy.parents[1]
     del trust
     assert not workdir.exists()
+
+
+def test_a_forked_process_leaves_the_copies_to_the_one_that_made_them(store, patch):
+    trust_now(store, patch)
+    trust = Trust(store)
+    theirs = trust.copy_of(patch)
+    trust.disown()
+    own = trust.copy_of(patch)
+    trust.close()
+    assert theirs.is_dir()
+    assert not own.exists()
+    shutil.rmtree(theirs.parent)
 
 
 def test_other_bytes_than_those_trusted_do_not_run(store, patch):
