@@ -1,0 +1,89 @@
+"""A library of patches that a script makes of real definitions of a vLLM, to measure many of them.
+
+Each patch changes one definition or constant, by one of five edits. It is needed in the release
+that it was made from. What it means elsewhere depends on the release, as with any patch.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+Edit = dict[str, Any]
+# Characters of an expression that a patch searches.
+_LONGEST = 60
+
+
+def write_library(into: Path, files: Mapping[str, bytes], count: int, seed: int = 17) -> list[str]:
+    """Write patches for a release's files, and return their ids."""
+    chance = random.Random(seed)  # noqa: S311 - the same for everybody
+    found = [edit for path in sorted(files) for edit in _edits(path, files[path])]
+    chance.shuffle(found)
+    taken: list[str] = []
+    kinds = ["add-keyword", "insert", "rewrite", "replace-body", "set-value"]
+    for number in range(count):
+        # Patches of one file may be in each other's way.
+        kind = kinds[number % len(kinds)]
+        chosen = next(e for e in found if kind in e and e["files"] not in taken)
+        taken.append(chosen["files"])
+        _write(into, f"made-{number:02}-{kind}", chosen)
+    return sorted(path.name for path in into.iterdir())
+
+
+def _write(into: Path, name: str, edit: Edit) -> None:
+    concerned = edit.get("of", "").rpartition(".")[2] or edit["name"]
+    declaration = {
+        "id": name,
+        "title": f"[Misc] Change {concerned}",
+        "why": "It is changed to measure how long a decision takes.",
+        "symptoms": ["none"],
+        "needed-in": {"vllm": ">=0.20"},
+        "concerns": {"text": concerned, "files": edit["files"]},
+        "edits": [{key: value for key, value in edit.items() if key != "name"}],
+        "remove-when": "never",
+    }
+    (into / name).mkdir(parents=True)
+    text = json.dumps(declaration, indent=1)
+    (into / name / "patch.yaml").write_text(text, encoding="utf-8")
+
+
+def _edits(path: str, text: bytes) -> Iterator[Edit]:
+    """The edits that can be made of a file, each of one that can be told by its name."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names = [node.name for node in functions]
+    for node in tree.body:
+        plain = isinstance(node, ast.FunctionDef) and names.count(node.name) == 1
+        if plain and not node.decorator_list and node.args.kwarg is None:
+            yield from _of_function(path, node)
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(value))) if (
+                not isinstance(value, bool) and text.count(name.encode()) == 1
+            ):
+                new = str(value + 1)
+                yield {"set-value": new, "of": name, "was": str(value), "files": path}
+
+
+def _of_function(path: str, node: ast.FunctionDef) -> Iterator[Edit]:
+    found = {"files": path, "name": node.name}
+    head = f"def {node.name}(...): ..."
+    if node.args.vararg is None and not node.args.kwonlyargs:
+        yield {"find": head, "add-keyword": {"made_option": "None"}, **found}
+    yield {"insert": "made_local = None", "at-start-of": head, **found}
+    returns = [one for one in ast.walk(node) if isinstance(one, ast.Return) and one.value]
+    if len(returns) == 1 and isinstance(returns[0].value, ast.Call):
+        returned = ast.unparse(returns[0].value)
+        if len(returned) < _LONGEST and "..." not in returned and "$" not in returned:
+            rewritten = f"return [{returned}]"
+            yield {"find": f"return {returned}", "rewrite": rewritten, "within": node.name, **found}
+            body = {"replace-body": "raise NotImplementedError", "having": [returned]}
+            yield {"find": head, **body, **found}
