@@ -26,10 +26,10 @@ from vpatch.app.checkout import refuse_stopping as _refuse_stopping
 from vpatch.app.context import Context
 from vpatch.app.context import below_project as _below_project
 from vpatch.app.context import refuse_link as _refuse_link
+from vpatch.app.planned import planned as _planned
 from vpatch.checkout.apply import Applied
 from vpatch.checkout.lockfile import LockFile, read_lock
 from vpatch.errors import ExitCode, UnavailableError, UsageError, VpatchError
-from vpatch.planning.plan_cache import cached_plan as _cached_plan
 from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.progress import Progress, Silent
 from vpatch.trust.decision import UntrustedError
@@ -194,11 +194,7 @@ def plan(
     plans = []
     for chosen in _selection.resolve(request, context.library):
         with context.tree(chosen.spec, chosen.expected_digest) as tree:
-            plans.append(
-                _cached_plan(
-                    context.plans, chosen.patches, tree, to_write=True, answers=context.answers
-                )
-            )
+            plans.append(_planned(context, chosen.patches, tree, to_write=True))
     return plans
 
 

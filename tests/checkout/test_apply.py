@@ -33,8 +33,6 @@ from vpatch.checkout.apply import ApplyRequest, apply
 from vpatch.checkout.lockfile import read_lock
 from vpatch.checkout.transaction import CheckoutTransaction, UnwritableTargetError
 from vpatch.errors import ExitCode
-from vpatch.git import command
-from vpatch.git.errors import GitMissingError
 from vpatch.source import entry
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util import directories
@@ -67,11 +65,13 @@ def target(tmp_path):
 
 @pytest.fixture
 def applying(tree, both):
-    def applied(*targets, patches=both, force=False, recipe=None, progress=None):
+    def applied(*targets, patches=both, force=False, recipe=None, progress=None, begin=False):
         progress = progress or Notes()
         made = plan_of(tree, *patches)
         with ExitStack() as stack:
             places = [stack.enter_context(CheckoutTransaction(t, tree, progress)) for t in targets]
+            for place in places if begin else ():
+                place.begin()
             orders = [ApplyRequest(made, recipe, place) for place in places]
             return apply(orders, force=force, progress=progress)
 
@@ -88,13 +88,9 @@ def beside(target):
     return names_in(target.parent)
 
 
-def test_a_git_that_is_missing_is_called_so(applying, made, target, monkeypatch):
+def test_a_git_that_is_missing_is_called_so(applying, made, target, monkeypatch, tmp_path):
     """It is no fault of the checkout, and none of the disk."""
-
-    def missing():
-        raise GitMissingError("git", None, "not found", hint="install git")
-
-    monkeypatch.setattr(command, "_gitpython", missing)
+    monkeypatch.setenv("PATH", str(tmp_path))
     for place in (made, target.parent / "another"):
         with fails("git.missing"):
             applying(place)
@@ -162,6 +158,20 @@ def test_apply_leaves_nothing_beside_the_target(made):
 def test_the_same_patches_make_the_same_checkout_elsewhere(applying, target):
     first, second = applying(target, target.parent / "other" / "place")
     assert first.lock == second.lock
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_files_written_before_the_plan_make_the_same_checkout(applying, target, both, exists):
+    other = target.parent / "other"
+    if exists:
+        applying(target, other, patches=both[:1])
+    (first,) = applying(target)
+    (second,) = applying(other, begin=True)
+    assert first.lock == second.lock
+    assert git(other, "status", "--porcelain") == ""
+    # But for the index, which holds times.
+    ours, theirs = ({**snapshot(one), ".git/index": None} for one in (target, other))
+    assert ours == theirs
 
 
 def test_apply_without_patches_is_the_pristine_tree(applying, target):

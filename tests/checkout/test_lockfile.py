@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,17 +9,20 @@ from tests.helpers import fails
 from vpatch.checkout.lockfile import (
     LockedFile,
     LockedImage,
+    LockedPackage,
     LockedPatch,
     LockFile,
     SkippedPatch,
     lock_pin,
     read_lock,
 )
+from vpatch.checkout.new_lock import NewFile, NewLock, NewPatch, NewSkipped, plain_pin
 from vpatch.errors import ExitCode
 from vpatch.source.tree import Pin
 
 PIN = Pin("vllm", "pypi", "0.50.0", "sha256:ab", "vllm-0.50.0.tar.gz")
 FILE = LockedFile(path="vllm/a.py", before=None, after="sha256:cd")
+NEW_FILE = NewFile("vllm/a.py", None, "sha256:cd")
 LOCK = LockFile(
     recipe="vllm-0.50",
     source=lock_pin(PIN),
@@ -52,6 +56,45 @@ def test_what_is_not_known_of_an_image_is_left_out():
     assert LockFile.model_validate_json(lock.dump()) == lock
     local = image.model_copy(update={"local": True})
     assert json.loads(LOCK.model_copy(update={"image": local}).dump())["image"]["local"] is True
+
+
+@pytest.mark.parametrize("chosen", [(), ("p",)])
+@pytest.mark.parametrize("mode", [None, "overlay", "cpu"])
+def test_a_lock_is_written_as_it_is_read(chosen, mode):
+    """Without pydantic, byte by byte."""
+    image = mode and LockedImage(mode=mode, base="vllm:1", pinned="vllm@sha256:ab")
+    if mode == "cpu":
+        image = image.model_copy(update={"pip": (LockedPackage(name="torch", version="2"),)})
+    keys = {"carried": ("c",), "chosen": chosen}
+    lock = LOCK.model_copy(update={**keys, "image": image})
+    new = NewLock(
+        recipe="vllm-0.50",
+        source=PIN,
+        base="1" * 40,
+        head="2" * 40,
+        patches=(NewPatch("p", "sha256:ef", "v", "2" * 40, (NEW_FILE,)),),
+        skipped=(NewSkipped("q", "absent"),),
+        files=(NEW_FILE,),
+        image=image and image.model_dump(),
+        **keys,
+    )
+    assert new.dump() == lock.dump()
+    assert new.model() == lock
+    there = json.loads(new.dump()).keys()
+    assert ("chosen" in there, "image" in there) == (bool(chosen), mode is not None)
+
+
+@pytest.mark.parametrize("path", ["../a.py", "/a.py", "a//b.py", ".git/config", "a\n.py"])
+def test_a_lock_with_a_path_elsewhere_is_not_made(path):
+    with pytest.raises(ValueError, match=r"name|path|characters"):
+        NewFile(path, None, "sha256:cd")
+
+
+def test_the_pin_of_a_new_lock_is_checked():
+    assert plain_pin(replace(PIN, version="0.50.0.RC1")).version == "0.50.0rc1"
+    for wrong in ({"tree": "../vllm"}, {"tree": "VLLM"}, {"version": "../1"}):
+        with pytest.raises(ValueError, match=r"name|version"):
+            plain_pin(replace(PIN, **wrong))
 
 
 @pytest.mark.parametrize("parent", ["", "none", "file"])

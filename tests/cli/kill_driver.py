@@ -92,8 +92,7 @@ def _contents(target):
 
 
 def main(project, cache, *args):
-    import git  # noqa: F401 - this and the next once, and not in each child
-
+    # Once, and not in each child.
     import vpatch.cli.apply_command
     import vpatch.planning.lint
     import vpatch.source.network  # noqa: F401

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.projects import (
@@ -47,6 +51,38 @@ def test_a_path_that_no_checkout_can_have(project, path):
     assert run.codes == ("checkout.bad-path",)
     assert f"  next: correct {path}, or name another folder with --checkout\n" in run.err
     assert project.state() == before
+
+
+IMPORTS = """
+import sys
+from vpatch.cli import main
+
+slow = {"concurrent.futures", "libcst", "pydantic", "ruamel.yaml", "sqlite3"}
+try:
+    main()
+except SystemExit as end:
+    print(end.code, sorted(slow & sys.modules.keys()))
+"""
+
+
+@pytest.mark.parametrize("recipe", [True, False])
+def test_apply_of_what_is_known_imports_no_parser(project, recipe):
+    (project.folder / "recipes").mkdir()
+    text = f"vllm: {VERSION}\npatches: [name-proj]\n"
+    (project.folder / "recipes" / "own.yaml").write_text(text)
+    source = ["--recipe", "own"] if recipe else ["--vllm", VERSION]
+    for folder in ("first", "second"):
+        command = [sys.executable, "-c", IMPORTS, "apply", *source, "--trust", "--checkout", folder]
+        run = subprocess.run(
+            command,
+            cwd=project.folder,
+            env=os.environ | project.env,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    assert run.stdout.splitlines()[-1] == "0 []"
+    assert (project.folder / "second" / LLAMA).is_file()
 
 
 def test_apply_again_says_that_nothing_was_done(applied):

@@ -33,7 +33,9 @@ from tests.projects import (
 )
 from tests.waiting import LIMIT, until
 
-FULL = re.compile("No space left on device|File too large|Out of diskspace|couldn't write")
+FULL = re.compile(
+    "No space left on device|File too large|Out of diskspace|couldn't write|unable to write file"
+)
 LABEL = f"vllm-{VERSION}"
 
 
@@ -703,7 +705,7 @@ def test_an_interrupt_while_it_writes(project, exists, tmp_path):
     fake = tmp_path / "bin" / "git"
     fake.write_text(
         f"""#!/bin/sh
-case "$*" in *checkout*) touch {tmp_path}/reached; exec sleep 20;; esac
+case "$*" in *checkout*|*read-tree*) touch {tmp_path}/reached; exec sleep 20;; esac
 exec {real} "$@"
 """
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.helpers import run
 from tests.test_properties import INSIDE, reformat
 from vpatch.codemods.flow import barrier
-from vpatch.codemods.pattern import parse_pattern
+from vpatch.codemods.pattern import PatternError, parse_pattern
 
 PROPERTY = settings(
     max_examples=150,
@@ -155,3 +155,59 @@ def test_a_new_parameter_leaves_the_others_as_they_are(data, items):
     assert after.endswith(before[at:].lstrip()) or "#" in before
     again = run(edit, after, carried=True)
     assert (again.mismatch, again.todo) == (None, False)
+
+
+@st.composite
+def other_parameters(draw, items):
+    """A change of one parameter: a pattern with gaps, new code, and the parameters after it."""
+    named = [i for i, item in enumerate(items) if item.startswith("p")]
+    i = draw(st.sampled_from(named))
+    name, _, default = items[i].partition("=")
+    name = name.partition(":")[0].strip()
+    says = f"{name}={default.strip()}" if default else name
+    kind = draw(st.sampled_from(["goes", "moves", "gets a default", "gets an annotation"]))
+    if kind == "goes":
+        return says, "", [*items[:i], *items[i + 1 :]]
+    if kind == "moves" and i + 1 in named:
+        after = items[i + 1].partition(":")[0].partition("=")[0]
+        has = items[i + 1].partition("=")[2].strip()
+        other = f"{after}={has}" if has else after
+        moved = [*items[:i], items[i + 1], items[i], *items[i + 2 :]]
+        return f"{says}, {other}", f"{other}, {says}", moved
+    if kind == "gets a default" or ":" in items[i]:
+        head = items[i].partition("=")[0].strip()
+        return says, f"{name}=9", [*items[:i], f"{head}=9", *items[i + 1 :]]
+    new = f"{name}: T" + (f" = {default.strip()}" if default else "")
+    return says, new, [*items[:i], new, *items[i + 1 :]]
+
+
+@pytest.mark.slow
+@PROPERTY
+@given(data=st.data(), items=parameters().filter(lambda items: any(i[0] == "p" for i in items)))
+def test_a_change_of_a_parameter_leaves_the_others_as_they_are(data, items):
+    draw = data.draw
+    old, new, wanted = draw(other_parameters(items))
+    while wanted and wanted[-1] == "*":
+        wanted.pop()
+    wanted = [w for i, w in enumerate(wanted) if w != "*" or not wanted[i + 1].startswith("**")]
+    middle = f"..., {new}, ..." if new else "..."
+    find, rewrite = f"def f(..., {old}, ...): ...", f"def f({middle}): ..."
+    head = reformat(draw, f"def f({', '.join(items)}):", is_def=True, inside=INSIDE)
+    before = f"{head} pass\n"
+    try:
+        result = run({"find": find, "rewrite": rewrite}, before)
+    except PatternError:  # as where nothing would change, or what is not Python's order
+        return
+    code = f"def f({', '.join(wanted)}): pass\n"
+    if result.mismatch is not None:
+        comment = "would drop the comment" in result.mismatch and "#" in before
+        assert comment or not is_python(code), (result.mismatch, find, rewrite, before)
+        return
+    after = result.view.read("vllm/m.py").decode()
+    if not is_python(code):
+        assert not is_python(after)
+        return
+    assert ast.dump(ast.parse(after)) == ast.dump(ast.parse(code)), (find, rewrite, before, after)
+    assert after.count("#") == before.count("#")
+    again = run({"find": find, "rewrite": rewrite}, after, carried=True)
+    assert (again.mismatch, again.todo) == (None, False), (find, rewrite, before, after)

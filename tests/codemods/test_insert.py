@@ -37,6 +37,10 @@ class C:
         (insert("z()", after="x = a"), "  # one\n", "  # one\n    z()\n"),
         # The comment above a statement belongs to it, and begins a paragraph.
         (insert("z()", before="return x"), "    # two\n", "    z()\n\n    # two\n"),
+        # Blank lines at the end of the code are below it, where there are fewer.
+        (insert("z()\n\n", after="x = a"), "  # one\n", "  # one\n    z()\n"),
+        (insert("z()\n\n\n", after="x = a"), "  # one\n", "  # one\n    z()\n\n"),
+        (insert("z()\n\n", before="x = a"), "    x = a", "    z()\n\n    x = a"),
         (insert("\nz()", before="return x"), "    # two\n", "    z()\n\n    # two\n"),
         (insert("y1 = 1", before="def m(self): ..."), "\n    def m", "\n    y1 = 1\n    def m"),
         (insert("z()", at_start_of="def f(...): ..."), "Doc.'''\n", "Doc.'''\n    z()\n"),

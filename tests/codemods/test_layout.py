@@ -63,7 +63,42 @@ def test_parameters(find, new, old, made):
         ("()", "(a)", "def f(): pass\n", "def f(a): pass\n"),
         ("(a)", "()", "def f(a): pass\n", "def f(): pass\n"),
         ("(a: int, b)", "(b, c)", "def f(a: int, b: str): pass\n", "def f(b: str, c): pass\n"),
-        ("(a, b)", "(b, a)", "def f(a,  b): pass\n", "def f(b, a): pass\n"),
+        ("(a, b)", "(b, a)", "def f(a,  b): pass\n", "def f(b,  a): pass\n"),
+        # What goes, goes with its annotation; what moves, moves with it.
+        ("(a)", "()", "def f(a: int): pass\n", "def f(): pass\n"),
+        ("(a, b)", "(b, a)", "def f(a: int, b): pass\n", "def f(b, a: int): pass\n"),
+        ("(a, b)", "(b, c)", "def f(a: int, b): pass\n", "def f(b, c): pass\n"),
+        ("(a, b)", "(a, *, b)", "def f(a, b: int): pass\n", "def f(a, *, b: int): pass\n"),
+        ("(a, *, b)", "(a, b)", "def f(a, *, b: int): pass\n", "def f(a, b: int): pass\n"),
+        ("(a, *, b)", "(a)", "def f(a, *, b: int): pass\n", "def f(a): pass\n"),
+        ("(a, /, b)", "(b)", "def f(a: int, /, b): pass\n", "def f(b): pass\n"),
+        ("(a, b)", "(a, /, b)", "def f(a: int, b): pass\n", "def f(a: int, /, b): pass\n"),
+        ("(..., c)", "(..., d, c)", "def f(a, *, c): pass\n", "def f(a, *, d, c): pass\n"),
+        ("(...)", "(..., c=1)", "def f(a, /): pass\n", "def f(a, /, c=1): pass\n"),
+        ("(...)", "(..., **k)", "def f(a, *b: T): pass\n", "def f(a, *b: T, **k): pass\n"),
+        ("(..., **k)", "(...)", "def f(a, **k: T): pass\n", "def f(a): pass\n"),
+        ("(..., *k)", "(...)", "def f(a, *k: T, b): pass\n", "def f(a, b): pass\n"),
+        ("(..., *k, b)", "(..., *, b)", "def f(a, *k: T, b): pass\n", "def f(a, *, b): pass\n"),
+        # Defaults and annotations, in the style of PEP 8.
+        ("(..., a)", "(..., a=1)", "def f(b, a): pass\n", "def f(b, a=1): pass\n"),
+        ("(..., a)", "(..., a=1)", "def f(b, a: T): pass\n", "def f(b, a: T = 1): pass\n"),
+        ("(a=1)", "(a: T = 1)", "def f(a=1): pass\n", "def f(a: T = 1): pass\n"),
+        ("(a: T = 1)", "(a=1)", "def f(a: T = 1): pass\n", "def f(a=1): pass\n"),
+        ("(..., a=1)", "(..., a)", "def f(*, a: T = 1): pass\n", "def f(*, a: T): pass\n"),
+        ("(..., a=$x)", "(..., a=g($x))", "def f(a: T=1): pass\n", "def f(a: T=g(1)): pass\n"),
+        # Another order between two gaps.
+        (
+            "(..., b, a, ...)",
+            "(..., a, b, ...)",
+            "def f(x, b: B, a: A, y=1): pass\n",
+            "def f(x, a: A, b: B, y=1): pass\n",
+        ),
+        (
+            "(..., a, b, c)",
+            "(..., c, a, b)",
+            "def f(\n    a: A,  # 1\n    b,\n    # 2\n    c  # 3\n): pass\n",
+            "def f(\n    c,  # 3\n    a: A,  # 1\n    b\n    # 2\n): pass\n",
+        ),
     ],
 )
 def test_parameters_on_a_line(find, new, before, after):
@@ -73,17 +108,7 @@ def test_parameters_on_a_line(find, new, before, after):
 @pytest.mark.parametrize(
     ("find", "new", "before", "message"),
     [
-        ("(a)", "()", "def f(a: int): pass\n", "would drop what the pattern leaves out"),
-        ("(a, b)", "(b, a)", "def f(a: int, b): pass\n", "would drop what the pattern leaves out"),
-        ("(a, b)", "(b, c)", "def f(a: int, b): pass\n", "would drop what the pattern leaves out"),
-        (
-            "(a, b)",
-            "(a, *, b)",
-            "def f(a, b: int): pass\n",
-            "would drop what the pattern leaves out",
-        ),
         ("(a, b)", "(a)", "def f(\n    a,\n    b,  # why\n): pass\n", "drop the comment '# why'"),
-        ("(..., c)", "(..., d, c)", "def f(a, *, c): pass\n", "keep what ... matches"),
     ],
 )
 def test_parameters_of_which_something_would_be_lost(find, new, before, message):

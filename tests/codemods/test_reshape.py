@@ -21,6 +21,8 @@ def indented(code, by="    "):
         ("def f():\n    import x\n    a\n", f"def f():\n{indented(TRY)}    a\n"),
         ("if a:\n\timport x", "if a:\n" + indented(TRY.replace("    ", "\t"), "\t").rstrip("\n")),
         ("import x;\n", f"{TRY}\n"),
+        # What is the same in both keeps its comment.
+        ("import x  # noqa\n", TRY.replace("import x\n", "import x  # noqa\n") + "\n"),
         # A line that it shares with others is cut.
         ("a; import x; b  # c\n", f"a\n{TRY}\nb  # c\n"),
         ("# why\na;  b; import x\n", f"# why\na;  b\n{TRY}\n"),
@@ -79,7 +81,6 @@ def test_a_new_comment_comes_along():
     ("edit", "source", "message"),
     [
         (GROW, "if a: import x\n", "is on the line of a block's header"),
-        (GROW, "import x  # noqa\n", "would drop the comment '# noqa'"),
         (SHRINK, TRY.replace("None", "None  # no") + "\n", "would drop the comment '# no'"),
         (SHRINK, f"{TRY}\nfinally:\n    y\n", "would drop what the pattern leaves out"),
         (
@@ -99,7 +100,7 @@ def test_what_cannot_be_reshaped_is_a_problem(edit, source, message):
     ("find", "new"),
     [
         ("import x", "try:\n    import x\nexcept E:\n    ..."),
-        ("f(...)", "if a:\n    f(...)"),
+        ("f(...)", "if a:\n    f(..., 1)"),
         ("if a: ...", "f()"),
     ],
 )

@@ -136,10 +136,15 @@ def test_an_annotation_matters_only_if_the_pattern_has_one():
     assert places({"find": "a = f()", "rewrite": "a = f(1)"}, "a: int\n") == 0
 
 
-@pytest.mark.parametrize("new", ["return f()", "a = b = f()", "if x:\n    a = f()"])
+@pytest.mark.parametrize("new", ["return f()", "a = b = f()", "if x:\n    a = b = f()"])
 def test_a_rewrite_does_not_drop_an_annotation(new):
     result = run({"find": "a = f()", "rewrite": new}, "def g():\n    a: int = f()\n")
     assert "annotation" in result.mismatch
+
+
+def test_an_annotation_gets_into_a_block_with_its_statement():
+    edit = {"find": "a = f()", "rewrite": "if x:\n    a = f()"}
+    assert edited(edit, "a: int = f()\n") == "if x:\n    a: int = f()\n"
 
 
 @pytest.mark.parametrize("more", ['**{"a": 1}', "**dict(a=1)", '**{"a": 1, "b": 2}', "a=1, **{}"])

@@ -12,6 +12,7 @@ REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
 EDITS = [
     ("add-keyword", {"find": "f(...)", "add-keyword": {"k": "1"}}),
     ("rewrite", {**REWRITE, "where": {"$x": ("a", "b")}, "within": "C.*"}),
+    ("delete", {"delete": "x = 1", "with-comments": True, "within": "f"}),
     ("insert", {"insert": {"from": "x.py", "name": "f"}, "at-end-of": "class C: ..."}),
     ("add-import", {"add-import": "import a", "beside": "f()"}),
     ("replace-body", {"find": "def f(): ...", "replace-body": "x", "having": "y"}),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,21 @@ def test_files_are_written_as_they_are_stored(repo):
     }
     assert os.access(repo / "run.sh", os.X_OK)
     assert not os.access(repo / "a.py", os.X_OK)
+
+
+@pytest.mark.parametrize("commits", [COMMITS, []])
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_change_right_after_is_seen(tmp_path, base, commits, ahead):
+    """Of the same size, and within the second: git must know that it has to read the file."""
+    repo = tmp_path / "r"
+    checkout.create_checkout(repo, base, BASE, [])
+    checkout.add_commits(repo, BASE, commits)
+    for branch in ("base", "vpatch") if ahead else ("vpatch",):
+        checkout.check_out(repo, branch)
+    assert checkout.changed_files(repo) == []
+    assert (repo / ".git" / "index").stat().st_mtime_ns <= time.time_ns()
+    (repo / ".gitignore").write_bytes(FILES[1].data.swapcase())
+    assert checkout.changed_files(repo) == [".gitignore"]
 
 
 def test_no_commits_are_the_base(tmp_path, base):

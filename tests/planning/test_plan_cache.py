@@ -49,6 +49,19 @@ def test_a_plan_is_made_once(tmp_path, patch, made):
     assert decision.changes == {"vllm/m.py": Change(b"f(1)\n", b"g(1)\n")}
 
 
+def test_who_waits_for_a_plan_is_told_before_it_is_made(tmp_path, patch, made):
+    told = []
+    for _ in range(2):
+        cached_plan(
+            tmp_path / "memo",
+            [patch],
+            tree_of(FILES),
+            to_write=True,
+            before=lambda: told.append(len(made)),
+        )
+    assert told == [0]
+
+
 def test_changes_build_on_each_other(tmp_path, patch, made):
     new = {"add-file": "vllm/n.py", "from": "n.py"}
     again = {"find": "g($x)", "rewrite": "h($x)"}

@@ -342,7 +342,7 @@ store = cache.Cache(cache.default_cache_folder())
 for name in ("0.23", "0.23.0"):
     resolve.open_tree(spec.parse_vllm(name), cache=store, settings=settings, offline=False,
                       progress=Silent()).close()
-print([name for name in ("requests", "pypi_simple", "git") if name in sys.modules])
+print([name for name in ("requests", "pypi_simple") if name in sys.modules])
 """
     (kept,) = (tmp_path / "cache/index").iterdir()
     url = json.loads(kept.read_bytes())["releases"][0]["url"].partition("/files")[0] + "/simple"

@@ -319,7 +319,7 @@ def test_what_others_cannot_read_stays_so(opening, tmp_path, private):
             checkout = tmp_path / "out" / "checkout"
             checkout.parent.mkdir()
             with CheckoutTransaction(checkout, tree, Silent()) as workplace:
-                staging, _ = workplace.pristine()
+                staging, _ = workplace.repository()
                 modes.add(stat.S_IMODE(staging.stat().st_mode))
     finally:
         os.umask(old)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import errno
 import sys
 from pathlib import Path
@@ -90,8 +91,8 @@ def test_a_failure_between_the_two_renames_puts_the_old_back(folders, monkeypatc
 def test_a_file_system_that_cannot_exchange(folders, monkeypatch, code):
     new, target, aside = folders
     make_old(target)
-    monkeypatch.setattr(directories.ctypes, "CDLL", lambda *_, **__: _Libc())
-    monkeypatch.setattr(directories.ctypes, "get_errno", lambda: code)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: _Libc())
+    monkeypatch.setattr(ctypes, "get_errno", lambda: code)
     replace_dir(new, target, aside)
     assert (text(target), text(aside)) == ("new", "old")
 
@@ -99,8 +100,8 @@ def test_a_file_system_that_cannot_exchange(folders, monkeypatch, code):
 def test_an_exchange_that_is_refused(folders, monkeypatch):
     new, target, aside = folders
     make_old(target)
-    monkeypatch.setattr(directories.ctypes, "CDLL", lambda *_, **__: _Libc())
-    monkeypatch.setattr(directories.ctypes, "get_errno", lambda: errno.EACCES)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: _Libc())
+    monkeypatch.setattr(ctypes, "get_errno", lambda: errno.EACCES)
     with pytest.raises(PermissionError):
         replace_dir(new, target, aside)
     assert (text(target), text(new)) == ("old", "new")
@@ -110,7 +111,7 @@ def test_a_system_other_than_linux(folders, monkeypatch):
     new, target, aside = folders
     make_old(target)
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(directories.ctypes, "CDLL", lambda *_, **__: pytest.fail("asked for libc"))
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: pytest.fail("asked for libc"))
     replace_dir(new, target, aside)
     assert (text(target), text(aside)) == ("new", "old")
 

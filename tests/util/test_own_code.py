@@ -29,6 +29,33 @@ def test_the_code_is_that_of_vpatch(tmp_path, monkeypatch):
     assert len({before, first, code_digest()}) == 3
 
 
+def test_every_file_of_the_code_counts_by_its_place(tmp_path, monkeypatch):
+    package = tmp_path / "vpatch"
+    for name in ("util/own_code.py", "a/b/c.py", "a/d.py", "data/e.py", "a/data/f.py", "a/g.txt"):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(f"{name}\n")
+    monkeypatch.setattr(own_code, "__file__", str(package / "util" / "own_code.py"))
+
+    def digest():
+        code_digest.cache_clear()
+        return code_digest()
+
+    digests = [digest()]
+    (package / "a" / "b" / "c.py").write_text("changed\n")
+    digests.append(digest())
+    (package / "a" / "b" / "c.py").rename(package / "a" / "c.py")
+    digests.append(digest())
+    (package / "a" / "new").mkdir()
+    (package / "a" / "new" / "h.py").touch()
+    digests.append(digest())
+    (package / "a" / "d.py").unlink()
+    digests.append(digest())
+    assert len({*digests}) == 5
+    for name in ("data/e.py", "a/data/f.py", "a/g.txt"):
+        (package / name).unlink()
+    assert digest() == digests[-1]
+
+
 def test_the_libraries_are_those_that_are_imported():
     assert own_code._versions() == {name: version(name) for name in own_code._USED}
 

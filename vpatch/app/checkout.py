@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.app.context import refuse_link
+from vpatch.app.planned import planned
 from vpatch.checkout.apply import ApplyRequest
-from vpatch.checkout.lockfile import LockError, LockFile, read_lock
 from vpatch.checkout.transaction import CheckoutTransaction, writing
 from vpatch.errors import UsageError, VpatchError, combine
-from vpatch.planning.plan_cache import cached_plan
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State, none_taken
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.app.selection import Selection
+    from vpatch.checkout.lockfile import LockFile
     from vpatch.planning.state import Decision, Plan
     from vpatch.source.entry import CachedTree
 
@@ -35,6 +35,9 @@ def find_lock(
     Raises:
         UsageError: it is not clear which is meant.
     """
+    # `vpatch apply` comes to this module too, and to write a lock needs no pydantic.
+    from vpatch.checkout.lockfile import read_lock  # noqa: PLC0415
+
     if lock is not None:
         return lock, read_lock(lock)
     if checkout is None:
@@ -75,7 +78,7 @@ def tree_of(context: Context, lock: LockFile) -> Iterator[CachedTree]:
 def planned_again(context: Context, lock: LockFile) -> Iterator[tuple[CachedTree, Plan]]:
     """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
     patches = context.library.load([patch.id for patch in lock.patches])
-    # `vpatch apply` comes here too, and what it remembers needs no libcst.
+    # As above, and what is remembered needs no libcst.
     from vpatch.planning.plan import plan  # noqa: PLC0415
 
     with tree_of(context, lock) as tree:
@@ -138,6 +141,8 @@ def _spec(lock: LockFile, root: Path) -> TreeSpec:
     match source.kind:
         case "pypi":
             if source.version is None:
+                from vpatch.checkout.lockfile import LockError  # noqa: PLC0415 - as above
+
                 raise LockError(
                     "it is not a lock: it names a release without a version",
                     hint="make it anew with vpatch apply --force",
@@ -166,7 +171,7 @@ def order_for(
             code="checkout.source-is-target",
         )
     workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
-    made = cached_plan(context.plans, job.patches, tree, to_write=True, answers=context.answers)
+    made = planned(context, job.patches, tree, to_write=True, before=workplace.begin)
     return ApplyRequest(made, job.recipe, workplace, job.chosen)
 
 

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
-from vpatch.planning.plan_cache import cached_plan, kept_plan
+from vpatch.app.planned import planned
+from vpatch.planning.plan_cache import kept_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,14 +77,13 @@ class Jobs:
     def decided(self, number: int) -> Plan:
         job = self.jobs[number]
         with self.context.tree(job.spec, job.expected_digest) as tree:
-            return cached_plan(
-                self.context.plans,
+            return planned(
+                self.context,
                 job.patches,
                 tree,
                 to_write=False,
                 tell=self.tell,
                 alone=selection.decided_alone(job, self.chosen),
-                answers=self.context.answers,
             )
 
 

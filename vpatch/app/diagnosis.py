@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from vpatch.app import selection
+from vpatch.app.planned import planned
 from vpatch.errors import UsageError, VpatchError
 from vpatch.logs.explanations import Explanation, explained
 from vpatch.logs.symptoms import find_in_pieces
 from vpatch.logs.vllm_format import printed_version, read_pieces, release_of
-from vpatch.planning.plan_cache import cached_plan
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
 
@@ -176,9 +176,7 @@ def symptom_verdicts(
         )
         with context.tree(job.spec) as tree:
             # As `vpatch apply --patch` would find each: the others do not meet it.
-            made = cached_plan(
-                context.plans, job.patches, tree, to_write=False, alone=ids, answers=context.answers
-            )
+            made = planned(context, job.patches, tree, to_write=False, alone=ids)
     except VpatchError as error:
         if vllm:
             raise

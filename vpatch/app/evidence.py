@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
+from vpatch.app.planned import planned
 from vpatch.app.proofs import proof_plans
 from vpatch.app.smoke import smoke_plan_of
 from vpatch.errors import ExitCode, VpatchError, distinct
@@ -19,7 +20,6 @@ from vpatch.evidence.store import (
     tampered,
 )
 from vpatch.evidence.subject import differences, subject_of
-from vpatch.planning.plan_cache import cached_plan
 from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
@@ -155,11 +155,7 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
             jobs_found = selection.resolve(request, context.library)
             for job in jobs_found:
                 tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
-                plans.append(
-                    cached_plan(
-                        context.plans, job.patches, tree, to_write=True, answers=context.answers
-                    )
-                )
+                plans.append(planned(context, job.patches, tree, to_write=True))
         except VpatchError as error:
             return [_difference("it cannot be planned", error)]
         found = differences(evidence.record["subject"], subject_of(plans))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vpatch.app.planned import planned
 from vpatch.app.selection import with_required
-from vpatch.checkout.commits import locked_files
+from vpatch.checkout.commits import changed_files
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.evidence.store import all_evidence
 from vpatch.git import command
-from vpatch.planning.plan_cache import cached_plan
 from vpatch.planning.state import overall_changes
 from vpatch.source.index import parse_version
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree
@@ -106,7 +107,7 @@ def proposal_context(
     tree = stack.enter_context(_opened(context, target, on))
     series = with_required([patch.id], context.library)
     concerning = [one for one in series if target.tree in one.declaration.needed_in]
-    plan = cached_plan(context.plans, concerning, tree, to_write=True, answers=context.answers)
+    plan = planned(context, concerning, tree, to_write=True)
     evidence, damaged = all_evidence(root)
     for error in damaged:
         context.progress.note(f"{error.where}: {error.what}")
@@ -199,14 +200,12 @@ def _decision_there(
         _refuse_changed(series, tree["patches"])
         wanted = _source_of(patch, tree["pin"], context.library.folder)
         with context.tree(*wanted) as source:
-            plan = cached_plan(
-                context.plans, series, source, to_write=True, answers=context.answers
-            )
+            plan = planned(context, series, source, to_write=True)
     except VpatchError as error:
         raise IncomparableError(
             f"the tree that it was made on cannot be made again: {error.what}"
         ) from error
-    if [file.model_dump() for file in locked_files(overall_changes(plan))] != tree["files"]:
+    if [asdict(file) for file in changed_files(overall_changes(plan))] != tree["files"]:
         raise IncomparableError("its patches now change the source in another way")
     return next(d for d in plan.decisions if d.patch.id == patch.id)
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.checkout.lockfile import LockedPin, LockFile
-    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration
     from vpatch.library.catalog import Library
     from vpatch.library.patch import Patch
+    from vpatch.library.recipe import RecipePin, RecipeSelection
     from vpatch.source.spec import TreeSpec
 
 
@@ -57,7 +57,7 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
         found = library.load([i for i in locked if i in library.patches])
     else:
         path = library.recipes[lock.recipe]
-        recipe, _ = selection.read_recipe(path, library)
+        recipe = selection.read_recipe(path, library)
         strict = recipe.strict
         moved = _moved(lock, recipe, path, library.folder)
         ids = [i for i in recipe.patches if i in lock.chosen or not lock.chosen]
@@ -79,7 +79,7 @@ def _of_library(lock: LockFile, library: Library) -> list[Patch]:
     return [patch for patch in every if patch not in left]
 
 
-def _moved(lock: LockFile, recipe: RecipeDeclaration, path: Path, root: Path) -> list[str]:
+def _moved(lock: LockFile, recipe: RecipeSelection, path: Path, root: Path) -> list[str]:
     tree = lock.source.tree
     pin = recipe.vllm if tree == "vllm" else recipe.trees.get(tree)
     if pin is None or _is_pinned(lock.source, pin, selection.spec_of(tree, pin, path, root)):
@@ -91,7 +91,7 @@ def _moved(lock: LockFile, recipe: RecipeDeclaration, path: Path, root: Path) ->
     return [f"the recipe {lock.recipe} pins {tree} {pinned}, and the lock has {had}"]
 
 
-def _is_pinned(locked: LockedPin, pin: PinDeclaration, spec: TreeSpec) -> bool:
+def _is_pinned(locked: LockedPin, pin: RecipePin, spec: TreeSpec) -> bool:
     """Whether a pin may mean a source; a series means its newest release at any time."""
     if pin.sha256 is not None and locked.digest != f"sha256:{pin.sha256}":
         return False

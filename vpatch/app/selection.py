@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration
-    from vpatch.declare.yamlfile import Positions
     from vpatch.library.catalog import Library
     from vpatch.library.patch import Patch
+    from vpatch.library.recipe import RecipePin, RecipeSelection
     from vpatch.source.spec import TreeSpec
 
 
@@ -139,7 +138,7 @@ def _recipe_for(version: str, library: Library) -> str | None:
     series = ".".join(version.split(".")[:2])
     name = f"vllm-{series}"
     if parse_version(version) and name in library.recipes:
-        recipe, _ = library.read_recipe(library.recipes[name])
+        recipe = library.recipe_selection(library.recipes[name])
         if recipe.vllm.source == version:
             return name
     return None
@@ -153,7 +152,7 @@ def _from_recipe(
     narrowed: Sequence[str],
 ) -> list[Selection]:
     """The selections of a recipe; `instead` takes the place of its vLLM."""
-    recipe, positions = read_recipe(path, library)
+    recipe = read_recipe(path, library)
     name = path.stem
     not_listed = [p for p in narrowed if p not in recipe.patches]
     if not_listed:
@@ -164,7 +163,7 @@ def _from_recipe(
         )
     chosen = library.load([p for p in recipe.patches if p in narrowed or not narrowed])
     root = library.folder
-    pins: list[tuple[PinDeclaration | None, TreeSpec]] = (
+    pins: list[tuple[RecipePin | None, TreeSpec]] = (
         [(None, instead)]
         if instead is not None
         else [(recipe.vllm, spec_of("vllm", recipe.vllm, path, root))]
@@ -182,22 +181,23 @@ def _from_recipe(
         if patch_id not in used and (not narrowed or patch_id in narrowed):
             raise DeclarationError(
                 f"{patch_id} is not for any of the recipe's trees",
-                where=positions.where(["patches", index]),
+                where=library.read_recipe(path)[1].where(["patches", index]),
                 hint="remove it from the recipe, or add its tree",
                 code="library.wrong-tree",
             )
     return jobs
 
 
-def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positions]:
-    """Read a recipe, whose patches must all be there.
+def read_recipe(path: Path, library: Library) -> RecipeSelection:
+    """Read what a recipe selects; its patches must all be there.
 
     Raises:
         UsageError: it is wrong, or lists a patch that is not there.
     """
-    recipe, positions = library.read_recipe(path)
+    recipe = library.recipe_selection(path)
     unknown = [p for p in recipe.patches if p not in library.patches]
     if unknown:
+        _, positions = library.read_recipe(path)
         raise DeclarationError(
             f"there is no patch {unknown[0]!r}",
             where=positions.where(["patches", recipe.patches.index(unknown[0])]),
@@ -205,10 +205,10 @@ def read_recipe(path: Path, library: Library) -> tuple[RecipeDeclaration, Positi
             or "correct the id, or name its folder with --patches-dir",
             code="library.no-such-patch",
         )
-    return recipe, positions
+    return recipe
 
 
-def spec_of(tree: str, pin: PinDeclaration, recipe: Path, root: Path) -> TreeSpec:
+def spec_of(tree: str, pin: RecipePin, recipe: Path, root: Path) -> TreeSpec:
     """The source of a tree as a recipe pins it."""
     place = _located(recipe, pin.source, root)
     if tree == "vllm":
@@ -229,7 +229,7 @@ def _located(recipe: Path, source: str, root: Path) -> str:
     return below if below.startswith("..") else f"./{below}"
 
 
-def digest_of_pin(pin: PinDeclaration | None) -> str | None:
+def digest_of_pin(pin: RecipePin | None) -> str | None:
     return f"sha256:{pin.sha256}" if pin is not None and pin.sha256 else None
 
 

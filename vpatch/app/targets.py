@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from vpatch.app.checkout import refuse_stopping
 from vpatch.app.context import open_engine
+from vpatch.app.planned import planned
 from vpatch.engine.overlay import as_released
 from vpatch.errors import UsageError, VpatchError, combine, distinct
 from vpatch.harness.machine import missing
 from vpatch.harness.models import locate, seen_folder
 from vpatch.harness.target import EngineTarget, ImageTarget
-from vpatch.planning.plan_cache import cached_plan
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def engine_target(
         context.require_trust(job.patches)
     trees = [stack.enter_context(context.tree(j.spec, j.expected_digest)) for j in found]
     plans = [
-        cached_plan(context.plans, job.patches, tree, to_write=True, answers=context.answers)
+        planned(context, job.patches, tree, to_write=True)
         for job, tree in zip(found, trees, strict=True)
     ]
     strict = any(job.strict for job in found)

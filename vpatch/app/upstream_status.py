@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
+from vpatch.app.planned import planned
 from vpatch.errors import ExitCode, VpatchError, distinct
-from vpatch.planning.plan_cache import cached_plan
 from vpatch.upstream.status import Known, PatchStatus
 from vpatch.upstream.threads import UnknownThreadError
 
@@ -55,14 +55,7 @@ def upstream_status(context: Context, request: selection.Request) -> UpstreamSta
         for job in selection.resolve(request, context.library, whole_library=True):
             with context.tree(job.spec, job.expected_digest) as tree:
                 alone = selection.decided_alone(job, request.patches)
-                plan = cached_plan(
-                    context.plans,
-                    job.patches,
-                    tree,
-                    to_write=False,
-                    alone=alone,
-                    answers=context.answers,
-                )
+                plan = planned(context, job.patches, tree, to_write=False, alone=alone)
             told = [d for d in plan.decisions if d.patch.declaration.upstream]
             ask_threads(context, threads, [d.patch for d in told], answers)
             rows += [patch_status(plan, decision, answers) for decision in told]

@@ -31,8 +31,6 @@ def decided_by_workers(asked: Jobs, missing: Sequence[int], workers: int) -> dic
         # What has to be fetched is fetched here, where progress is shown.
         with context.tree(job.spec, job.expected_digest):
             pass
-    for patch in {patch.folder: patch for n in missing for patch in asked.jobs[n].patches}.values():
-        _ = patch.variants  # read once, and not by each worker
     found: dict[int, Plan] = {}
     pool = ProcessPoolExecutor(
         workers, multiprocessing.get_context("fork"), initializer=_begin, initargs=(asked,)

@@ -9,12 +9,13 @@ import shutil
 import signal
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 from vpatch.checkout.commits import commits_of, lock_of
 from vpatch.checkout.generated import is_build_output
-from vpatch.checkout.lockfile import LockedImage, LockError, LockFile, read_lock
+from vpatch.checkout.new_lock import NewLock
 from vpatch.checkout.transaction import CheckoutTransaction, TargetError, WrongTargetError, writing
 from vpatch.errors import UnavailableError
 from vpatch.git import checkout as git
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
+    from vpatch.checkout.lockfile import LockFile
     from vpatch.git.command import FoundRepository
     from vpatch.planning.state import Plan
     from vpatch.progress import Progress
@@ -57,11 +59,19 @@ class ApplyRequest:
 
 @dataclass(frozen=True)
 class Applied:
-    """The result of a request. `outcome` is unchanged if the checkout was right already."""
+    """The result of a request. `outcome` is unchanged if the checkout was right already.
+
+    `written` is the lock as it was written, or as it was found there.
+    """
 
     order: ApplyRequest
-    lock: LockFile
+    written: NewLock | LockFile
     outcome: Literal["created", "replaced", "unchanged"]
+
+    @cached_property
+    def lock(self) -> LockFile:
+        """The lock of the checkout."""
+        return self.written.model() if isinstance(self.written, NewLock) else self.written
 
 
 def apply(orders: Sequence[ApplyRequest], *, force: bool, progress: Progress) -> list[Applied]:
@@ -132,7 +142,7 @@ def _put_in_place(workplaces: Sequence[CheckoutTransaction], force: bool) -> Non
             done.append(workplace)
             if (workplace.aside / LOCK_FILE).is_file() and not force:
                 # What was written there since it was looked at must not go with the old checkout.
-                _refuse_changes(workplace.aside, read_lock(workplace.aside / LOCK_FILE), workplace)
+                _refuse_changes(workplace)
     except BaseException:
         for workplace in reversed(done):
             workplace.take_back()
@@ -144,6 +154,8 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
     target = order.target
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return None
+    from vpatch.checkout.lockfile import LockError, read_lock  # noqa: PLC0415 - needs pydantic
+
     if not (target / LOCK_FILE).is_file() or not (target / ".git").is_dir():
         raise WrongTargetError(
             "is not a checkout that vpatch made",
@@ -190,7 +202,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         carried=order.workplace.carried,
         chosen=order.chosen,
     )
-    return lock if wanted.model_copy(update={"image": lock.image}) == lock else None
+    return lock if wanted.model().model_copy(update={"image": lock.image}) == lock else None
 
 
 def _source(pin: Pin) -> tuple[str, str, str]:
@@ -198,8 +210,10 @@ def _source(pin: Pin) -> tuple[str, str, str]:
     return pin.tree, pin.kind, "" if pin.kind == "pypi" else pin.origin
 
 
-def _refuse_changes(checkout: Path, lock: LockFile, workplace: CheckoutTransaction) -> None:
-    found = users_changes(checkout, lock)
+def _refuse_changes(workplace: CheckoutTransaction) -> None:
+    from vpatch.checkout.lockfile import read_lock  # noqa: PLC0415 - needs pydantic
+
+    found = users_changes(workplace.aside, read_lock(workplace.aside / LOCK_FILE))
     if found:
         raise _changed(found, workplace.target)
 
@@ -250,17 +264,17 @@ def _users_changes(target: Path, repo: FoundRepository, lock: LockFile) -> Itera
     yield from (f"changed or new: {path}" for path in changed if path not in own_files)
 
 
-def _stage(order: ApplyRequest, progress: Progress) -> LockFile:
+def _stage(order: ApplyRequest, progress: Progress) -> NewLock:
     """Finish the checkout beside its target, complete with lock, and check what was written."""
     if order.target.exists() and not os.access(order.target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(order.target))
     task = progress.start(f"Writing {order.target}")
-    folder, base = order.workplace.pristine()
+    folder, base = order.workplace.repository()
     commits = git.add_commits(folder, base, commits_of(order.plan))
     git.check_out(folder, git.PATCHED_BRANCH)
     carried = order.workplace.carried
     lock = lock_of(order.plan, order.recipe, base, commits, carried=carried, chosen=order.chosen)
-    lock = lock.model_copy(update={"image": _image_of(order.target, lock)})
+    lock = replace(lock, image=_image_of(order.target, lock))
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())
         if written != file.after:
@@ -276,13 +290,18 @@ def _stage(order: ApplyRequest, progress: Progress) -> LockFile:
     return lock
 
 
-def _image_of(target: Path, lock: LockFile) -> LockedImage | None:
+def _image_of(target: Path, lock: NewLock) -> dict[str, Any] | None:
     """The base that images of the same source were built on: it stays, whatever the patches are."""
+    if not os.path.lexists(target / LOCK_FILE):
+        return None
+    from vpatch.checkout.lockfile import LockError, read_lock  # noqa: PLC0415 - needs pydantic
+
     try:
         old = read_lock(target / LOCK_FILE)
     except LockError:
         return None
-    return old.image if old.source.digest == lock.source.digest else None
+    kept = old.image if old.source.digest == lock.source.digest else None
+    return None if kept is None else kept.model_dump()
 
 
 def _carry_over(old: Path, new: Path) -> None:

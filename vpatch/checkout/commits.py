@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpatch.checkout.lockfile import LockedFile, LockedPatch, LockFile, SkippedPatch, lock_pin
+from vpatch.checkout.new_lock import NewFile, NewLock, NewPatch, NewSkipped, plain_pin
 from vpatch.git.checkout import NewCommit
 from vpatch.planning.state import overall_changes
 from vpatch.util.digest import digest_of
@@ -31,42 +31,41 @@ def lock_of(
     *,
     carried: Iterable[str] = (),
     chosen: Iterable[str] = (),
-) -> LockFile:
+) -> NewLock:
     """The lock of a plan whose patches became `commits` on top of `base`.
 
     `carried` are ids of patches that the source had already, which the checkout goes on to carry.
     `chosen` are those that somebody named.
     """
     taken = {decision.patch.id for decision in plan.taken}
-    return LockFile(
+    return NewLock(
         recipe=recipe,
-        source=lock_pin(plan.pin),
+        source=plain_pin(plan.pin),
         base=base,
         head=commits[-1] if commits else base,
         patches=tuple(
-            LockedPatch(
+            NewPatch(
                 id=decision.patch.id,
                 digest=decision.patch.digest,
                 variant=decision.variant,
                 commit=commit,
-                files=locked_files(decision.changes),
+                files=changed_files(decision.changes),
             )
             for decision, commit in zip(plan.taken, commits, strict=True)
         ),
         skipped=tuple(
-            SkippedPatch(id=d.patch.id, state=d.state)
-            for d in plan.decisions
-            if d.patch.id not in taken
+            NewSkipped(d.patch.id, d.state.value) for d in plan.decisions if d.patch.id not in taken
         ),
-        files=locked_files(overall_changes(plan)),
+        files=changed_files(overall_changes(plan)),
         carried=tuple(sorted(carried)),
         chosen=tuple(chosen),
     )
 
 
-def locked_files(changes: Mapping[str, Change]) -> tuple[LockedFile, ...]:
+def changed_files(changes: Mapping[str, Change]) -> tuple[NewFile, ...]:
+    """Return what changes mean for each file, in the order of the paths."""
     return tuple(
-        LockedFile(
+        NewFile(
             path=path,
             before=None if change.before is None else digest_of(change.before),
             after=digest_of(change.after),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.apply import users_changes
-from vpatch.checkout.commits import lock_of
-from vpatch.planning.state import State
+from vpatch.checkout.commits import changed_files
+from vpatch.planning.state import State, overall_changes
 from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def drift(lock: LockFile, plan: Plan) -> Iterator[str]:
             yield f"{locked.id} was edited since it was locked"
         if decision.state is not State.NEEDED:
             yield f"{locked.id} is {decision.state}, but the lock has it applied: {decision.reason}"
-    made = {file.path: file for file in lock_of(plan, None, "", [""] * len(plan.taken)).files}
+    made = {file.path: file for file in changed_files(overall_changes(plan))}
     for file in lock.files:
         now = made.pop(file.path, None)
         if now is None:
             yield f"{file.path}: no patch changes it any more"
-        elif now != file:
+        elif (now.before, now.after) != (file.before, file.after):
             yield f"{file.path}: the patches now make {now.after}, the lock has {file.after}"
     for path in made:
         yield f"{path}: a patch changes it, and the lock does not know"

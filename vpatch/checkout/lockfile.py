@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from packaging.utils import canonicalize_name
-from packaging.version import Version
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -18,6 +15,7 @@ from pydantic import (
     model_serializer,
 )
 
+from vpatch.checkout.new_lock import lock_text, plain_name, plain_version
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.tree import Pin, SourceKind
@@ -34,17 +32,7 @@ ImageMode = Literal["overlay", "source", "cpu"]
 _LARGEST = 64 * MEGABYTE
 
 
-def _plain_name(value: str) -> str:
-    if not value or canonicalize_name(value) != value or "/" in value:
-        raise ValueError("is not a name of a tree")
-    return value
-
-
-def _plain_version(value: str) -> str:
-    return str(Version(value))
-
-
-Name = Annotated[str, AfterValidator(_plain_name)]
+Name = Annotated[str, AfterValidator(plain_name)]
 TreePath = Annotated[str, AfterValidator(plain_path)]
 
 
@@ -67,7 +55,7 @@ class LockedPin(_Locked):
 
     tree: Name
     kind: SourceKind
-    version: Annotated[str, AfterValidator(_plain_version)] | None
+    version: Annotated[str, AfterValidator(plain_version)] | None
     digest: str
     origin: str
     ref: str | None
@@ -158,8 +146,7 @@ class LockFile(_Locked):
     image: LockedImage | None = None
 
     def dump(self) -> str:
-        left_out = {name for name in ("chosen", "image") if not getattr(self, name)}
-        return json.dumps(self.model_dump(exclude=left_out), indent=2) + "\n"
+        return lock_text(self.model_dump())
 
 
 def lock_pin(pin: Pin) -> LockedPin:

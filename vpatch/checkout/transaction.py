@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Self
 
@@ -54,9 +53,7 @@ class CheckoutTransaction:
     """The folder `.NAME.vpatch` beside `target`, in which its next state is made.
 
     It is vpatch's own; nothing beside it is ever removed. While it is open no other vpatch works on
-    the target, and what a killed one left is gone. A target that does not exist yet surely has to
-    be written, so its pristine files are laid out by a second thread while the patches are planned:
-    the two take about as long.
+    the target, and what a killed one left is gone.
     """
 
     def __init__(self, target: Path, tree: CachedTree, progress: Progress) -> None:
@@ -86,10 +83,6 @@ class CheckoutTransaction:
             self._clean()
             # Made here if it has to be: a second thread must not draw its progress.
             self._base = self._tree.base_repository(self._progress)
-            if not self.target.exists():
-                self._create()
-                thread = stack.enter_context(ThreadPoolExecutor(1))
-                self._ahead = thread.submit(git.check_out, self._staging, BASE_BRANCH)
             self._stack = stack.pop_all()
         return self
 
@@ -111,11 +104,25 @@ class CheckoutTransaction:
         """The id of the commit of the pristine tree."""
         return self._base[1]
 
-    def pristine(self) -> tuple[Path, str]:
-        """A checkout of the pristine tree, and its one commit."""
+    def begin(self) -> None:
+        """Let a second thread write the pristine files, while the patches are planned.
+
+        The two take about as long. Only a target that does not exist yet surely has to be written.
+        """
+        # What was planned before needs no thread.
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+        if self.target.exists():
+            return
+        with writing(self.target):
+            self._create()
+        thread = self._stack.enter_context(ThreadPoolExecutor(1))
+        self._ahead = thread.submit(git.check_out, self._staging, BASE_BRANCH)
+
+    def repository(self) -> tuple[Path, str]:
+        """The checkout in the making, and its base commit. The pristine files may be there."""
         if self._ahead is None:
             self._create()
-            git.check_out(self._staging, BASE_BRANCH)
         else:
             self._ahead.result()
         return self._staging, self.base

@@ -21,7 +21,6 @@ from vpatch.cli.options import (
 )
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
-from vpatch.output.plans import ApplyOutput
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.plural import counted
 
@@ -70,6 +69,8 @@ def command(
     done = apply_patches(context, asked, checkout, force=force, on_planned=show)
     code = ExitCode.FINDINGS if done.refused else ExitCode.CLEAN
     if as_json:
+        from vpatch.output.plans import ApplyOutput  # noqa: PLC0415 - models load slowly
+
         return CommandResult(ApplyOutput.of(done), code)
     if done.refused:
         plans = [order.plan for order in done.requests]
@@ -106,7 +107,7 @@ def _chosen(order: ApplyRequest, only: tuple[str, ...]) -> str:
 
 
 def _print(applied: Applied) -> None:
-    target, lock = applied.order.target, applied.lock
+    target, lock = applied.order.target, applied.written
     if applied.outcome == "unchanged":
         click.echo(f"{target} already is exactly this; nothing was written")
         return

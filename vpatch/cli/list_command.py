@@ -27,8 +27,8 @@ def command(context: Context, *, as_json: bool) -> CommandResult | ExitCode:
         return CommandResult(ListOutput.of(found, library.recipes))
     width = max((len(patch.id) for patch in found), default=0)
     for patch in found:
-        click.echo(f"{style(f'{patch.id:<{width}}', bold=True)}  {patch.declaration.title}")
-        claims = (f"{tree} {claim}" for tree, claim in patch.declaration.needed_in.items())
+        click.echo(f"{style(f'{patch.id:<{width}}', bold=True)}  {patch.title}")
+        claims = (f"{tree} {claim}" for tree, claim in patch.relations.needed_in.items())
         click.echo(f"{'':<{width}}  needed in {'; '.join(claims)}")
     click.echo(f"recipes: {', '.join(sorted(library.recipes)) or 'none'}")
     return ExitCode.CLEAN

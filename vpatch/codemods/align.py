@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
-_ALIGNED = (cst.Arg, cst.Param, *_STATEMENTS)
+_ALIGNED = (
+    cst.Arg,
+    cst.Decorator,
+    cst.Param,
+    cst.ParamSlash,
+    cst.ParamStar,
+    *_STATEMENTS,
+)
+# No code of their own: these become nothing else, and nothing else becomes one of these.
+_MARKS = {"...", "*", "/"}
 
 
 def aligned(
@@ -21,8 +30,8 @@ def aligned(
 ) -> list[int | None] | None:
     """For each element of `template`, the index of the one in `pattern` that it comes from.
 
-    None where they do not line up: where a gap has no counterpart, where something moves, or where
-    an argument without a keyword comes right behind a gap, which may have keywords.
+    None where they do not line up: where a gap has no counterpart, or where something moves past
+    one. Where all between two gaps goes, one gap is the counterpart of both.
     """
     if not all(isinstance(element, _ALIGNED) for element in (*pattern, *template)):
         return None
@@ -48,6 +57,8 @@ def _key(element: cst.CSTNode) -> str:
     match element:
         case cst.Param(name=cst.Name(value=name)):
             return name
+        case cst.ParamSlash() | cst.ParamStar():
+            return "/" if isinstance(element, cst.ParamSlash) else "*"
         case cst.Arg(keyword=cst.Name(value=name)):
             return f"{name}="
         case cst.Arg():
@@ -59,7 +70,7 @@ def _may_become(i: int, j: int, old: list[str], new: list[str]) -> bool:
     """Whether one element may become another at its place: neither is there under its own key."""
     is_keyword = old[i].endswith("="), new[j].endswith("=")
     return (
-        "..." not in {old[i], new[j]}
+        _MARKS.isdisjoint({old[i], new[j]})
         and old[i] not in new
         and new[j] not in old
         and is_keyword[0] == is_keyword[1]
@@ -69,22 +80,31 @@ def _may_become(i: int, j: int, old: list[str], new: list[str]) -> bool:
 def _keeps_order(
     pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode], found: list[int | None]
 ) -> bool:
-    gaps = [i for i, element in enumerate(pattern) if is_gap(element)]
-    if gaps != [found[j] for j, element in enumerate(template) if is_gap(element)]:
+    kept = {found[j] for j, element in enumerate(template) if is_gap(element)}
+    if None in kept or not _all_have_counterparts(pattern, found, kept):
         return False
-    behind_gap = False
-    last = -1
+    gaps = 0
     for element, i in zip(template, found, strict=True):
-        behind_gap |= is_gap(element)
+        gaps += is_gap(element)
         if isinstance(element, cst.Arg) and element.keyword is not None:
             continue  # the order of keywords does not matter
-        if i is None:
-            if behind_gap and isinstance(element, cst.Arg):
-                return False
-        elif i < last:
-            return False
-        else:
-            last = i
-            if isinstance(element, cst.Arg) and not element.star and not is_gap(pattern[i]):
-                behind_gap = False  # no keyword comes before such an argument
+        if i is not None and gaps != sum(n in kept for n in range(i + is_gap(element))):
+            return False  # it would move past a gap
     return True
+
+
+def _all_have_counterparts(
+    pattern: Sequence[cst.CSTNode], found: Sequence[int | None], kept: set[int | None]
+) -> bool:
+    """Whether each gap of a pattern is kept, or has nothing left between it and one that is."""
+    is_kept = True
+    begun = False
+    for i, element in enumerate(pattern):
+        if is_gap(element):
+            is_kept = i in kept or (begun and is_kept)
+            begun = True
+        elif i in found:
+            if not is_kept:
+                return False
+            begun = False
+    return is_kept

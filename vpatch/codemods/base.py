@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import libcst as cst
 
 from vpatch.codemods.extent import Extents
+from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.flow import unreached
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nodes import canonical
@@ -281,7 +282,10 @@ class SiteTransformer(cst.CSTTransformer):
         self, original_node: cst.CSTNode, updated_node: cst.CSTNode
     ) -> cst.CSTNode:
         if isinstance(original_node, self.kinds) and id(original_node) not in self._skipped:
-            updated_node = self.edit(original_node, updated_node)
+            try:
+                updated_node = self.edit(original_node, updated_node)
+            except CannotRewrite as error:
+                self.add(original_node, todo=True, problem=str(error))
         if self._bodies.pop(id(original_node), None) is not None:
             self.scope.pop()
         if self._dead and self._dead[-1] is original_node:

@@ -16,9 +16,10 @@ from vpatch.codemods.pattern import (
     parse_pattern,
 )
 from vpatch.codemods.replace_body import ReplaceBody
-from vpatch.codemods.rewrite import Rewrite
+from vpatch.codemods.rewrite import Rewrite, rewrite_of
 from vpatch.codemods.set_value import SetValue
 from vpatch.codemods.snippet import beside, offers, read_code
+from vpatch.codemods.statements import RewriteStatements, delete_statements
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.declare import edits as declared
 from vpatch.errors import UsageError
@@ -104,13 +105,14 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
                 accepted if accepted is None else tuple(map(parse_pattern, accepted)),
             )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
-        case declared.RewriteEdit():
-            codemod = Rewrite(parse_pattern(edit.find), parse_pattern(edit.rewrite), place)
-            name = f"rewrite {_short(edit.find)}"
+        case declared.RewriteEdit() | declared.DeleteEdit():
+            codemod, name = _changed_code(edit, place)
         case declared.InsertEdit():
             code, uses = read_code(edit.insert, folder)
             position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
-            codemod = Insert(code, position, parse_pattern(anchor), place)
+            codemod = Insert(
+                code, position, parse_pattern(anchor), place, _blank_below(edit.insert)
+            )
             name = f"insert {position} {_short(anchor)}"
         case declared.AddImportEdit():
             # libcst.codemod costs a third of a run's imports, and few patches add an import.
@@ -142,6 +144,15 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     return BoundEdit(name, codemod, files, edit.expect, place.where, uses, brought, question)
 
 
+def _changed_code(
+    edit: declared.RewriteEdit | declared.DeleteEdit, place: Scope
+) -> tuple[PythonEdit, str]:
+    if isinstance(edit, declared.RewriteEdit):
+        return rewrite_of(edit.find, edit.rewrite, place), f"rewrite {_short(edit.find)}"
+    codemod = delete_statements(edit.delete, place, comments=edit.with_comments)
+    return codemod, f"delete {_short(edit.delete)}"
+
+
 def _question(edit: Declared, uses: Sequence[Path]) -> str:
     """All that decides what an edit does with a file: what is declared, and the files it uses."""
     declaration = edit.model_dump_json(exclude={"files", "expect"})
@@ -157,9 +168,10 @@ def _check_where(codemod: PythonEdit, place: Scope) -> None:
                 hint="name a metavariable of the pattern",
                 code="codemods.unknown-metavariable",
             )
-        if isinstance(codemod, Rewrite) and name not in codemod.replace.variables:
+        made = codemod.replace if isinstance(codemod, (Rewrite, RewriteStatements)) else None
+        if made is not None and name not in made.variables:
             raise PatternError(
-                f"where: the new code {codemod.replace} has no ${name}, so vpatch could not tell "
+                f"where: the new code {made} has no ${name}, so vpatch could not tell "
                 f"that the edit is done",
                 hint="write one edit for each value",
                 code="codemods.unknown-metavariable",
@@ -187,6 +199,12 @@ def inside_tree(path: str) -> str:
 
 def _wrong(what: str, hint: str) -> UsageError:
     return UsageError(what, hint=hint, code="codemods.wrong-path")
+
+
+def _blank_below(code: declared.Code) -> int:
+    """How many blank lines end the code that a declaration has in its own text."""
+    text = code if isinstance(code, str) else ""
+    return max(0, len(text) - len(text.rstrip("\n")) - 1)
 
 
 def _short(text: str, limit: int = 60) -> str:

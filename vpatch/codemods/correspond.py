@@ -9,6 +9,7 @@ import libcst as cst
 from vpatch.codemods.align import aligned
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import OPTIONAL, is_gap, meaningful_fields
+from vpatch.codemods.parameters import in_a_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,8 @@ def gaps_correspond(pattern: object, template: object) -> bool:
         pattern
     ) is not type(template):
         return not has_gap(pattern, template) or _is_kept(pattern, template)
+    if isinstance(pattern, cst.Parameters) and isinstance(template, cst.Parameters):
+        return _gaps_in_line(in_a_row(pattern), in_a_row(template))
     for name in meaningful_fields(type(pattern)):
         left, right = getattr(pattern, name), getattr(template, name)
         if isinstance(left, (list, tuple)) and (
@@ -52,8 +55,7 @@ def _gaps_in_line(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode
     if origins is None:
         return False
     new = [right for right, i in zip(template, origins, strict=True) if i is None]
-    gone = [left for i, left in enumerate(pattern) if i not in origins]
-    return not has_gap(new, gone) and all(
+    return not has_gap(new) and all(
         i is None or gaps_correspond(pattern[i], right)
         for right, i in zip(template, origins, strict=True)
     )

@@ -44,7 +44,11 @@ _LOOSE_PARENTS = (
 )
 # These go without parentheses in a few places only.
 _NEARLY_ALWAYS_BRACKETED = (cst.Tuple, cst.Yield, cst.NamedExpr, cst.GeneratorExp)
-_TUPLE_PARENTS = (cst.Assign, cst.Return, cst.Expr)
+_TUPLE_PARENTS = (cst.Assign, cst.AssignTarget, cst.Return, cst.Expr)
+
+
+class CannotRewrite(Exception):
+    """Code that a pattern matches, but that the new code does not fit; says why."""
 
 
 def fill(template: _Node, match: Match, parent: cst.CSTNode | None = None) -> _Node:
@@ -52,8 +56,27 @@ def fill(template: _Node, match: Match, parent: cst.CSTNode | None = None) -> _N
 
     A name that the module of the match spells otherwise gets the module's spelling. `parent` is
     what it goes into; by default that is the argument of a call, or a block.
+
+    Raises:
+        CannotRewrite: the code of a metavariable cannot be where the template has it.
     """
-    return cast("_Node", template.deep_clone().visit(_Fill(match, parent or cst.Arg)))
+    try:
+        return cast("_Node", template.deep_clone().visit(_Fill(match, parent or cst.Arg)))
+    except cst.CSTValidationError as error:
+        raise CannotRewrite(f"the new code is not Python there: {error}") from error
+
+
+def unmarked(template: _Node) -> _Node:
+    """The new code as it is written: `(...)` says that `...` is not a gap."""
+
+    class Unmark(cst.CSTTransformer):
+        def leave_Ellipsis(
+            self, original_node: cst.Ellipsis, updated_node: cst.Ellipsis
+        ) -> cst.BaseExpression:
+            del original_node
+            return updated_node.with_changes(lpar=updated_node.lpar[1:], rpar=updated_node.rpar[1:])
+
+    return cast("_Node", template.visit(Unmark()))
 
 
 def check_bound(code: Sequence[cst.CSTNode], pattern: Pattern) -> None:

@@ -11,6 +11,7 @@ import libcst as cst
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
+from vpatch.codemods.lines import below_blank_lines, spaced
 from vpatch.codemods.match import Match, same_code
 from vpatch.codemods.nodes import code_of, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
@@ -38,12 +39,16 @@ class Insert:
 
     An import as an anchor may be spelt otherwise in the module, as `import a.b` for
     `from a.b import c`.
+
+    `below` is how many blank lines are to be between the code and the statement below it, where
+    there are fewer.
     """
 
     code: Sequence[cst.BaseStatement]
     position: Position
     anchor: Pattern
     place: Scope
+    below: int = 0
 
     def __post_init__(self) -> None:
         inner = self.position in {"start", "end"}
@@ -133,11 +138,11 @@ class _Inserter(SiteTransformer):
             self.add(site, todo=True, match=match, problem=problem)
             return None
         self.add(site, todo=True, match=match, repeat=repeat_of(wanted, block, starts))
-        spaced = _spaced(code, nested=nested, first=index == 0)
+        code = spaced(code, nested=nested, first=index == 0)
         behind = statements[index:]
         if self.spec.position != "after":
-            spaced, behind = _below_the_blank_lines(spaced, behind)
-        return [*statements[:index], *spaced, *behind]
+            code, behind = below_blank_lines(code, behind)
+        return [*statements[:index], *code, *_set_apart(behind, self.spec.below)]
 
     def _unreachable(self, barrier: cst.CSTNode) -> str:
         line = code_of(barrier).strip().partition("\n")[0]
@@ -247,41 +252,12 @@ def _behind_docstring(statements: Sequence[cst.CSTNode]) -> int:
     return 0
 
 
-def _below_the_blank_lines(
-    code: list[cst.BaseStatement], behind: list[cst.CSTNode]
-) -> tuple[list[cst.BaseStatement], list[cst.CSTNode]]:
-    """Put code in front of a statement, below the blank lines that set that one apart.
-
-    Definitions have blank lines of their own, above and below.
-    """
+def _set_apart(behind: list[cst.CSTNode], blank: int) -> list[cst.CSTNode]:
+    """The statements below new code, with at least so many blank lines above the first."""
     match behind:
-        case [cst.SimpleStatementLine() | cst.BaseCompoundStatement() as anchor, *rest]:
-            pass
-        case _:
-            return code, behind
-    lines = list(anchor.leading_lines)
-    blank = list(itertools.takewhile(lambda line: line.comment is None, lines))
-    if isinstance(code[0], _Definition) or not blank:
-        return code, behind
-    first = cast("cst.SimpleStatementLine", code[0])
-    if not first.leading_lines or first.leading_lines[0].comment is not None:
-        code = [first.with_changes(leading_lines=[*blank, *first.leading_lines]), *code[1:]]
-    # A comment begins a paragraph of its own.
-    if not isinstance(code[-1], _Definition) and len(blank) == len(lines):
-        anchor = anchor.with_changes(leading_lines=lines[len(blank) :])
-    return code, [anchor, *rest]
-
-
-def _spaced(
-    code: Sequence[cst.BaseStatement], *, nested: bool, first: bool
-) -> list[cst.BaseStatement]:
-    """Blank lines around definitions as PEP 8 has them: two at the top level, one inside."""
-    blank = [cst.EmptyLine(indent=False)] * (1 if nested else 2)
-    spaced: list[cst.BaseStatement] = []
-    for index, statement in enumerate(code):
-        if isinstance(statement, _Definition) and not (first and index == 0):
-            comments = [line for line in statement.leading_lines if line.comment]
-            spaced.append(statement.with_changes(leading_lines=[*blank, *comments]))
-        else:
-            spaced.append(statement)
-    return spaced
+        case [cst.SimpleStatementLine() | cst.BaseCompoundStatement() as first, *rest]:
+            lines = list(first.leading_lines)
+            there = sum(1 for _ in itertools.takewhile(lambda line: line.comment is None, lines))
+            more = [cst.EmptyLine(indent=False)] * (blank - there)
+            return [first.with_changes(leading_lines=[*more, *lines]), *rest]
+    return behind

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _Item = TypeVar("_Item", cst.Arg, cst.Param)
+_ITEMS = (cst.Arg, cst.Param, cst.ParamSlash, cst.ParamStar)
 
 
 def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> cst.BaseParenthesizableWhitespace:
@@ -35,19 +36,47 @@ class LayoutLine:
     def first(self) -> cst.CSTNode | None:
         return self._known[0] if self._known else None
 
+    @property
+    def first_keyword(self) -> cst.CSTNode | None:
+        """The first argument that no argument without a keyword may come behind."""
+        pairs = zip(self._known, self.elements, strict=True)
+        args = ((known, each) for known, each in pairs if isinstance(each, cst.Arg))
+        return next((known for known, arg in args if arg.keyword or arg.star == "**"), None)
+
     def _index(self, element: cst.CSTNode) -> int:
         return next(i for i, known in enumerate(self._known) if known is element)
 
     def replace(self, element: cst.CSTNode, new: cst.CSTNode) -> None:
         self.elements[self._index(element)] = new
 
+    def has(self, element: cst.CSTNode) -> bool:
+        return any(known is element for known in self._known)
+
     def remove(self, element: cst.CSTNode) -> None:
+        """Remove an element; a `*` that nothing would be left behind goes with it."""
         index = self._index(element)
-        if isinstance(element, (cst.Arg, cst.Param)):
+        if index and index == len(self.elements) - 1:
+            before = self.elements[index - 1]
+            if isinstance(before, cst.ParamStar):
+                index -= 1
+                del self.elements[index], self._known[index]
+        if isinstance(element, _ITEMS):
             self.elements = list(remove_at(cast("list[cst.Arg]", self.elements), index))
         else:
             del self.elements[index]
         del self._known[index]
+
+    def arrange(self, elements: Sequence[cst.CSTNode]) -> None:
+        """Put some elements in another order, at the places that they have together.
+
+        The layout stays, and a comment behind a comma moves with what is in front of it.
+        """
+        places = sorted(map(self._index, elements))
+        moved = [self.elements[self._index(element)] for element in elements]
+        old = [self.elements[place] for place in places]
+        for place, element, new, before in zip(places, elements, moved, old, strict=True):
+            self._known[place] = element
+            self.elements[place] = _laid_out_as(before, new) if isinstance(new, _ITEMS) else new
 
     def insert(
         self, new: cst.CSTNode, behind: cst.CSTNode | None, before: cst.CSTNode | None
@@ -58,7 +87,7 @@ class LayoutLine:
             index = self._index(behind) + 1
         elif before is not None:
             index = self._index(before)
-        if isinstance(new, (cst.Arg, cst.Param)):
+        if isinstance(new, _ITEMS):
             items = cast("list[cst.Arg]", self.elements)
             bare = cast("cst.Arg", new.with_changes(comma=cst.MaybeSentinel.DEFAULT))
             self.elements = list(insert_at(items, index, bare, self._opening))
@@ -79,8 +108,8 @@ def append(
     if not items:
         return [new]
     ending: dict[str, Any]
-    after = _after(new)
     last = items[-1]
+    after = _after(last)
     between = _bare(opening)
     if len(items) > 1 and isinstance(items[-2].comma, cst.Comma):
         between = _bare(items[-2].comma.whitespace_after)
@@ -94,7 +123,7 @@ def append(
         )
     else:
         closing = getattr(last, after)
-        ending = {after: _bare(closing)}
+        ending = {_after(new): _bare(closing)}
         previous = last.with_changes(
             **{after: cst.SimpleWhitespace("")},
             comma=cst.Comma(whitespace_after=_indented_as(closing, between)),
@@ -133,13 +162,32 @@ def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
             # The comment behind the comma before is about what stays.
             space = _indented_as(previous.comma.whitespace_after, comma.whitespace_after)
             comma = comma.with_changes(whitespace_after=space)
-        ending: dict[str, Any] = {"comma": comma, after: getattr(last, after)}
+        ending: dict[str, Any] = {"comma": comma, _after(previous): getattr(last, after)}
         left[-1] = previous.with_changes(**ending)
     return left
 
 
-def _after(item: cst.Arg | cst.Param) -> str:
+def _laid_out_as(before: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
+    """An item with the comma, line break and indentation of the one that was at its place."""
+    own, there = (
+        item.comma.whitespace_after  # type: ignore[attr-defined]
+        if isinstance(item.comma, cst.Comma)  # type: ignore[attr-defined]
+        else getattr(item, _after(item), cst.SimpleWhitespace(""))
+        for item in (new, before)
+    )
+    space = _indented_as(own, _bare(there))
+    ends = not isinstance(before.comma, cst.Comma)  # type: ignore[attr-defined]
+    changes: dict[str, Any] = {
+        "comma": cst.MaybeSentinel.DEFAULT if ends else cst.Comma(whitespace_after=space),
+        _after(new): space if ends else cst.SimpleWhitespace(""),
+    }
+    return new.with_changes(**{name: v for name, v in changes.items() if hasattr(new, name)})
+
+
+def _after(item: cst.CSTNode) -> str:
     """The field that holds the white space behind an item without a comma."""
+    if isinstance(item, cst.ParamSlash):
+        return "whitespace_after"
     return "whitespace_after_arg" if isinstance(item, cst.Arg) else "whitespace_after_param"
 
 

@@ -107,7 +107,11 @@ def is_gap(node: object) -> bool:
             | cst.Param(name=cst.Name(value=name))
         ):
             return name == GAP_PARAMETER
-        case cst.SimpleStatementLine(body=[cst.Expr(value=value)]) | cst.Expr(value=value):
+        case (
+            cst.SimpleStatementLine(body=[cst.Expr(value=value)])
+            | cst.Expr(value=value)
+            | cst.Decorator(decorator=value)
+        ):
             return isinstance(value, cst.Ellipsis) and not value.lpar
     return False
 

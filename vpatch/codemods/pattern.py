@@ -2,8 +2,8 @@
 
 A pattern is Python with two additions. `$name` matches any expression or identifier. The same
 `$name` twice must match the same code, and `$_` is never remembered. `...` matches whatever is
-there among the arguments of a call, the bases of a class, the parameters of a `def` or the
-statements of a block. `(...)` is Python's own Ellipsis.
+there among the arguments of a call, the bases of a class, the parameters of a `def`, decorators, or
+the statements of a block. `(...)` is Python's own Ellipsis.
 
 White space, comments, line breaks, redundant parentheses and trailing commas do not matter, nor
 does the order of keyword arguments. What `nodes.OPTIONAL` names matters only where the pattern has
@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
 from vpatch.codemods.gaps import spell_gaps
+from vpatch.codemods.lines import apart
 from vpatch.codemods.match import Match, TooManyWaysError, same
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
@@ -47,6 +48,10 @@ class PatternError(UsageError):
     """A pattern or a piece of code in a declaration is wrong."""
 
     code = "codemods.wrong-pattern"
+
+
+class SeveralStatementsError(PatternError):
+    """A pattern is several statements, or `...` alone."""
 
 
 @dataclass(frozen=True)
@@ -107,17 +112,37 @@ def parse_pattern(source: str) -> Pattern:
         if isinstance(root, cst.Expr):
             root = root.value
     if variable_of(root) is not None or isinstance(root, cst.Ellipsis):
-        raise PatternError(
+        kind = PatternError if variable_of(root) else SeveralStatementsError
+        raise kind(
             f"this pattern would match everything: {source!r}",
             hint="write the code around it as well",
         )
     _check_ellipses(root, source)
-    names, strings = _needles(root)
+    names, strings = needles_of(root)
     return Pattern(source, root, variables_of(source), frozenset(names | strings), frozenset(names))
 
 
+@cache
+def parse_block(source: str, *, alone: bool = False) -> Pattern:
+    """Parse `source` as statements that follow each other in a block.
+
+    Raises:
+        PatternError: it is not Python, or it is nothing but `...` and not `alone` may be so.
+    """
+    statements = apart(parse_plain(spell_gaps(_named(source)), shown=source))
+    node = cst.IndentedBlock(cast("list[cst.BaseStatement]", statements))
+    if not alone and all(map(is_gap, node.body)):
+        raise PatternError(
+            f"this pattern would match everything: {source!r}",
+            hint="write the code around it as well",
+        )
+    _check_ellipses(node, source)
+    names, strings = needles_of(node)
+    return Pattern(source, node, variables_of(source), frozenset(names | strings), frozenset(names))
+
+
 def _several(source: str) -> PatternError:
-    return PatternError(
+    return SeveralStatementsError(
         f"a pattern is one expression or one statement: {source!r}",
         hint="write one edit for each statement",
     )
@@ -137,12 +162,14 @@ def _check_ellipses(root: cst.CSTNode, source: str) -> None:
         def on_visit(self, node: cst.CSTNode) -> bool:
             if isinstance(node, (cst.Arg, cst.Expr)) and is_gap(node):
                 self.gaps.add(id(node.value))
+            elif isinstance(node, cst.Decorator) and is_gap(node):
+                self.gaps.add(id(node.decorator))
             elif isinstance(node, cst.Ellipsis) and not node.lpar and id(node) not in self.gaps:
                 raise PatternError(
                     f"... is not a wildcard there: {' '.join(source.split())!r}",
                     hint="... is a wildcard among the arguments of a call, the bases of a class, "
-                    "the parameters of a def and the statements of a block; write (...) for "
-                    "Python's own Ellipsis",
+                    "the parameters of a def, decorators (as @...) and the statements of a block; "
+                    "write (...) for Python's own Ellipsis",
                 )
             return True
 
@@ -242,7 +269,7 @@ def find_in(
     return False
 
 
-def _needles(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
+def needles_of(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
     """Identifiers, and plain string contents, that must be literally in a matching file."""
     found: set[bytes] = set()
     strings: set[bytes] = set()

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.comments import lost_comment
 from vpatch.codemods.correspond import gaps_correspond
+from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import kinds_of
-from vpatch.codemods.pattern import Pattern, PatternError, variables_of
+from vpatch.codemods.pattern import (
+    Pattern,
+    PatternError,
+    SeveralStatementsError,
+    parse_pattern,
+    variables_of,
+)
 from vpatch.codemods.reduced import Reading, unit_of
-from vpatch.codemods.reshape import Reshape, changes_shape, lost_comment
-from vpatch.codemods.rewriting import CannotRewrite, rewrite
+from vpatch.codemods.rewriting import rewrite
+from vpatch.codemods.statements import RewriteStatements, rewrite_statements
 from vpatch.codemods.successor import seen_in_scope, shows
 
 if TYPE_CHECKING:
@@ -36,16 +45,15 @@ class Rewrite:
 
     def __post_init__(self) -> None:
         variables_of(self.replace.source, known=self.find)
-        if not changes_shape(self.find, self.replace) and isinstance(
-            self.find.node, cst.BaseExpression
-        ) != isinstance(self.replace.node, cst.BaseExpression):
+        kinds = [isinstance(each.node, cst.BaseExpression) for each in (self.find, self.replace)]
+        if kinds[0] != kinds[1]:
             raise PatternError(
                 f"an expression cannot become a simple statement, nor a simple statement an "
                 f"expression: {self.find} -> {self.replace}",
                 hint="write both as expressions, or both as statements",
                 code="codemods.wrong-edit",
             )
-        if self.replace.match(self.find.node) is not None:
+        if self.replace.match(self.find.node) is not None and not self.only_takes_away:
             raise PatternError(
                 f"the new code {self.replace} also matches the old code, so nothing would change",
                 hint="make the new code more specific, or write this edit as a codemod.py",
@@ -61,6 +69,19 @@ class Rewrite:
             )
 
     @property
+    def only_takes_away(self) -> bool:
+        """Whether the new code is the old one without some of it, as a decorator.
+
+        Then all code that the new code finds, and `find` does not, has it no more. There would be
+        too much of that if the new code had no name.
+        """
+        return bool(
+            self.replace.names
+            and self.replace.match(self.find.node) is not None
+            and self.find.match(self.replace.node) is None
+        )
+
+    @property
     def needles(self) -> tuple[frozenset[bytes], ...]:
         return (self.find.needles, self.replace.needles)
 
@@ -74,13 +95,38 @@ class Rewrite:
         return self.find
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
-        if changes_shape(self.find, self.replace):
-            return Reshape(self.find, self.replace, self.place).run(module, extents)
         outcome = _RewriteTransformer(self).run(module, extents)
-        if all(site.recognised for site in outcome.sites):
+        if self.only_takes_away or all(site.recognised for site in outcome.sites):
             return outcome
         sites = seen_in_scope(outcome.sites, module, self.find, self.replace, self.place.within)
         return EditOutcome(outcome.module, sites)
+
+
+def rewrite_of(find: str, new: str, place: Scope) -> Rewrite | RewriteStatements:
+    """An edit that turns code into other code.
+
+    Where statements become more or fewer, or get into other blocks, it looks at whole statements.
+
+    Raises:
+        PatternError: the two are not Python, or do not fit together.
+    """
+    with suppress(SeveralStatementsError):
+        old, made = parse_pattern(find), parse_pattern(new)
+        if not _needs_statements(old, made):
+            return Rewrite(old, made, place)
+    return rewrite_statements(find, new, place)
+
+
+def _needs_statements(old: Pattern, made: Pattern) -> bool:
+    if any(isinstance(each.node, cst.BaseExpression) for each in (old, made)):
+        return _is_compound(old) or _is_compound(made)
+    if _is_compound(old) != _is_compound(made):
+        return True
+    return not gaps_correspond(old.node, made.node)
+
+
+def _is_compound(pattern: Pattern) -> bool:
+    return isinstance(pattern.node, cst.BaseCompoundStatement)
 
 
 class _RewriteTransformer(SiteTransformer):
@@ -89,7 +135,7 @@ class _RewriteTransformer(SiteTransformer):
         super().__init__(spec.place, (spec.find.names, spec.replace.names))
         self.spec = spec
         self.always_found = spec.find.match(spec.replace.node) is not None
-        self.recognised = shows(spec.find, spec.replace)
+        self.recognised = not spec.only_takes_away and shows(spec.find, spec.replace)
         self.finished: set[int] = set()
         self.parents: list[cst.CSTNode] = []
 

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
 
-from vpatch.codemods.align import aligned
-from vpatch.codemods.correspond import has_gap, identical, in_pairs, kept_part, same_operator
-from vpatch.codemods.fill import fill, fitted
+from vpatch.codemods.correspond import has_gap, identical, kept_part, same_operator
+from vpatch.codemods.fill import CannotRewrite, fill, fitted, unmarked
 from vpatch.codemods.layout import LayoutLine, opening_of
-from vpatch.codemods.match import Match, same
-from vpatch.codemods.nodes import OPTIONAL, PREFIX, code_of, is_gap, meaningful_fields
+from vpatch.codemods.nodes import OPTIONAL, PREFIX, code_of, meaningful_fields
+from vpatch.codemods.parameters import (
+    from_a_row,
+    in_a_row,
+    sources_of,
+    useless_marks,
+    with_annotation,
+    with_default,
+)
+from vpatch.codemods.rows import check_said, rewrite_row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from vpatch.codemods.match import Match
 
 _OPERANDS = frozenset(["expression", "left", "right"])
-_Node = TypeVar("_Node", bound=cst.CSTNode)
-
-
-class CannotRewrite(Exception):
-    """Code that a pattern matches, but that the new code does not fit; says why."""
 
 
 def rewrite(
@@ -45,25 +47,85 @@ def rewrite(
     # Another operator binds its operands differently: they may need parentheses.
     if len(kinds) > 1 or not same_operator(pattern, template):
         return put(pattern, template, node, match, parent)
+    try:
+        if isinstance(node, cst.Parameters):
+            return _with_changes(node, _parameters(pattern, template, node, match, parent))
+        return _with_changes(node, _changes(pattern, template, node, match, parent))
+    except _DifferTooMuchError:
+        return put(pattern, template, node, match, parent)
+
+
+class _DifferTooMuchError(Exception):
+    """A pattern and new code do not line up, so that the new code has to be put there whole."""
+
+
+def _changes(
+    pattern: cst.CSTNode,
+    template: cst.CSTNode,
+    node: cst.CSTNode,
+    match: Match,
+    parent: cst.CSTNode | None,
+) -> dict[str, Any]:
+    """The fields of a node in which a pattern and new code of its kind differ.
+
+    Raises:
+        _DifferTooMuchError: the differences are not in parts of the two.
+    """
     changes: dict[str, Any] = {}
     for name in meaningful_fields(type(pattern)):
         left, right, current = (getattr(n, name) for n in (pattern, template, node))
         if identical(left, right):
             continue
-        if name in OPTIONAL.get(type(pattern), ()) and not left:
-            if current:
-                return put(pattern, template, node, match, parent)
-            changes[name] = _fill_field(right, match)
+        if name in OPTIONAL.get(type(pattern), ()) and (not left or _is_none(right)):
+            changes[name] = _optional(left, right, current, match)
         elif isinstance(left, (list, tuple)):
-            changed = _rewrite_sequence(left, right, current, match, (node, parent))
-            if changed is None:
-                return put(pattern, template, node, match, parent)
-            changes[name] = changed
+            parents = (node, parent)
+            changes[name] = _lined_up(rewrite_row(left, right, current, match, parents, rewrite))
         elif isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
             changes[name] = rewrite(left, right, current, match, node)
+        elif isinstance(node, cst.Param) and name == "default":
+            value = None if right is None else fill(unmarked(right), match, node)
+            changes |= with_default(node, cast("cst.Param", template), value)
         else:
-            return put(pattern, template, node, match, parent)
-    return _with_changes(node, changes)
+            raise _DifferTooMuchError
+    if isinstance(node, cst.Param) and "equal" not in changes:
+        changes |= with_annotation(node, changes)
+    return changes
+
+
+def _optional(left: Any, right: Any, current: Any, match: Match) -> Any:
+    """A field that the pattern or the new code leaves out."""
+    if left:
+        check_said(left, current, match)
+        return right
+    if current:
+        raise _DifferTooMuchError
+    return _fill_field(right, match)
+
+
+def _lined_up(row: list[cst.CSTNode] | None) -> list[cst.CSTNode]:
+    if row is None:
+        raise _DifferTooMuchError
+    return row
+
+
+def _parameters(
+    pattern: cst.CSTNode,
+    template: cst.CSTNode,
+    node: cst.Parameters,
+    match: Match,
+    parent: cst.CSTNode | None,
+) -> dict[str, Any]:
+    left, right = (in_a_row(cast("cst.Parameters", each)) for each in (pattern, template))
+    sources = sources_of(left, node, match.paired)
+    parents = (node, parent)
+    items = _lined_up(
+        rewrite_row(left, right, in_a_row(node), match, parents, rewrite, sources=sources)
+    )
+    line = LayoutLine(items, opening_of(node, parent))
+    for useless in useless_marks(items):
+        line.remove(useless)
+    return from_a_row(line.elements)
 
 
 def _with_annotation(
@@ -80,93 +142,26 @@ def _with_annotation(
     return _with_changes(node, changes)
 
 
+def _is_none(field: object) -> bool:
+    return field is None or field is cst.MaybeSentinel.DEFAULT
+
+
 def _with_changes(node: cst.CSTNode, changes: dict[str, Any]) -> cst.CSTNode:
+    if isinstance(node, cst.ClassDef) and (node.bases or node.keywords):
+        left = [changes.get(name, getattr(node, name)) for name in ("bases", "keywords")]
+        if not any(left):
+            # Without what was in them, the brackets go too.
+            changes |= {"lpar": cst.MaybeSentinel.DEFAULT, "rpar": cst.MaybeSentinel.DEFAULT}
     try:
         return node.with_changes(**changes)
     except cst.CSTValidationError as error:
         raise CannotRewrite(f"the new code is not Python there: {error}") from error
 
 
-def _rewrite_sequence(
-    pattern: Sequence[cst.CSTNode],
-    template: Sequence[cst.CSTNode],
-    current: Sequence[cst.CSTNode],
-    match: Match,
-    parents: tuple[cst.CSTNode, cst.CSTNode | None],
-) -> Sequence[cst.CSTNode] | None:
-    """Rewrite element by element, or return None where the two do not line up.
-
-    `parents` are the node that has the elements, and the one that has that node.
-    """
-    pairwise = in_pairs(pattern, template)
-    origins = list(range(len(pattern))) if pairwise else aligned(pattern, template)
-    sources = [None if is_gap(left) else match.paired.get(id(left)) for left in pattern]
-    known = set(map(id, current))
-    if origins is None or any(
-        id(source) not in known and not is_gap(left)
-        for left, source in zip(pattern, sources, strict=True)
-    ):
-        return None
-    line = LayoutLine(current, opening_of(*parents))
-    for right, i in zip(template, origins, strict=True):
-        source = None if i is None else sources[i]
-        if i is not None and source is not None:
-            line.replace(source, rewrite(pattern[i], right, source, match, parents[0]))
-    for i, source in enumerate(sources):
-        if source is not None and i not in origins:
-            _check_said(pattern[i], source, match)
-            line.remove(source)
-    for j, (right, i) in enumerate(zip(template, origins, strict=True)):
-        if i is None:
-            new = fill(_without_marks(right), match)
-            behind, before = _neighbours(origins, j, sources)
-            if isinstance(new, cst.Arg) and new.keyword is not None and None in sources:
-                behind = before = None  # behind all that a gap matches
-            elif not j:
-                before = line.first
-            line.insert(new, behind, before)
-            sources, origins = [*sources, new], [*origins[:j], len(sources), *origins[j + 1 :]]
-    return _apart(line.elements)
-
-
-def _apart(elements: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The same with brackets around a generator that was the only argument, and is not any more."""
-    if len(elements) == 1:
-        return elements
-    return [
-        element.with_changes(value=fitted(element.value, cst.Arg))
-        if isinstance(element, cst.Arg) and isinstance(element.value, cst.GeneratorExp)
-        else element
-        for element in elements
-    ]
-
-
-def _neighbours(
-    origins: Sequence[int | None], j: int, sources: Sequence[cst.CSTNode | None]
-) -> tuple[cst.CSTNode | None, cst.CSTNode | None]:
-    """The elements that a new one comes behind, or else before; None behind or before a gap."""
-    before = origins[j - 1] if j else None
-    behind = next((sources[i] for i in origins[j + 1 :] if i is not None), None)
-    return None if before is None else sources[before], behind
-
-
 def _fill_field(value: Any, match: Match) -> Any:
     if isinstance(value, (list, tuple)):
-        return [fill(_without_marks(item), match) for item in value]
-    return fill(_without_marks(value), match)
-
-
-def _without_marks(template: _Node) -> _Node:
-    """The new code as it is written: `(...)` says that `...` is not a gap."""
-
-    class Unmark(cst.CSTTransformer):
-        def leave_Ellipsis(
-            self, original_node: cst.Ellipsis, updated_node: cst.Ellipsis
-        ) -> cst.BaseExpression:
-            del original_node
-            return updated_node.with_changes(lpar=updated_node.lpar[1:], rpar=updated_node.rpar[1:])
-
-    return cast("_Node", template.visit(Unmark()))
+        return [fill(unmarked(item), match) for item in value]
+    return fill(unmarked(value), match)
 
 
 def put(
@@ -201,14 +196,14 @@ def put(
             f"{' '.join(code_of(node).split())[:60]}"
         )
     else:
-        _check_said(pattern, node, match)
+        check_said(pattern, node, match)
     if (
         isinstance(parent, cst.If)
         and isinstance(node, cst.If)
         and not isinstance(template, (cst.If, cst.Else))
     ):
         raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
-    new = fill(_without_marks(template), replace(match, bindings=bindings), parent)
+    new = fill(unmarked(template), replace(match, bindings=bindings), parent)
     if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression) and node.lpar:
         return new.with_changes(lpar=node.lpar, rpar=node.rpar)
     if isinstance(node, cst.BaseCompoundStatement) and isinstance(new, cst.BaseCompoundStatement):
@@ -234,16 +229,3 @@ def _with_operator(
 
 def _value_of(statement: cst.CSTNode) -> cst.CSTNode:
     return cast("cst.Return", statement).value or statement
-
-
-def _check_said(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> None:
-    """Check that a pattern says all of a node, as the new code says nothing of the rest.
-
-    Raises:
-        CannotRewrite: it does not.
-    """
-    if not same(pattern, node, Match(dict(match.bindings), whole=True)):
-        raise CannotRewrite(
-            f"the new code would drop what the pattern leaves out (decorators, annotations, bases, "
-            f"else or finally) of {' '.join(code_of(node).split())[:60]}"
-        )

@@ -105,10 +105,19 @@ class AddKeywordEdit(PlacedEdit):
 
 
 class RewriteEdit(PlacedEdit):
-    """Rewrite an expression or a statement."""
+    """Rewrite an expression, a statement, or statements that follow each other."""
 
     find: Text
     rewrite: Text
+
+
+class DeleteEdit(PlacedEdit):
+    """Delete a statement, or statements that follow each other."""
+
+    delete: Text = Field(description="a pattern of the statements")
+    with_comments: bool = Field(
+        default=False, description="whether the comments in, behind and right above them go too"
+    )
 
 
 class InsertEdit(PlacedEdit):
@@ -198,6 +207,7 @@ class AddFileEdit(Declared):
 VERBS: dict[str, type[Declared]] = {
     "add-keyword": AddKeywordEdit,
     "rewrite": RewriteEdit,
+    "delete": DeleteEdit,
     "insert": InsertEdit,
     "add-import": AddImportEdit,
     "replace-body": ReplaceBodyEdit,
@@ -229,6 +239,7 @@ def _spelt_right(value: Any) -> Any:
 Edit = Annotated[
     Annotated[AddKeywordEdit, Tag(TAG + "add-keyword")]
     | Annotated[RewriteEdit, Tag(TAG + "rewrite")]
+    | Annotated[DeleteEdit, Tag(TAG + "delete")]
     | Annotated[InsertEdit, Tag(TAG + "insert")]
     | Annotated[AddImportEdit, Tag(TAG + "add-import")]
     | Annotated[ReplaceBodyEdit, Tag(TAG + "replace-body")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING
 
 from vpatch.declare.errors import DeclarationError
@@ -42,6 +41,9 @@ def table(path: Path) -> Any:
         data = read_file(path, _LARGEST)
         if path.name == "pyproject.toml" and b"vpatch" not in data:
             return None  # somebody else's file, which may be wrong in any way
+        # Most projects have no such file.
+        import tomllib  # noqa: PLC0415
+
         content: Any = tomllib.loads(data.decode())
     except OSError as error:
         raise DeclarationError(

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from vpatch.checkout.commits import locked_files
+from vpatch.checkout.commits import changed_files
 from vpatch.planning.state import overall_changes
 from vpatch.util.digest import short_digest
 
@@ -27,7 +27,7 @@ def subject_of(plans: Sequence[Plan]) -> list[dict[str, Any]]:
                 {"id": d.patch.id, "digest": d.patch.digest, "variant": d.variant}
                 for d in plan.taken
             ],
-            "files": [file.model_dump() for file in locked_files(overall_changes(plan))],
+            "files": [asdict(file) for file in changed_files(overall_changes(plan))],
         }
         for plan in plans
     ]

@@ -1,10 +1,11 @@
-"""The only module that runs git, through GitPython."""
+"""The only module that runs git."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,6 @@ from vpatch.util.untrusted import LARGEST_FILE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from git import Git
-
 _log = logging.getLogger(__name__)
 BASE_BRANCH = "base"
 FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -31,7 +30,11 @@ _UNQUOTED = re.compile(rb'[\x00-\x1f\x7f"\\]')
 _WHO = "vpatch"
 _EMAIL = "vpatch@localhost"
 _EPOCH = 1577836800  # 2020-01-01T00:00:00Z
+# What git says is looked into, and shown.
+_ENGLISH = {"LANGUAGE": "C", "LC_ALL": "C"}
 _PINNED_CONFIG = {
+    # As many as there are cores.
+    "checkout.workers": "0",
     "commit.gpgSign": "false",
     "core.attributesFile": os.devnull,
     "core.autocrlf": "false",
@@ -72,6 +75,11 @@ class Environment:
     values: Mapping[str, str]
     drops: Callable[[str], bool]
 
+    def of(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """Return all variables that git gets."""
+        kept = {name: value for name, value in inherited.items() if not self.drops(name)}
+        return {**kept, **_ENGLISH, **self.values}
+
 
 def _pinned_values() -> dict[str, str]:
     date = f"{_EPOCH} +0000"
@@ -95,10 +103,7 @@ PINNED = Environment(
     _pinned_values(), lambda name: name.startswith("GIT_") and name != "GIT_EXEC_PATH"
 )
 # For what talks to a remote: the user's own credentials, proxies and insteadOf.
-# In English, as what it says is looked into.
-USER = Environment(
-    {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}, lambda name: name in _REPOSITORY_VARIABLES
-)
+USER = Environment({"GIT_TERMINAL_PROMPT": "0"}, lambda name: name in _REPOSITORY_VARIABLES)
 
 
 @dataclass(frozen=True)
@@ -133,31 +138,30 @@ def run(
         GitError: git failed for another reason.
     """
     folder, place = _place(repo)
-    command = ["git", *place, *args]
-    # GitPython can add to the inherited environment and not take from it; env(1) can.
-    dropped = [name for name in os.environ if env.drops(name) and name not in env.values]
-    prefix = ["env", *(f"--unset={name}" for name in dropped)] if dropped else []
     shown = ["git", *(["-C", str(folder)] if repo else []), *args]
     # With the user's settings, git may reach a remote, which takes time.
     level = logging.INFO if env is USER else logging.DEBUG
-    with timed(_log, level, command_line(shown)), _temporary_file() as buffer:
-        if isinstance(stdin, bytes):
-            buffer.write(stdin)
-            stdin = buffer
-        stdin.seek(0)
-        status, output, stderr = _gitpython().execute(
-            [*prefix, *command],
-            istream=stdin,
-            output_stream=stdout,
-            with_extended_output=True,
-            with_exceptions=False,
-            stdout_as_string=False,
-            strip_newline_in_stdout=False,
-            env=env.values,
-        )
-    if status:
-        raise failure(" ".join(shown), status, stderr, remote=env is USER)
-    return output or b""
+    file, text = (None, stdin) if isinstance(stdin, bytes) else (stdin, None)
+    if file is not None:
+        file.seek(0)
+    with timed(_log, level, command_line(shown)):
+        try:
+            done = subprocess.run(
+                ["git", *place, *args],
+                stdin=file,
+                input=text,
+                stdout=stdout or subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=env.of(os.environ),
+                check=False,
+            )
+        except (FileNotFoundError, PermissionError) as error:
+            hint = "install git, or put it on PATH"
+            raise GitMissingError("git", None, str(error), hint=hint) from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace")
+        raise failure(" ".join(shown), done.returncode, said, remote=env is USER)
+    return done.stdout or b""
 
 
 def _place(repo: Repository | None) -> tuple[Path, list[str]]:
@@ -172,20 +176,6 @@ def _place(repo: Repository | None) -> tuple[Path, list[str]]:
     folder = repo.work_tree or repo.git_dir
     tree = [] if repo.work_tree is None else [f"--work-tree={repo.work_tree}"]
     return folder, ["-C", str(folder), f"--git-dir={repo.git_dir}", *tree]
-
-
-def _gitpython() -> Git:
-    """Import GitPython on first use: it costs 90 ms, and fails where there is no git."""
-    try:
-        from git import Git  # noqa: PLC0415
-    except ImportError as error:
-        raise GitMissingError(
-            "git",
-            None,
-            str(error).strip().partition("\n")[0],
-            hint="install git, or put it on PATH",
-        ) from error
-    return Git()
 
 
 def identity(folder: Path) -> tuple[str, str] | None:
@@ -246,6 +236,14 @@ def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:
                 )
             yield SourceFile(name, git_mode, contents.read(size))
             contents.read(1)
+
+
+def create_repository(folder: Path) -> None:
+    """Make an empty repository with a work tree, whose files git takes byte for byte."""
+    options = ("--quiet", "--template=", "--object-format=sha1")
+    run(None, "init", *options, "--", str(folder.absolute()))
+    (folder / ".git" / "info").mkdir()
+    (folder / ".git" / "info" / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
 
 
 def create_base_repository(dest: Path, files: Iterable[SourceFile], message: str) -> str:

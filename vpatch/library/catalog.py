@@ -14,6 +14,7 @@ from vpatch.declare.settings import settings_file
 from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
 from vpatch.library.kept import read_patch
 from vpatch.library.patch import DECLARATION
+from vpatch.library.recipe import Recipes
 from vpatch.trust.decision import NOTHING, Trust
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from vpatch.declare.recipe import RecipeDeclaration
     from vpatch.declare.yamlfile import Positions
     from vpatch.library.patch import Patch
+    from vpatch.library.recipe import RecipeSelection
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Library:
         return {}
 
     @cached_property
-    def _recipes_read(self) -> dict[Path, tuple[RecipeDeclaration, Positions]]:
-        return {}
+    def _recipes(self) -> Recipes:
+        return Recipes(self.kept)
 
     def read_recipe(self, path: Path) -> tuple[RecipeDeclaration, Positions]:
         """Read a recipe, once a run: all that is taken from it is from the same bytes.
@@ -56,13 +58,15 @@ class Library:
         Raises:
             DeclarationError: it cannot be read, or is wrong.
         """
-        # To read a declaration takes pydantic and a parser, which take 0.2 s to import.
-        from vpatch.declare.recipe import RecipeDeclaration  # noqa: PLC0415
-        from vpatch.declare.yamlfile import read_yaml  # noqa: PLC0415
+        return self._recipes.read(path)
 
-        if path not in self._recipes_read:
-            self._recipes_read[path] = read_yaml(path, RecipeDeclaration)
-        return self._recipes_read[path]
+    def recipe_selection(self, path: Path) -> RecipeSelection:
+        """Return what of a recipe selects, from what was kept of it if that is at hand.
+
+        Raises:
+            DeclarationError: it cannot be read, or is wrong.
+        """
+        return self._recipes.selection(path)
 
     def patch(self, patch_id: str) -> Patch:
         """Load one patch, once a run: each question is about the same bytes.

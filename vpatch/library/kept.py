@@ -8,9 +8,7 @@ read when it is asked for.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from importlib.util import find_spec
@@ -21,9 +19,9 @@ from vpatch.errors import UsageError, VpatchError
 from vpatch.library.patch import DECLARATION, BoundVariant, OwnCode, Patch, Relations
 from vpatch.trust.decision import changed_while_read
 from vpatch.trust.store import content_of
-from vpatch.util.files import replace_file
+from vpatch.util.kept_record import read_record, write_record
 from vpatch.util.own_code import code_digest
-from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -123,10 +121,7 @@ def read_patch(folder: Path, trust: Trust, kept: Path) -> Patch:
 
 def _recall(file: Path, folder: Path, trust: Trust) -> KeptPatch | None:
     try:
-        digest, _, text = read_file(file, LARGEST_BESIDE).partition(b"\n")
-        if hashlib.sha256(text).hexdigest() != digest.decode():
-            return None
-        record = parse_json(text)
+        record = read_record(file)
         if record["code"] != code_digest():
             return None
         if _is_as_kept(folder, record):
@@ -185,11 +180,7 @@ def _keep(file: Path, patch: Patch, digests: Mapping[str, str]) -> None:
         "why": patch.why,
         "relations": asdict(patch.relations),
     }
-    text = json.dumps(record)
-    # Where nothing can be written, the next run takes as long.
-    with suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(file, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+    write_record(file, record)
 
 
 def _name(patch: Patch, path: Path) -> str:

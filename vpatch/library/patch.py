@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from vpatch.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +52,17 @@ class OwnCode:
     reason: str | None
     refusal: VpatchError | None
 
+    @property
+    def identity(self) -> str | None:
+        """What decides what it does, and whether it may run; None if that is not known.
+
+        The user may trust the code later. Then what was decided without it must not be taken. And
+        where the user does not trust the code any more, what was decided with it must not be taken.
+        """
+        if self.digest is not None and isinstance(self.refusal, UntrustedError):
+            return f"not run: {self.refusal}"
+        return self.digest if self.refusal is None else None
+
 
 @dataclass(frozen=True)
 class Patch:
@@ -88,6 +101,14 @@ class Patch:
     def own_code(self) -> tuple[OwnCode, ...]:
         """One for each edit that runs a codemod.py. Nothing of it runs."""
         return tuple(OwnCode(c.inputs.digest, c.inputs.reason, c.refusal) for c in self.codemods)
+
+    @cached_property
+    def identity(self) -> list[Any] | None:
+        """All that decides what it means for a tree; None where a codemod.py may read more."""
+        own = [code.identity for code in self.own_code]
+        # What is told of a codemod that fails names its place as it is seen from here.
+        place = str(self.folder) if own else None
+        return None if None in own else [self.id, self.digest, self.recorded, own, place]
 
     @property
     def codemods(self) -> list[Custom]:

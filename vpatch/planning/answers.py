@@ -56,16 +56,30 @@ class Answers:
 
         What `find` returns is what JSON has. If it raises an error, nothing is kept.
         """
+        key = self._key(question, contents)
+        if not self._is_known(key):
+            text = json.dumps(find())
+            self._new[key] = text.encode()
+            # Found or kept, it has gone through JSON, so the two cannot differ.
+            self._known[key] = json.loads(text)
+        return self._known[key]
+
+    def recall(self, question: str, contents: Iterable[bytes]) -> Any | None:
+        """Return the answer that somebody found before; None where nobody has."""
+        key = self._key(question, contents)
+        return self._known[key] if self._is_known(key) else None
+
+    def _key(self, question: str, contents: Iterable[bytes]) -> bytes:
         parts = [self._code.encode(), question.encode(), *contents]
-        key = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
+        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
+
+    def _is_known(self, key: bytes) -> bool:
         if key not in self._known:
             kept = self._kept(key)
             if kept is None:
-                text = json.dumps(find())
-                kept = self._new[key] = text.encode()
-            # Found or kept, it has gone through JSON, so the two cannot differ.
+                return False
             self._known[key] = json.loads(kept)
-        return self._known[key]
+        return True
 
     def save(self) -> None:
         """Keep what was found since the last time."""

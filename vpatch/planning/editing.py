@@ -11,6 +11,7 @@ from vpatch.codemods.custom import Custom
 from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.nodes import canonical
 from vpatch.codemods.pattern import parse_pattern
+from vpatch.codemods.statements import RewriteStatements
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.outcome import FoundSite, outcome
 from vpatch.planning.outline import is_python
@@ -64,7 +65,10 @@ def run_edit(
     elif edit.files and not isinstance(codemod, AddFile) and not view.matching(edit.files):
         mismatch = f"no file of the tree matches {', '.join(edit.files)}"
     else:
-        mismatch = count(edit.expect, found, edit.where, carried=carried)
+        gone = carried and isinstance(codemod, RewriteStatements) and codemod.leaves_nothing
+        mismatch = None
+        if found or not gone:
+            mismatch = count(edit.expect, found, edit.where, carried=carried)
         unrecognised = sum(not f.recognised for f in found)
         if mismatch and unrecognised and not carried:
             mismatch += (

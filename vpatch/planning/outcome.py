@@ -14,6 +14,7 @@ import libcst as cst
 from vpatch.codemods.base import Repeat
 from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.nodes import all_nodes
+from vpatch.planning.difference import difference, with_difference
 from vpatch.planning.outline import outline
 from vpatch.planning.view import UnparsableFile, lines_of, written
 
@@ -172,7 +173,8 @@ def _row(found: FileOutcome, before: bytes) -> dict[str, Any]:
         ]
         for site in found.sites
     ]
-    return {"sites": sites, "after": found.after and _difference(before, found.after)}
+    after = None if found.after is None else difference(before, found.after)
+    return {"sites": sites, "after": after}
 
 
 def _of_row(row: Mapping[str, Any], path: str, view: View) -> FileOutcome:
@@ -192,28 +194,8 @@ def _of_row(row: Mapping[str, Any], path: str, view: View) -> FileOutcome:
     )
     if row["after"] is None:
         return FileOutcome(sites, None)
-    before = view.read(path) or b""
-    top, bottom, middle = row["after"]
-    after = before[:top] + middle.encode("latin-1") + before[len(before) - bottom :]
+    after = with_difference(view.read(path) or b"", row["after"])
     return FileOutcome(sites, after)
-
-
-def _difference(before: bytes, after: bytes) -> tuple[int, int, str]:
-    """How many bytes two files share at the top and at the bottom, and what is between them."""
-    top = _shared(before, after)
-    bottom = _shared(before[top:][::-1], after[top:][::-1])
-    return top, bottom, after[top : len(after) - bottom].decode("latin-1")
-
-
-def _shared(left: bytes, right: bytes) -> int:
-    least, most = 0, min(len(left), len(right))
-    while least < most:
-        middle = (least + most + 1) // 2
-        if left[least:middle] == right[least:middle]:
-            least = middle
-        else:
-            most = middle - 1
-    return least
 
 
 # --- what the place is a part of ---------------------------------------------------------------

@@ -14,6 +14,7 @@ from vpatch.codemods.custom import CodemodError
 from vpatch.codemods.pattern import TooManyGapsError
 from vpatch.errors import UsageError
 from vpatch.library.loading import where_named
+from vpatch.planning import kept_decisions
 from vpatch.planning.answers import Answers
 from vpatch.planning.editing import (
     EditResult,
@@ -68,7 +69,7 @@ def order(patches: Sequence[Patch]) -> list[Patch]:
                 hint="remove one of these from `requires`",
                 code="planning.circular-requires",
             )
-        for required in patch.declaration.requires:
+        for required in patch.relations.requires:
             if required in by_id and required not in placed:
                 place(by_id[required], (*above, patch.id))
         placed[patch.id] = patch
@@ -86,6 +87,7 @@ def plan(
     tell: Tell = "stopping",
     alone: Container[str] = (),
     answers: Answers | None = None,
+    remember: bool = False,
 ) -> Plan:
     """Decide on each patch, in order, each on the tree as its predecessors leave it.
 
@@ -96,10 +98,12 @@ def plan(
             Findings have lines, which cost time. These are lines of the pristine files.
         alone: ids of patches that are decided as if there were only they and what they require.
         answers: what is known of the contents of files; None to find everything anew.
+        remember: whether to take decisions from `answers`, and to keep them there. The tree's pin
+            must tell its content.
     """
     answers = Answers() if answers is None else answers
     pristine = View(tree, answers=answers)
-    decisions = _decide_all(patches, pristine, tell=tell, alone=alone)
+    decisions = _decide_all(patches, pristine, tell=tell, alone=alone, remember=remember)
     answers.save()
     found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
     return Plan(tree.pin, tuple(found))
@@ -111,37 +115,63 @@ def _decide_all(
     *,
     tell: Tell,
     alone: Container[str] = (),
+    remember: bool,
 ) -> dict[str, Decision]:
     view, carried = pristine, pristine.tree.carried
     decisions: dict[str, Decision] = {}
     for patch in order(patches):
         if patch.id in alone:
             series = [*_required(patch, patches), patch]
-            own = _decide_all(series, pristine, tell=tell)
+            own = _decide_all(series, pristine, tell=tell, remember=remember)
             decisions[patch.id] = own[patch.id]
             continue
-        decider = _Decider(patch, view, carried, tell)
-        decision, after = decider.decide()
+        decision, after = _decided(patch, view, pristine, carried, tell, remember=remember)
         met = {other: d for other, d in decisions.items() if other not in alone}
         decision = _with_relations(decision, met)
         if decision.state in _DISPLACED and view is not pristine:
-            decision = _blame(decision, pristine, met.values())
+            decision = _blame(decision, pristine, met.values(), remember=remember)
         if decision.state is State.NEEDED:
             view = after
-        decisions[patch.id] = _with_shape(decision, decider, pristine)
+        if decision.state not in SHAPED:
+            decision = replace(decision, shape=None)
+        decisions[patch.id] = decision
     return decisions
+
+
+def _decided(
+    patch: Patch,
+    view: View,
+    pristine: View,
+    carried: frozenset[str],
+    tell: Tell,
+    *,
+    remember: bool,
+) -> tuple[Decision, View]:
+    """The decision on one patch, and the view after it where it is needed."""
+    key = kept_decisions.key_of(patch, view, carried) if remember else None
+    if key is not None and tell != "all":
+        known = kept_decisions.recall(key, patch, view)
+        if known is not None and not (known.state.stops and tell == "stopping"):
+            _log.info("%s is %s, as decided before", patch.id, known.state)
+            return known, view.over({path: c.after for path, c in known.changes.items()})
+    decider = _Decider(patch, view, carried, tell)
+    decision, after = decider.decide()
+    decision = _with_shape(decision, decider, pristine)
+    if key is not None:
+        kept_decisions.keep(key, decision, view)
+    return decision, after
 
 
 def _required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
     """Those of some patches that one requires, and that these require."""
     by_id = {other.id: other for other in patches}
     found: dict[str, Patch] = {}
-    left = list(patch.declaration.requires)
+    left = list(patch.relations.requires)
     while left:
         required = left.pop()
         if required in by_id and required not in found:
             found[required] = by_id[required]
-            left += by_id[required].declaration.requires
+            left += by_id[required].relations.requires
     return [other for other in patches if other.id in found]
 
 
@@ -161,10 +191,10 @@ def _with_shape(decision: Decision, decider: _Decider, pristine: View) -> Decisi
 def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decision:
     if decision.state not in {State.NEEDED, State.CONFLICT}:
         return decision
-    declaration = decision.patch.declaration
+    relations = decision.patch.relations
     missing = [
         required
-        for required in declaration.requires
+        for required in relations.requires
         if required not in earlier or earlier[required].state not in _SATISFIED
     ]
     if missing:
@@ -172,8 +202,8 @@ def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decisio
         reason = f"requires {missing[0]}, which is {state}"
         return replace(decision, state=State.BLOCKED, reason=reason, changes={})
     for other in earlier.values() if decision.state is State.NEEDED else ():
-        excluded = other.patch.id in declaration.conflicts or (
-            declaration.id in other.patch.declaration.conflicts
+        excluded = other.patch.id in relations.conflicts or (
+            decision.patch.id in other.patch.relations.conflicts
         )
         if excluded and other.state in {State.NEEDED, State.APPLIED}:
             reason = f"excludes {other.patch.id}, which is {other.state}; take one of the two"
@@ -181,13 +211,14 @@ def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decisio
     return decision
 
 
-def _blame(decision: Decision, pristine: View, earlier: Iterable[Decision]) -> Decision:
+def _blame(
+    decision: Decision, pristine: View, earlier: Iterable[Decision], *, remember: bool
+) -> Decision:
     """Say so where a patch would fit the pristine tree and an earlier one is in its way.
 
     One that only finds its work done by an earlier patch is a conflict too: upstream has done none.
     """
-    decider = _Decider(decision.patch, pristine, frozenset(), "none")
-    alone, _ = decider.decide()
+    alone, _ = _decided(decision.patch, pristine, pristine, frozenset(), "none", remember=remember)
     if alone.state is not State.NEEDED:
         return decision
     applied = [other for other in earlier if other.changes]
@@ -199,7 +230,7 @@ def _blame(decision: Decision, pristine: View, earlier: Iterable[Decision]) -> D
 
 
 def _disagreement(decision: Decision, tree: Tree) -> str | None:
-    claim = decision.patch.declaration.needed_in.get(tree.pin.tree)
+    claim = decision.patch.relations.needed_in.get(tree.pin.tree)
     if claim is None or tree.pin.version is None or decision.state is State.UNTRUSTED:
         return None
     claimed = SpecifierSet(claim).contains(tree.pin.version, prereleases=True)

@@ -11,14 +11,12 @@ import json
 import logging
 import os
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.planning.shape import ChangedDefinition, CodeShape
+from vpatch.planning.shape import row_of_shape, shape_of_row
 from vpatch.planning.state import Change, Decision, Plan, State
-from vpatch.trust.decision import UntrustedError
 from vpatch.util.files import replace_file
 from vpatch.util.own_code import code_digest
 from vpatch.util.untrusted import MEGABYTE
@@ -26,7 +24,7 @@ from vpatch.util.untrusted import MEGABYTE
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from vpatch.library.patch import OwnCode, Patch
+    from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
     from vpatch.planning.plan import Tell
     from vpatch.source.tree import Pin, Tree
@@ -45,22 +43,26 @@ def cached_plan(
     to_write: bool,
     tell: Tell = "stopping",
     alone: Collection[str] = (),
-    answers: Answers | None = None,
+    answers: Callable[[], Answers | None] = lambda: None,
+    before: Callable[[], None] = lambda: None,
 ) -> Plan:
     """Return the plan for some patches on a tree, from a file in `folder` where it is there.
 
     A plan that is not `to_write` may have decisions without their changes. For `tell`, `alone` and
-    `answers` see `plan`.
+    `answers` see `plan`, which alone asks for them. `before` is called before a plan is made anew,
+    which takes seconds.
     """
     key = _key(patches, tree.pin, tree.carried, to_write, tell, alone)
     if key is None:
         for reason in reasons_to_decide_anew(patches):
             _log.info("the plan for %s is not cached: %s", tree.pin.label, reason)
+        before()
         return _plan(patches, tree, tell, alone, answers)
     file = folder / f"{key}.json"
     known = _recall(file, patches, tree.pin, partial(_pristine, tree))
     if known is not None:
         return known
+    before()
     made = _plan(patches, tree, tell, alone, answers)
     # Findings are to be told, and not kept: who is told of them changes something next.
     if not any(decision.findings for decision in made.decisions):
@@ -80,12 +82,12 @@ def _plan(
     tree: Tree,
     tell: Tell,
     alone: Collection[str],
-    answers: Answers | None,
+    answers: Callable[[], Answers | None],
 ) -> Plan:
     # What is in the cache needs no libcst, which takes 0.3 s to import.
     from vpatch.planning.plan import plan  # noqa: PLC0415
 
-    return plan(patches, tree, tell=tell, alone=alone, answers=answers)
+    return plan(patches, tree, tell=tell, alone=alone, answers=answers(), remember=True)
 
 
 def kept_plan(
@@ -134,17 +136,6 @@ def reasons_to_decide_anew(patches: Iterable[Patch]) -> list[str]:
     ]
 
 
-def _decided_by(code: OwnCode) -> str | None:
-    """What decides what a codemod.py does, and whether it may run; None if that is not known.
-
-    The user may trust the code later. Then a plan that was made without it must not be taken. And
-    where the user does not trust the code any more, a plan that was made with it must not be taken.
-    """
-    if code.digest is not None and isinstance(code.refusal, UntrustedError):
-        return f"not run: {code.refusal}"
-    return code.digest if code.refusal is None else None
-
-
 def _key(
     patches: Sequence[Patch],
     pin: Pin,
@@ -154,14 +145,13 @@ def _key(
     alone: Collection[str],
 ) -> str | None:
     """Name all that a plan follows from; None where a codemod.py may read more than that."""
-    codemods = [_decided_by(code) for patch in patches for code in patch.own_code]
-    if None in codemods:
+    identities = [patch.identity for patch in patches]
+    if None in identities:
         return None
     known = {
         "code": code_digest(),
         "tree": [pin.tree, pin.version, pin.digest, sorted(carried)],
-        "patches": [[patch.id, patch.digest, patch.recorded] for patch in patches],
-        "codemods": codemods,
+        "patches": identities,
         "to write": to_write,
         "tell": tell,
         "alone": sorted(alone),
@@ -174,7 +164,7 @@ def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
     return {
         "patch": decision.patch.id,
         **{name: getattr(decision, name) for name in _FIELDS},
-        "shape": None if decision.shape is None else asdict(decision.shape),
+        "shape": row_of_shape(decision.shape),
         "after": {path: base64.b64encode(change.after).decode() for path, change in changes},
     }
 
@@ -231,17 +221,10 @@ def _plan_of(
                 variant=row["variant"],
                 changes=changes,
                 disagreement=row["disagreement"],
-                shape=_shape(row["shape"]),
+                shape=shape_of_row(row["shape"]),
             )
         )
     return Plan(pin, tuple(found))
-
-
-def _shape(row: Mapping[str, Any] | None) -> CodeShape | None:
-    if row is None:
-        return None
-    differing = tuple(ChangedDefinition(**one) for one in row["differing"])
-    return CodeShape(**{**row, "known": tuple(row["known"]), "differing": differing})
 
 
 def _intact(file: Path) -> bytes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from vpatch.planning.names import STATEMENT, plain_name
 from vpatch.planning.state import State
@@ -78,6 +78,19 @@ def shape_of(
     _, nearest, expected = max(enumerate(candidates), key=lambda pair: (pair[1][0], pair[0]))[1]
     differing = tuple(_differences(definitions, expected))
     return CodeShape(definitions, (), nearest.releases[-1], differing, stale=stale)
+
+
+def row_of_shape(shape: CodeShape | None) -> dict[str, Any] | None:
+    """Return a shape as JSON can have it; see `shape_of_row`."""
+    return None if shape is None else asdict(shape)
+
+
+def shape_of_row(row: Mapping[str, Any] | None) -> CodeShape | None:
+    """Return the shape that `row_of_shape` was given."""
+    if row is None:
+        return None
+    differing = tuple(ChangedDefinition(**one) for one in row["differing"])
+    return CodeShape(**{**row, "known": tuple(row["known"]), "differing": differing})
 
 
 def describe_shape(shape: CodeShape) -> str:

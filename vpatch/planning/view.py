@@ -7,8 +7,8 @@ import hashlib
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cached_property
+from fnmatch import translate
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
@@ -267,9 +267,10 @@ class View:
             added = self._added_to_package if self._changed_paths else frozenset()
             return sorted(added.union(self._own)) if added else self._own
         known, key = self._shared.matching, tuple(globs)
+        matches = _matcher(key)
         if key not in known:
-            known[key] = frozenset(p for p in self._paths if _matches(p, globs))
-        changed = (path for path in self._changed_paths if _matches(path, globs))
+            known[key] = frozenset(filter(matches, self._paths))
+        changed = filter(matches, self._changed_paths)
         return sorted(known[key].union(changed))
 
     def holding(
@@ -362,8 +363,10 @@ def _put(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     known[key] = value
 
 
-def _matches(path: str, globs: Sequence[str]) -> bool:
-    return any(fnmatchcase(path, glob) for glob in globs)
+@cache
+def _matcher(globs: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    """What tells whether a path matches one of some globs."""
+    return re.compile("|".join(map(translate, globs)) or r"(?!)").match
 
 
 def parse(path: str, text: bytes) -> cst.Module:

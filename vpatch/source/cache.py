@@ -21,6 +21,7 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 import platformdirs
+from packaging.version import Version
 
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.source import entry
@@ -148,6 +149,12 @@ class Cache:
             if pin is not None:
                 found.append(CacheEntry(pin.label, pin.digest, disk_size(folder)))
         return tuple(found)
+
+    def versions(self, tree: str) -> tuple[str, ...]:
+        """Return the releases of a tree whose archives are here, the oldest first."""
+        pins = filter(None, map(entry.read_pin, self._entries()))
+        found = {pin.version for pin in pins if pin.tree == tree and pin.kind == "pypi"}
+        return tuple(sorted(filter(None, found), key=Version))
 
     def clear(self, labels: Iterable[str] | None, progress: Progress) -> int:
         """Remove these entries, or everything; return the bytes freed. Entries in use stay."""

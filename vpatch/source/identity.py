@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -92,6 +91,9 @@ def _names(files: _Files) -> Iterator[str]:
             text = files.start_of(path).decode(errors="replace")
             yield from map(canonicalize_name, pattern.findall(text))
     if files.has("pyproject.toml"):
+        # What is in the cache has a PKG-INFO.
+        import tomllib  # noqa: PLC0415
+
         try:
             name = tomllib.loads(files.start_of("pyproject.toml").decode())["project"]["name"]
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -16,7 +16,6 @@ from packaging.version import Version
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git import command, remote
 from vpatch.source import folder, identity, index, manifest
-from vpatch.source.archive import read_archive
 from vpatch.source.cache import Cache, CacheError
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
@@ -140,7 +139,9 @@ class _Archive:
         return Pin(self.spec.tree, "pypi", release.version, digest, release.filename)
 
     def _fetch(self, release: Release, pin: Pin, staging: Path) -> list[FileRecord]:
-        from vpatch.source import network  # noqa: PLC0415 - only where something is fetched
+        # Only where something is fetched.
+        from vpatch.source import network  # noqa: PLC0415
+        from vpatch.source.archive import read_archive  # noqa: PLC0415
 
         archive = staging / "archive.tar.gz"
         sha256 = pin.digest.removeprefix("sha256:")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import shutil
@@ -76,6 +75,9 @@ def remove(folder: Path) -> None:
 def _exchange(left: Path, right: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
+    # A checkout that is new takes nothing's place.
+    import ctypes  # noqa: PLC0415
+
     libc = ctypes.CDLL(None, use_errno=True)
     renameat2 = getattr(libc, "renameat2", None)
     if renameat2 is None:

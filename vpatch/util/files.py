@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -18,7 +17,9 @@ def replace_file(path: Path, text: str, *, workdir: Path | None = None) -> None:
     The unfinished part is written beside the file, or in `workdir`, which must be in the same file
     system. A kill leaves it there.
     """
-    part = (workdir or path.parent) / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part"
+    # From the source that `secrets` uses, whose import takes longer than all of this.
+    ours = f"{os.getpid()}-{os.urandom(4).hex()}"
+    part = (workdir or path.parent) / f".{path.name}.{ours}.part"
     try:
         with part.open("x", encoding="utf-8") as file:
             with suppress(FileNotFoundError):

@@ -8,6 +8,10 @@ import re
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Their versions decide what is read and what is made.
 _USED = ("libcst", "packaging", "pydantic", "pydantic_core", "pyflakes", "ruamel_yaml")
@@ -21,11 +25,20 @@ def code_digest() -> str:
     # pyflakes takes further names from the environment.
     names = os.environ.get("PYFLAKES_BUILTINS", "")
     digest = hashlib.sha256(f"{sys.version} {sys.flags.optimize} {used} {names}".encode())
-    package = Path(__file__).parents[1]
-    for path in sorted(package.rglob("*.py")):
-        if "data" not in path.relative_to(package).parts:
-            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    package = str(Path(__file__).parents[1])
+    for path in _sources(package):
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib takes twice as long
+            digest.update(f"{path.removeprefix(package)}\0".encode() + file.read())
     return digest.hexdigest()
+
+
+def _sources(package: str) -> Iterator[str]:
+    """The files of a package, in the same order everywhere; no data."""
+    for parent, folders, names in os.walk(package):
+        folders[:] = sorted(name for name in folders if name != "data")
+        for name in sorted(names):
+            if name.endswith(".py"):
+                yield f"{parent}/{name}"
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,43 @@
+"""Plans with what the context keeps of earlier ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpatch.planning.plan_cache import cached_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from vpatch.app.context import Context
+    from vpatch.library.patch import Patch
+    from vpatch.planning.plan import Tell
+    from vpatch.planning.state import Plan
+    from vpatch.source.tree import Tree
+
+
+def planned(
+    context: Context,
+    patches: Sequence[Patch],
+    tree: Tree,
+    *,
+    to_write: bool,
+    tell: Tell = "stopping",
+    alone: Collection[str] = (),
+    before: Callable[[], None] = lambda: None,
+) -> Plan:
+    """Return the plan for some patches on a tree, from the cache where it is there.
+
+    See `vpatch.planning.plan_cache.cached_plan`.
+    """
+    return cached_plan(
+        context.plans,
+        patches,
+        tree,
+        to_write=to_write,
+        tell=tell,
+        alone=alone,
+        # What is in the cache needs no SQLite.
+        answers=lambda: context.answers,
+        before=before,
+    )

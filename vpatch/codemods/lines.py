@@ -1,0 +1,116 @@
+"""Lines of statements: cut where statements share one, and with the lines above them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, cast
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DEFINITION = (cst.FunctionDef, cst.ClassDef)
+_DEFAULT = cst.MaybeSentinel.DEFAULT
+
+
+def apart(statements: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The statements, each on a line of its own; those that have one are the same objects."""
+    found: list[cst.CSTNode] = []
+    for statement in statements:
+        if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
+            found += [part_of(statement, i, i + 1) for i in range(len(statement.body))]
+        else:
+            found.append(statement)
+    return found
+
+
+def part_of(line: cst.SimpleStatementLine, start: int, end: int) -> cst.SimpleStatementLine:
+    """Some of the statements of a line as a line, with the comments that are at that end of it."""
+    small = list(line.body[start:end])
+    if end < len(line.body):
+        small[-1] = small[-1].with_changes(semicolon=_DEFAULT)
+        behind = cst.TrailingWhitespace()
+    else:
+        behind = line.trailing_whitespace
+    above = line.leading_lines if not start else ()
+    return cst.SimpleStatementLine(small, leading_lines=above, trailing_whitespace=behind)
+
+
+def without_semicolon(line: cst.CSTNode) -> cst.CSTNode:
+    """The same statement without a semicolon at the end of its line."""
+    if not isinstance(line, cst.SimpleStatementLine):
+        return line
+    *rest, last = line.body
+    return line.with_changes(body=[*rest, last.with_changes(semicolon=_DEFAULT)])
+
+
+def above(statement: cst.CSTNode) -> Sequence[cst.EmptyLine]:
+    """The blank lines and comments above a statement."""
+    return cast("cst.SimpleStatementLine", statement).leading_lines
+
+
+def with_above(statement: cst.CSTNode, lines: Sequence[cst.EmptyLine]) -> cst.CSTNode:
+    return statement.with_changes(leading_lines=list(lines))
+
+
+def comments_in(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    return [line for line in lines if line.comment is not None]
+
+
+def together(
+    gone: Sequence[cst.EmptyLine], kept: Sequence[cst.EmptyLine], *, first: bool
+) -> list[cst.EmptyLine]:
+    """What is above a statement once the one above it is gone: no blank line is doubled.
+
+    Args:
+        gone: the lines above the statement that is gone; its comments stay.
+        kept: the lines above the statement that follows.
+        first: whether a block begins with them; it gets no blank line that it had not.
+    """
+    blank = list(itertools.takewhile(lambda line: line.comment is None, kept))
+    rest = kept[len(blank) :]
+    above, last = list(gone), list[cst.EmptyLine]()
+    while above and above[-1].comment is None:
+        last.append(above.pop())
+    return [*above, *(last if first and not above else max(last, blank, key=len)), *rest]
+
+
+def below_blank_lines(
+    code: list[cst.BaseStatement], behind: list[cst.CSTNode]
+) -> tuple[list[cst.BaseStatement], list[cst.CSTNode]]:
+    """Put code in front of a statement, below the blank lines that set that one apart.
+
+    Definitions have blank lines of their own, above and below.
+    """
+    match behind:
+        case [cst.SimpleStatementLine() | cst.BaseCompoundStatement() as anchor, *rest]:
+            pass
+        case _:
+            return code, behind
+    lines = list(anchor.leading_lines)
+    blank = list(itertools.takewhile(lambda line: line.comment is None, lines))
+    if isinstance(code[0], _DEFINITION) or not blank:
+        return code, behind
+    first = cast("cst.SimpleStatementLine", code[0])
+    if not first.leading_lines or first.leading_lines[0].comment is not None:
+        code = [first.with_changes(leading_lines=[*blank, *first.leading_lines]), *code[1:]]
+    # A comment begins a paragraph of its own.
+    if not isinstance(code[-1], _DEFINITION) and len(blank) == len(lines):
+        anchor = anchor.with_changes(leading_lines=lines[len(blank) :])
+    return code, [anchor, *rest]
+
+
+def spaced(
+    code: Sequence[cst.BaseStatement], *, nested: bool, first: bool
+) -> list[cst.BaseStatement]:
+    """Blank lines around definitions as PEP 8 has them: two at the top level, one inside."""
+    blank = [cst.EmptyLine(indent=False)] * (1 if nested else 2)
+    found: list[cst.BaseStatement] = []
+    for index, statement in enumerate(code):
+        if isinstance(statement, _DEFINITION) and not (first and index == 0):
+            comments = [line for line in statement.leading_lines if line.comment]
+            found.append(statement.with_changes(leading_lines=[*blank, *comments]))
+        else:
+            found.append(statement)
+    return found

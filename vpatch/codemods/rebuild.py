@@ -1,0 +1,302 @@
+"""Write statements anew, from those that a pattern matched and from new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import libcst as cst
+
+from vpatch.codemods.fill import CannotRewrite, fill, unmarked
+from vpatch.codemods.lines import (
+    above,
+    apart,
+    below_blank_lines,
+    comments_in,
+    spaced,
+    together,
+    with_above,
+    without_semicolon,
+)
+from vpatch.codemods.match import Match, same
+from vpatch.codemods.moves import BLOCKS, flat
+from vpatch.codemods.nodes import code_of, is_gap, statements_of
+from vpatch.codemods.rewriting import rewrite
+from vpatch.codemods.rows import check_said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.codemods.moves import Moves
+
+_MARK = "vpatch_kept_"
+_Sources = dict[int, list[cst.CSTNode]]
+
+
+@dataclass
+class Rebuilt:
+    """The statements in place of others.
+
+    `new` are runs of those that nothing was made into. `left` are the lines above statements that
+    are gone, for what comes below; None if none is gone there.
+    """
+
+    statements: list[cst.CSTNode] = field(default_factory=list)
+    new: list[list[cst.CSTNode]] = field(default_factory=list)
+    left: list[cst.EmptyLine] | None = None
+
+
+class Rebuild:
+    """Turns the statements that a pattern matched into others.
+
+    What is kept has its comments and its layout, also where it gets into another block. The lines
+    above a statement that becomes another one are above that.
+    """
+
+    def __init__(self, moves: Moves, nodes: Sequence[cst.CSTNode], match: Match) -> None:
+        self.moves = moves
+        self.match = match
+        self.sources = _sources(moves.old, nodes, match)
+        for item in moves.old:
+            if id(item) in moves.gone and not is_gap(item):
+                self.sources |= _sources_inside(item, self.sources[id(item)][0], match)
+        self.top = {id(inner): i for i, item in enumerate(moves.old) for inner in flat([item])}
+        # The lines above the first kept statement of a new one, which are above the new one then.
+        self.lifted: list[cst.EmptyLine] | None = None
+        self._at = 0
+        self._made = Rebuilt()
+
+    def rebuilt(self, *, first: bool, nested: bool) -> Rebuilt:
+        """The new statements.
+
+        Args:
+            first: whether they begin a block.
+            nested: whether that is in a definition.
+
+        Raises:
+            CannotRewrite: code would be lost, or is not Python in its new place.
+        """
+        made = self._made
+        for run in self._runs():
+            if self.moves.origin(run[0]) is None:
+                self._add_new(run, first=first, nested=nested)
+            else:
+                self._add_kept(run[0], first=first)
+        self._pass_to(len(self.moves.old))
+        return made
+
+    def _runs(self) -> Iterator[list[cst.CSTNode]]:
+        """The new statements: each that is kept by itself, and others that follow each other."""
+        run: list[cst.CSTNode] = []
+        for statement in self.moves.new:
+            if self.moves.origin(statement) is None:
+                run.append(statement)
+                continue
+            if run:
+                yield run
+            run = []
+            yield [statement]
+        if run:
+            yield run
+
+    def _add_new(self, run: Sequence[cst.CSTNode], *, first: bool, nested: bool) -> None:
+        made = self._made
+        self._pass_to(self._end(run[-1]))
+        written = [self._filled(statement) for statement in run]
+        left = self._lines(self.lifted)
+        begins = first and not made.statements
+        if left is None:
+            code = spaced(cast("list[cst.BaseStatement]", written), nested=nested, first=begins)
+            written = list(code)
+        else:
+            written[0] = with_above(written[0], [*left, *comments_in(above(written[0]))])
+        made.new.append(written)
+        made.statements += written
+
+    def _add_kept(self, statement: cst.CSTNode, *, first: bool) -> None:
+        made = self._made
+        origin = cast("cst.CSTNode", self.moves.origin(statement))
+        top = self.top[id(origin)]
+        self._pass_to(top + (id(self.moves.old[top]) in self.moves.gone))
+        written = list(self.sources[id(origin)])
+        if id(statement) in self.moves.changed:
+            (node,) = written
+            lines = [*above(node), *comments_in(above(statement))]
+            new = rewrite(origin, statement, node, self.match, None)
+            written = [with_above(new, lines)]
+        begins = not made.statements
+        left = self._lines(None)
+        if written and left is not None:
+            lines = together(left, above(written[0]), first=first and begins)
+            written[0] = with_above(written[0], lines)
+        elif written and len(made.new) == 1 and made.statements == made.new[0] and not self._at:
+            # In front of all that is kept, as `insert` with `before` does.
+            code = cast("list[cst.BaseStatement]", made.statements)
+            made.statements[:], written = below_blank_lines(code, written)
+        elif left is not None:
+            made.left = left
+        made.statements += written
+        self._at = max(self._at, top + 1)
+
+    def _lines(self, lifted: Sequence[cst.EmptyLine] | None) -> list[cst.EmptyLine] | None:
+        """The lines that are left of statements before, which somebody takes now."""
+        left, self._made.left, self.lifted = self._made.left, None, None
+        if left is None or lifted is None:
+            return left if lifted is None else list(lifted)
+        return [*left, *comments_in(lifted)]
+
+    def _end(self, statement: cst.CSTNode) -> int:
+        """Where the statements end that a new one is in place of: at the next that is kept."""
+        ids = [id(one) for one in self.moves.new]
+        for other in self.moves.new[ids.index(id(statement)) + 1 :]:
+            origin = self.moves.first_kept_in(other)
+            if origin is not None:
+                return self.top[id(origin)]
+        return len(self.moves.old)
+
+    def _pass_to(self, end: int) -> None:
+        """Go on to a statement of the pattern. Of those before it, the ones that are gone end."""
+        for item in self.moves.old[self._at : end]:
+            if id(item) not in self.moves.gone or is_gap(item):
+                continue
+            (node,) = self.sources[id(item)]
+            if self.moves.new:
+                check_said(item, node, self.match)
+            else:
+                _check_branches(item, node)
+            lines, left = list(above(node)), self._made.left
+            self._made.left = lines if left is None else [*left, *comments_in(lines)]
+        self._at = max(self._at, end)
+
+    def _filled(self, statement: cst.CSTNode) -> cst.CSTNode:
+        """A new statement, with what it keeps inside."""
+        marked = statement.visit(_Mark(self.moves))
+        new = fill(unmarked(cast("cst.CSTNode", marked)), self.match)
+        return cast("cst.CSTNode", new.visit(_Unmark(self)))
+
+    def kept(self, name: str) -> list[cst.CSTNode]:
+        """The statements that a mark is in place of."""
+        sources = self.sources[id(self.moves.kept[int(name.removeprefix(_MARK))])]
+        lines = list(map(without_semicolon, sources))
+        if lines and self.lifted is None:
+            self.lifted = list(above(lines[0]))
+            lines[0] = with_above(lines[0], [])
+        return lines
+
+
+def _sources(
+    pattern: Sequence[cst.CSTNode], nodes: Sequence[cst.CSTNode], match: Match
+) -> _Sources:
+    """The statements that each statement of a pattern matched; of gaps too."""
+    found: _Sources = {}
+    places = {id(node): index for index, node in enumerate(nodes)}
+    ends = [None if is_gap(item) else places[id(match.paired[id(item)])] for item in pattern]
+    at = 0
+    for index, (item, place) in enumerate(zip(pattern, ends, strict=True)):
+        if place is not None:
+            found[id(item)] = [nodes[place]]
+            at = place + 1
+        else:
+            following = ends[index + 1] if index + 1 < len(ends) else len(nodes)
+            end = at if following is None else following
+            found[id(item)] = list(nodes[at:end])
+            at = end
+    return found
+
+
+def _sources_inside(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> _Sources:
+    """The same for the statements in the blocks of one, at whatever depth."""
+    found: _Sources = {}
+    if not isinstance(pattern, cst.BaseCompoundStatement):
+        return found
+    block = _with_lines(node)
+    inner = Match(dict(match.bindings), spellings=match.spellings)
+    if not same(pattern, block, inner):
+        raise CannotRewrite(f"is spelt in an odd way: {code_of(node).strip()[:60]}")
+    for left, right in _suites(pattern, block):
+        statements = statements_of(left)
+        found |= _sources(statements, statements_of(right), inner)
+        for item in statements:
+            if not is_gap(item):
+                found |= _sources_inside(item, found[id(item)][0], inner)
+    return found
+
+
+def _with_lines(part: cst.CSTNode) -> cst.CSTNode:
+    """A statement with lines for what is behind its headers. What is inside stays as it is."""
+    changes: dict[str, object] = {}
+    for name in BLOCKS:
+        value = getattr(part, name, None)
+        if isinstance(value, cst.SimpleStatementSuite):
+            lines = apart([cst.SimpleStatementLine(value.body)])
+            changes[name] = cst.IndentedBlock(cast("list[cst.BaseStatement]", lines))
+        elif isinstance(value, (list, tuple)):
+            changes[name] = [_with_lines(each) for each in value]
+        elif isinstance(value, cst.CSTNode) and not isinstance(value, cst.IndentedBlock):
+            changes[name] = _with_lines(value)
+    return part.with_changes(**changes)
+
+
+def _suites(pattern: object, node: object) -> Iterator[tuple[cst.BaseSuite, cst.BaseSuite]]:
+    """The blocks of a pattern of a statement, each with the one that it matched."""
+    if isinstance(pattern, cst.BaseSuite) and isinstance(node, cst.BaseSuite):
+        yield pattern, node
+        return
+    for name in BLOCKS:
+        left, right = getattr(pattern, name, None), getattr(node, name, None)
+        if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+            for one, other in zip(left, right, strict=True):
+                yield from _suites(one, other)
+        elif left is not None:
+            yield from _suites(left, right)
+
+
+def _check_branches(pattern: cst.CSTNode, node: cst.CSTNode) -> None:
+    """Check that no `else` or `finally` of a statement goes that the pattern leaves out.
+
+    Raises:
+        CannotRewrite: one does.
+    """
+    for name in ("orelse", "finalbody"):
+        if getattr(node, name, None) is not None and getattr(pattern, name, None) is None:
+            word = "else" if name == "orelse" else "finally"
+            raise CannotRewrite(f"the statement has an {word} that the pattern leaves out")
+
+
+class _Mark(cst.CSTTransformer):
+    """Writes a mark in place of each statement that comes from the pattern."""
+
+    def __init__(self, moves: Moves) -> None:
+        super().__init__()
+        self.moves = moves
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        if id(original_node) in self.moves.kept:
+            mark = cst.Name(f"{_MARK}{id(original_node)}")
+            return cst.SimpleStatementLine([cst.Expr(mark)])
+        return updated_node
+
+
+class _Unmark(cst.CSTTransformer):
+    def __init__(self, rebuild: Rebuild) -> None:
+        super().__init__()
+        self.rebuild = rebuild
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        match original_node.body:
+            case [cst.Expr(value=cst.Name(value=name))] if name.startswith(_MARK):
+                lines = cast("list[cst.BaseStatement]", self.rebuild.kept(name))
+                return cst.FlattenSentinel(lines)
+        return updated_node
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        del original_node
+        if updated_node.body:
+            return updated_node
+        return updated_node.with_changes(body=[cst.SimpleStatementLine([cst.Pass()])])

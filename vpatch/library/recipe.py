@@ -1,0 +1,115 @@
+"""What of a recipe selects a source and patches, kept from one run to the next.
+
+To parse a recipe and to check it takes 20 ms, and what that needs takes 0.3 s to import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.trust.decision import changed_while_read
+from vpatch.util.kept_record import read_record, write_record
+from vpatch.util.own_code import code_digest
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration
+    from vpatch.declare.yamlfile import Positions
+
+
+@dataclass(frozen=True)
+class RecipePin:
+    """A `PinDeclaration`; see there."""
+
+    source: str
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class RecipeSelection:
+    """The keys of a `RecipeDeclaration` that say what is patched, and with what; see there."""
+
+    vllm: RecipePin
+    trees: Mapping[str, RecipePin]
+    patches: tuple[str, ...]
+    strict: bool
+
+
+class Recipes:
+    """Recipes, each read once a run. In `kept` lies what earlier runs read of them, if anywhere."""
+
+    def __init__(self, kept: Path | None) -> None:
+        self._kept = kept
+        self._read: dict[Path, tuple[RecipeDeclaration, Positions]] = {}
+        # With the bytes that they are of.
+        self._selected: dict[Path, tuple[RecipeSelection, bytes]] = {}
+
+    def read(self, path: Path) -> tuple[RecipeDeclaration, Positions]:
+        """Read all of a recipe.
+
+        Raises:
+            DeclarationError: it cannot be read, or is wrong.
+            UntrustedError: it was changed since its selection was taken.
+        """
+        from vpatch.declare.recipe import RecipeDeclaration  # noqa: PLC0415 - see above
+        from vpatch.declare.yamlfile import read_yaml  # noqa: PLC0415
+
+        if path not in self._read:
+            declaration, positions = read_yaml(path, RecipeDeclaration)
+            if path in self._selected and self._selected[path][1] != positions.content:
+                raise changed_while_read(path)
+            self._read[path] = declaration, positions
+        return self._read[path]
+
+    def selection(self, path: Path) -> RecipeSelection:
+        """Return what of a recipe selects.
+
+        Raises:
+            DeclarationError: it cannot be read, or is wrong.
+        """
+        if path not in self._selected:
+            self._selected[path] = self._recalled(path) or self._kept_now(path)
+        return self._selected[path][0]
+
+    def _recalled(self, path: Path) -> tuple[RecipeSelection, bytes] | None:
+        if self._kept is None or path in self._read:
+            return None
+        try:
+            content = read_file(path, LARGEST_BESIDE)
+            return _selection(read_record(_file(self._kept, content))), content
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None  # never kept, or damaged: it is read again
+
+    def _kept_now(self, path: Path) -> tuple[RecipeSelection, bytes]:
+        declaration, positions = self.read(path)
+        trees = {name: _pin_of(pin) for name, pin in declaration.trees.items()}
+        found = RecipeSelection(
+            _pin_of(declaration.vllm), trees, declaration.patches, declaration.strict
+        )
+        if self._kept is not None:
+            write_record(_file(self._kept, positions.content), asdict(found))
+        return found, positions.content
+
+
+def _pin_of(pin: PinDeclaration) -> RecipePin:
+    return RecipePin(pin.source, pin.sha256)
+
+
+def _file(kept: Path, content: bytes) -> Path:
+    """By its bytes alone: nothing else decides what they mean to this code."""
+    name = hashlib.sha256(f"{code_digest()} recipe\n".encode() + content).hexdigest()[:32]
+    return kept / f"{name}.json"
+
+
+def _selection(record: Mapping[str, Any]) -> RecipeSelection:
+    return RecipeSelection(
+        RecipePin(**record["vllm"]),
+        {name: RecipePin(**pin) for name, pin in record["trees"].items()},
+        tuple(record["patches"]),
+        record["strict"],
+    )

@@ -1,0 +1,83 @@
+"""Decisions that were made before: each on one patch, and on a tree as other patches leave it.
+
+A plan follows from all of its patches, so it is made anew after an edit of one of them. What was
+decided on another one is still true if it sees the same files.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from vpatch.planning.difference import difference, with_difference
+from vpatch.planning.shape import row_of_shape, shape_of_row
+from vpatch.planning.state import Change, Decision, State
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+    from vpatch.library.patch import Patch
+    from vpatch.planning.view import View
+
+
+# A question for `Answers`, with the digests of the contents that it is about.
+Key = tuple[str, list[bytes]]
+
+
+def key_of(patch: Patch, view: View, carried: Container[str]) -> Key | None:
+    """Name all that a decision on a patch follows from; None where that is not known.
+
+    Args:
+        patch: what to decide on.
+        view: the tree as the patches before this one leave it. Its pin must tell its content.
+        carried: ids of the patches that the tree's lock file names.
+    """
+    identity = patch.identity
+    if identity is None:
+        return None
+    pin = view.tree.pin
+    changed = sorted(view.files)
+    known = {
+        "decision on": identity,
+        "in": [pin.tree, pin.version, pin.digest],
+        "carried": patch.id in carried,
+        "changed": changed,
+    }
+    return json.dumps(known), [view.digest(path) for path in changed]
+
+
+def recall(key: Key, patch: Patch, view: View) -> Decision | None:
+    """Return the decision on a patch that was kept, without findings; None if none was."""
+    row = view.answers.recall(*key)
+    return None if row is None else _decision(row, patch, view)
+
+
+def keep(key: Key, decision: Decision, view: View) -> None:
+    """Keep a decision. Findings are left out: whoever is told of them changes something next."""
+    view.answers.ask(*key, lambda: _row(decision))
+
+
+def _row(decision: Decision) -> Mapping[str, Any]:
+    changes = decision.changes.items()
+    return {
+        "state": decision.state,
+        "reason": decision.reason,
+        "variant": decision.variant,
+        "changes": {path: difference(c.before or b"", c.after) for path, c in changes},
+        "shape": row_of_shape(decision.shape),
+    }
+
+
+def _decision(row: Mapping[str, Any], patch: Patch, view: View) -> Decision:
+    changes: dict[str, Change] = {}
+    for path, change in row["changes"].items():
+        before = view.read(path)
+        changes[path] = Change(before, with_difference(before or b"", change))
+    return Decision(
+        patch,
+        State(row["state"]),
+        row["reason"],
+        variant=row["variant"],
+        changes=changes,
+        shape=shape_of_row(row["shape"]),
+    )
