@@ -183,6 +183,12 @@ def test_the_tutorial_ends_in_a_working_patch(tmp_path):
     assert followed(page("tutorial/own-patch.md"), tmp_path) == (4, 10)
 
 
+@pytest.mark.slow
+def test_a_diff_is_imported_by_its_page(tmp_path):
+    assert followed(page("how-to/import.md"), tmp_path) == (1, 1)
+    documents.run("vpatch apply --vllm 0.23 --patch the-tokens-of-one-more-draft", tmp_path)
+
+
 def keys_of(schema):
     """Every key of a JSON schema, at any depth."""
     found = set()
@@ -335,6 +341,12 @@ def test_an_error_is_what_is_shown(tmp_path):
 def test_a_check_is_what_is_shown(tmp_path):
     documents.run("vpatch apply --vllm 0.23", tmp_path)
     assert followed(page("how-to/ci.md"), tmp_path) == (0, 1)
+
+
+@pytest.mark.slow
+def test_a_series_is_what_is_shown(tmp_path):
+    documents.run("vpatch apply --vllm 0.23", tmp_path)
+    assert followed(page("how-to/series.md"), tmp_path) == (0, 1)
 
 
 def test_every_key_of_evidence_is_named():

@@ -22,6 +22,8 @@ def get_files(rest, full_name, number):
         file = shown | {"filename": path, "status": "modified"}
         if path in thread.patches:
             file["patch"] = thread.patches[path]
+            if (thread.patches[path] or "").startswith("@@ -0,0 "):
+                file["status"] = "added"
         # GitHub leaves it out where it is large.
         found.append({key: value for key, value in file.items() if value is not None})
     return found

@@ -41,6 +41,8 @@ _GC_THRESHOLDS = (10_000, 50, 1_000)
 _COMMANDS = {
     "apply": "Apply patches to a pinned vLLM, with one commit for each patch and a lock file.",
     "status": "Show the state of each patch for one version of vLLM, or for several.",
+    "import": "Make patches of diffs, commits or a changed tree, and prove that they do the same.",
+    "new": "Write an empty patch with a commented patch.yaml, for you to fill in.",
     "diagnose": "Find known symptoms in a log or traceback, and name the patch that fixes each.",
     "diff": "Print what the patches of a checkout change, in one diff or in one for each PATCH.",
     "check": "Apply the patches of a checkout again, in memory, and compare every byte.",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app.diff import diff
-from vpatch.cli.options import folder_option, library_options, offline_option
+from vpatch.app.diff import diff, write_series
+from vpatch.cli.options import FOLDER, folder_option, library_options, offline_option
 from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 @click.argument("ids", nargs=-1, metavar="[PATCH]...")
 @click.option("--vllm", metavar="VERSION", help="Use the checkout of this version.")
 @folder_option("--checkout", old="--to", help="Folder of the checkout.")
+@click.option("--series", type=FOLDER, metavar="DIR", help="Write a file for each patch to DIR.")
 @offline_option
 @library_options
 def command(
     ids: tuple[str, ...],
     vllm: str | None,
     checkout: Path | None,
+    series: Path | None,
     context: Context,
 ) -> ExitCode:
-    """Print what the patches of a checkout change, in one diff or in one for each PATCH.
-
-    vpatch makes the diff from the lock and from the patches as they are declared now.
-    """
+    """Print what the patches of a checkout change, in one diff or in one for each PATCH."""
+    if series is not None:
+        click.echo("\n".join(map(str, write_series(context, ids, vllm, checkout, series))))
+        return ExitCode.CLEAN
     for text in diff(context, ids, vllm, checkout):
         # For programs as it is, and for people as nothing that a terminal would obey.
         shown = text.decode(errors="surrogateescape") if sys.stdout.isatty() else text

@@ -17,7 +17,7 @@ from vpatch.library.project import find_project
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
-_FOLDER = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path)
 
 
 class RenamedOption(click.Option):
@@ -103,7 +103,7 @@ trust_option = click.option(
 
 def folder_option(*names: str, old: str, **settings: Any) -> Callable[[_F], _F]:
     """An option that takes a folder, and had another name in the last release."""
-    return click.option(*names, cls=RenamedOption, old=old, type=_FOLDER, **settings)
+    return click.option(*names, cls=RenamedOption, old=old, type=FOLDER, **settings)
 
 
 evidence_dir_option = folder_option(

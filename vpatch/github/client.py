@@ -90,6 +90,29 @@ class Pull:
     body: str
 
 
+@dataclass(frozen=True)
+class PullFile:
+    """A file of a pull request. `old_path` is its name before, if it was renamed or copied.
+
+    `hunks` are as in a unified diff; None where GitHub leaves them out, as of large or binary
+    files.
+    """
+
+    path: str
+    status: str
+    hunks: str | None
+    old_path: str | None = None
+
+
+@dataclass(frozen=True)
+class PullChange:
+    """What a pull request says and changes."""
+
+    title: str
+    body: str
+    files: tuple[PullFile, ...]
+
+
 def default_api() -> str:
     """Return the API of GITHUB_API_URL, which GitHub's runners set, or the public one."""
     return (os.environ.get("GITHUB_API_URL") or PUBLIC).rstrip("/")
@@ -226,10 +249,16 @@ class GitHub:
     def hunks(self, repository: str, number: int) -> dict[str, str | None]:
         """Return what a pull request changes, by file; None where GitHub leaves out a large one."""
         with asking(f"{repository}#{number}: its files", self._secret):
-            files = list(islice(self._repository(repository).get_pull(number).get_files(), _MOST))
-        found: dict[str, str | None] = {file.filename: file.patch for file in files}
+            files = _files_of(self._repository(repository).get_pull(number))
+        found = {file.path: file.hunks for file in files}
         # What it renames, it changes under the old name.
-        return found | {f.previous_filename: f.patch for f in files if f.previous_filename}
+        return found | {file.old_path: file.hunks for file in files if file.old_path}
+
+    def pull_change(self, repository: str, number: int) -> PullChange:
+        """Return what a pull request says, and what it changes."""
+        with asking(f"{repository}#{number}: its files", self._secret):
+            pull = self._repository(repository).get_pull(number)
+            return PullChange(pull.title, pull.body or "", _files_of(pull))
 
     def fork(self, upstream: str, name: str | None) -> Fork:
         """Return somebody's fork of a repository, by default that of the token's person.
@@ -342,6 +371,11 @@ def _searched(item: Mapping[str, Any]) -> Thread:
         author,
         item["html_url"],
     )
+
+
+def _files_of(pull: PullRequest) -> tuple[PullFile, ...]:
+    files = islice(pull.get_files(), _MOST)
+    return tuple(PullFile(f.filename, f.status, f.patch, f.previous_filename) for f in files)
 
 
 def _of_pull(repository: str, pull: PullRequest) -> Thread:

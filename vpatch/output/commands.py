@@ -16,6 +16,7 @@ from vpatch.output.evidence import (
     SmokeOutput,
 )
 from vpatch.output.images import BuildImageOutput, VerifyImageOutput
+from vpatch.output.importing import ImportOutput, NewOutput
 from vpatch.output.library import ListOutput, ShowOutput, TestOutput
 from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
 from vpatch.output.trust import TrustOutput
@@ -40,7 +41,9 @@ RESULTS: dict[str, type[OutputModel]] = {
     "evidence list": EvidenceListOutput,
     "evidence show": EvidenceShowOutput,
     "evidence verify": EvidenceOutput,
+    "import": ImportOutput,
     "list": ListOutput,
+    "new": NewOutput,
     "show": ShowOutput,
     "smoke": SmokeOutput,
     "status": StatusOutput,

@@ -1,0 +1,251 @@
+"""`vpatch import` and `vpatch new` on the small vLLM, to the patches that they write."""
+
+from __future__ import annotations
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot, write_tree
+
+ENGINE_DIFF = """\
+--- a/vllm/engine.py
++++ b/vllm/engine.py
+@@ -1,2 +1,2 @@
+ def start(config):
+-    return launch(config, mode="fast")
++    return launch(config, mode="slow")
+"""
+LLAMA_DIFF = """\
+--- a/vllm/models/llama.py
++++ b/vllm/models/llama.py
+@@ -1,4 +1,5 @@
+ class Llama:
+     def __init__(self, prefix):
+-        self.proj = Linear(4, 4)  # narrow
++        self.proj = Linear(4, 4, prefix=f"{prefix}.proj")  # narrow
+         self.head = Linear(4, 8)
++        self.tail = None
+"""
+TEST_DIFF = "--- a/tests/test_x.py\n+++ b/tests/test_x.py\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+@pytest.fixture
+def source(empty):
+    def write(text, name="fix.diff"):
+        file = empty.folder / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        return name
+
+    return write
+
+
+def imported(project, *args, **options):
+    return project.run("import", *args, "--vllm", VERSION, **options)
+
+
+def declared(project, patch_id):
+    file = project.patches / patch_id / "patch.yaml"
+    return YAML(typ="safe").load(file.read_text())
+
+
+def test_a_diff_becomes_a_patch_that_applies(empty, source):
+    run = imported(empty, source(ENGINE_DIFF + LLAMA_DIFF + TEST_DIFF, "slow.diff"))
+    assert "gives the same bytes as the source" in run.out
+    assert "2 of 2 hunks of Python by meaning" in run.out
+    assert "left aside  tests/test_x.py  1 hunk: it is a test" in run.out
+    patch = declared(empty, "slow")
+    assert [min(edit) for edit in patch["edits"]] == ["find", "add-keyword", "after"]
+    assert patch["needed-in"] == {"vllm": ">=0.50.0"}
+    empty.run("apply", "--vllm", VERSION, "--patch", "slow")
+    assert b'mode="slow"' in (empty.target / ENGINE).read_bytes()
+    assert b"self.tail = None\n" in (empty.target / LLAMA).read_bytes()
+
+
+def test_proposals_are_marked(empty, source):
+    imported(empty, source(ENGINE_DIFF))
+    lines = (empty.patches / "fix" / "patch.yaml").read_text().splitlines()
+    for key in ("symptoms:", "needed-in:", "concerns:", "effect:", "remove-when: "):
+        (at,) = [n for n, line in enumerate(lines) if line.startswith(key)]
+        assert lines[at - 1].startswith("# Proposed by vpatch import"), key
+
+
+def test_what_becomes_text_has_its_reason(empty, source):
+    gone = LLAMA_DIFF.replace("+        self.tail = None\n", "").replace("1,5", "1,4")
+    gone = gone.replace("-        self.proj", "         self.proj").replace(
+        '+        self.proj = Linear(4, 4, prefix=f"{prefix}.proj")  # narrow\n', ""
+    )
+    gone = gone.replace("         self.head", "-        self.head").replace("1,4 +1,4", "1,4 +1,3")
+    run = imported(empty, source(gone), "--text")
+    assert "text  vllm/models/llama.py:4  imported as text" in run.out
+    assert "# As text: imported as text." in (empty.patches / "fix" / "patch.yaml").read_text()
+    assert "0 of 1 hunk of Python by meaning" in run.out
+
+
+def test_json_says_what_was_imported(empty, source):
+    empty.run("status", "--vllm", "0.51.0", "--patch", "x", code=2)
+    run = imported(empty, source(ENGINE_DIFF + TEST_DIFF), "--releases", "0.51.0", "--json")
+    (patch,) = run.json["patches"]
+    assert patch["id"] == "fix"
+    assert patch["gives"] == "exact"
+    assert (patch["python_hunks"], patch["hunks_by_meaning"]) == (1, 1)
+    assert patch["edits"] == {"rewrite": 1}
+    assert [left["path"] for left in patch["aside"]] == ["tests/test_x.py"]
+    (release,) = patch["releases"]
+    assert (release["version"], release["state"], release["git"]) == ("0.51.0", "needed", "applies")
+
+
+def test_an_example_is_written_that_holds(empty, source):
+    imported(empty, source(ENGINE_DIFF), "--examples", "--releases", "none")
+    run = empty.run("test", "fix")
+    assert "1 of 1 example hold" in run.out
+
+
+def test_another_release_is_shown_beside_git(empty, source):
+    changed = {ENGINE: FILES[ENGINE].replace(b"config, mode", b"config, 1, mode")}
+    empty.index.add("0.52.0", archive("0.52.0", changed))
+    run = imported(empty, source(ENGINE_DIFF), "--releases", "0.51.0,0.52.0")
+    lines = [line.split() for line in run.out.splitlines() if "git apply" in line]
+    assert lines == [
+        ["0.51.0", "needed", "git", "apply", "-3:", "applies"],
+        ["0.52.0", "needed", "git", "apply", "-3:", "conflicts"],
+    ]
+
+
+def test_the_commits_of_a_range_become_patches(empty):
+    fork = write_tree(empty.folder / "fork")
+    git(empty.folder, "init", "--quiet", "--initial-branch=main", str(fork))
+    git(fork, "add", "--all")
+    git(fork, "commit", "--quiet", "--message", "base")
+    for number, (old, new) in enumerate([(b"fast", b"slow"), (b"slow", b"slower")]):
+        file = fork / ENGINE
+        file.write_bytes(file.read_bytes().replace(old, new))
+        text = f"[Bugfix] Step {number} (#1{number})\n\nIt raises ValueError: no."
+        git(fork, "commit", "--quiet", "--all", "--message", text)
+    run = imported(empty, "fork", "--git-range", "HEAD~2..HEAD")
+    assert "2 patches written" in run.out
+    first, second = declared(empty, "step-0"), declared(empty, "step-1")
+    assert first["title"] == "[Bugfix] Step 0 (#10)"
+    assert first["symptoms"] == ["It raises ValueError: no."]
+    assert second["requires"] == ["step-0"]
+    assert "vllm-project/vllm#11" in (empty.patches / "step-1" / "patch.yaml").read_text()
+    empty.run("apply", "--vllm", VERSION, "--patch", "step-1")
+    assert b'mode="slower"' in (empty.target / ENGINE).read_bytes()
+
+
+def test_patches_that_fit_alone_in_any_order_require_nothing(empty, source):
+    first = LLAMA_DIFF.replace("+        self.tail = None\n", "").replace("1,5", "1,4")
+    source(first, "series/1-z.diff")
+    one = "--- a/vllm/models/llama.py\n+++ b/vllm/models/llama.py\n@@ -3,2 +3,2 @@\n"
+    before = '         self.proj = Linear(4, 4, prefix=f"{prefix}.proj")  # narrow\n'
+    change = "-        self.head = Linear(4, 8)\n+        self.head = Linear(4, 9)\n"
+    source(f"{one}{before}{change}", "series/2-a.diff")
+    run = imported(empty, "series")
+    assert "requires" not in run.out
+    assert "requires" not in declared(empty, "a")
+    empty.run("apply", "--vllm", VERSION, "--patch", "a")
+    assert b"Linear(4, 9)" in (empty.target / LLAMA).read_bytes()
+
+
+def test_a_changed_tree_becomes_a_patch(empty):
+    tree = write_tree(empty.folder / "mine")
+    (tree / ENGINE).write_bytes(FILES[ENGINE].replace(b"fast", b"slow"))
+    (tree / "vllm/more.py").write_text("MORE = 1\n")
+    run = imported(empty, "--from-tree", "mine", "--id", "slow")
+    assert "1 patch written" in run.out
+    patch = declared(empty, "slow")
+    assert patch["edits"][0]["add-file"] == "vllm/more.py"
+    assert (empty.patches / "slow" / "more.py").read_text() == "MORE = 1\n"
+
+
+WRONG = ENGINE_DIFF.replace('-    return launch(config, mode="fast")', "-    return 1")
+UNDEFINED = ENGINE_DIFF.replace('mode="slow"', "mode=nowhere_defined")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (WRONG, "importing.does-not-apply"),
+        (ENGINE_DIFF.replace("\n", "\r\n"), "importing.crlf"),
+        (
+            "diff --git a/vllm/engine.py b/vllm/engine.py\nGIT binary patch\n",
+            "importing.unsupported",
+        ),
+        (TEST_DIFF, "importing.nothing-left"),
+    ],
+)
+def test_nothing_is_written_if_a_diff_is_wrong(empty, source, text, code):
+    source(ENGINE_DIFF, "diffs/1.diff")
+    source(text, "diffs/2.diff")
+    before = snapshot(empty.folder)
+    run = imported(empty, "diffs", code=2)
+    assert code in run.codes
+    assert snapshot(empty.folder) == before
+
+
+def test_code_that_vpatch_would_not_apply_is_refused(empty, source):
+    name = source(UNDEFINED)
+    before = snapshot(empty.folder)
+    run = imported(empty, name, code=1)
+    assert run.codes == ("importing.not-provable",)
+    assert "nowhere_defined, which is not defined" in run.err
+    assert {k: v for k, v in snapshot(empty.folder).items() if "patches/" in k} == {}
+    assert before.keys() <= snapshot(empty.folder).keys()
+
+
+def test_a_file_that_is_not_text_is_an_error(empty, source):
+    empty.index.add(
+        "0.52.0",
+        archive("0.52.0", {"vllm/x.bin": b"a\xff\nb\n"}),
+    )
+    name = source("--- a/vllm/x.bin\n+++ b/vllm/x.bin\n@@ -2 +2 @@\n-b\n+c\n")
+    run = empty.run("import", name, "--vllm", "0.52.0", code=2)
+    assert run.codes == ("importing.no-edit",)
+
+
+def test_a_patch_that_is_there_is_left_alone(project):
+    (project.folder / "slow-mode.diff").write_text(ENGINE_DIFF)
+    before = snapshot(project.patches)
+    run = imported(project, "slow-mode.diff", code=2)
+    assert run.codes == ("importing.exists",)
+    assert snapshot(project.patches) == before
+    imported(project, "slow-mode.diff", "--id", "slower")
+    assert declared(project, "slower")["id"] == "slower"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["fix.diff", "--from-tree", "."],
+        ["--git-range", "a..b", "--from-tree", "."],
+    ],
+)
+def test_one_source_is_to_be_named(empty, source, args):
+    source(ENGINE_DIFF)
+    assert imported(empty, *args, code=2).codes == ("cli.conflicting-options",)
+
+
+def test_a_folder_is_no_release(empty, source):
+    write_tree(
+        empty.folder / "tree",
+        {"vllm/__init__.py": b"", "pyproject.toml": b'[project]\nname = "vllm"\n'},
+    )
+    run = empty.run("import", source(ENGINE_DIFF), "--vllm", "./tree", code=2)
+    assert run.codes == ("cli.bad-value",)
+
+
+def test_a_new_patch_loads_and_is_absent(empty):
+    run = empty.run("new", "fix-it")
+    assert run.out == "wrote patches/fix-it/patch.yaml\n"
+    assert "fix-it" in empty.run("list").out
+    status = empty.run("status", "--vllm", VERSION, "--patch", "fix-it", "--json").json
+    assert status["trees"][0]["decisions"][0]["state"] == "absent"
+    assert empty.run("new", "other", "--json").json["id"] == "other"
+
+
+def test_a_new_patch_needs_an_id_of_its_own(empty):
+    empty.run("new", "fix-it")
+    assert empty.run("new", "fix-it", code=2).codes == ("importing.exists",)
+    assert empty.run("new", "Fix_It", code=2).codes == ("cli.bad-value",)
+    assert {path.name for path in empty.patches.iterdir()} == {"fix-it"}

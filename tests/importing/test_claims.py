@@ -1,0 +1,71 @@
+"""What an import proposes: predicates for the code and the effect, and a range of versions."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.version import Version
+
+from tests.helpers import tree_of
+from vpatch.importing.change import FileChange, Message, SourceChange
+from vpatch.importing.claims import claimed_range
+from vpatch.importing.drafting import draft
+
+PATH = "vllm/m.py"
+BEFORE = "def f(x):\n    y = g(x)\n    return y\n\n\ndef h(x):\n    return x\n"
+
+
+def drafted(after, before=BEFORE, path=PATH, **options):
+    files = {path: before, "vllm/other.py": before.replace("f(", "k(")}
+    change = FileChange(path, before.encode(), after.encode())
+    changes = SourceChange("fix", "fix.diff", Message(), (change,))
+    return draft(changes, tree_of(files), **options)
+
+
+def test_the_patch_concerns_the_definition_that_it_edits():
+    made = drafted(BEFORE.replace("g(x)", "g(x, a=1)"))
+    assert made.concerns == {"text": "def f"}
+    assert made.effect == {"find": "g(..., a=1)", "within": "f"}
+
+
+def test_the_effect_of_a_text_is_the_new_text():
+    made = drafted(BEFORE.replace("y = g(x)", "y = g(x)  # once"))
+    (edit,) = made.assembled.edits
+    assert made.effect == {"text": edit["text"]["replace"], "files": PATH}
+
+
+def test_an_effect_that_the_release_has_already_is_not_proposed():
+    before = BEFORE.replace("    y = g(x)\n", "    log()\n    y = g(x)\n")
+    made = drafted(before.replace("    return y\n", "    log()\n    return y\n"), before)
+    assert made.assembled.edits[0]["insert"] == "log()"
+    assert made.effect is None
+
+
+def test_equal_edits_are_one_that_counts_and_has_no_effect():
+    """A predicate finds a place: a tree that is half done would have the effect."""
+    after = BEFORE.replace("g(x)", "g(x, a=1)")
+    after = after.replace("    return x\n", "    return x\n\n\ndef i(x):\n    return g(x)\n")
+    before = after.replace("g(x, a=1)", "g(x)")
+    after = after.replace("return g(x)", "return g(x, a=1)")
+    made = drafted(after, before)
+    assert [edit.get("expect") for edit in made.assembled.edits] == [2]
+    assert made.effect is None
+    apart = drafted(after, before, merge=False)
+    assert [edit["within"] for edit in apart.assembled.edits] == ["f", "i"]
+
+
+def test_a_change_without_code_around_it_concerns_a_line_of_its_file():
+    made = drafted("b = 2\na = 1\n", "a = 1\n", path="tools/x.txt")
+    assert made.concerns == {"text": "a = 1", "files": "tools/x.txt"}
+
+
+@pytest.mark.parametrize(
+    ("needed", "claim"),
+    [
+        ({}, ">=0.23.0"),
+        ({"0.22.0": True, "0.23.0": True, "0.24.0": True}, ">=0.22.0"),
+        ({"0.21.0": True, "0.22.0": False, "0.23.0": True, "0.24.0": False}, ">=0.23.0,<0.24.0"),
+    ],
+)
+def test_the_claim_is_the_run_of_releases_around_the_origin(needed, claim):
+    known = {Version(version): state for version, state in needed.items()}
+    assert claimed_range(known, Version("0.23.0")) == claim

@@ -1,0 +1,287 @@
+"""Before and after make edits, and the edits make the after again."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.helpers import tree_of
+from vpatch.declare.edits import VERBS
+from vpatch.importing.change import FileChange
+from vpatch.importing.deriving import NotDerivedError, derive
+from vpatch.importing.trial import bound_edits
+from vpatch.planning.editing import run_edit
+from vpatch.planning.view import View
+
+PATH = "vllm/m.py"
+BEFORE = '''\
+"""A module."""
+import os
+from x import first
+
+LIMIT = 128
+
+
+class Layer(Base):
+    size = 1
+
+    def __init__(self, prefix):
+        """Make it."""
+        self.proj = Linear(4, 4)  # narrow
+        self.head = Linear(
+            4,
+            8,
+        )
+
+        # Two of them.
+        if prefix:
+            self.tail = Linear(8, 8)
+            self.done = True
+
+    def forward(self, x, scale=1.0):
+        y = self.proj(x)
+        if y.sum() > 0:
+            return self.head(y)
+        return y
+
+
+def helper(a):
+    return os.path.join(a, first)
+'''
+
+
+def derived(after, before=BEFORE, path=PATH, **options):
+    tree = tree_of({path: before})
+    return derive(FileChange(path, before.encode(), after.encode()), tree, **options)
+
+
+def edits(after, before=BEFORE, **options):
+    return [edit for one in derived(after, before, **options) for edit in one.candidate.edits]
+
+
+def made(found, before):
+    """What the edits make of the file, one after the other."""
+    view = View(tree_of({PATH: before}))
+    for one in found:
+        for edit in bound_edits(one.candidate, one.candidate.edits):
+            result = run_edit(edit, view)
+            assert result.mismatch is None, result.mismatch
+            view = result.view
+    return view.read(PATH).decode()
+
+
+CASES = {
+    "a keyword more": (
+        ("Linear(4, 4)", 'Linear(4, 4, prefix="a")'),
+        {
+            "find": "self.proj = Linear(...)",
+            "add-keyword": {"prefix": '"a"'},
+            "within": "Layer.__init__",
+        },
+    ),
+    "a value": (("LIMIT = 128", "LIMIT = 256"), {"set-value": "256", "of": "LIMIT", "was": "128"}),
+    "a value of a class": (("size = 1", "size = 2"), {"of": "Layer.size"}),
+    "a parameter with a default": (
+        ("scale=1.0", "scale=1.0, bias=None"),
+        {"find": "def forward(...): ...", "add-keyword": {"bias": "None"}},
+    ),
+    "a parameter without": (
+        ("forward(self, x,", "forward(self, x, mask,"),
+        {"rewrite": "def forward(..., x, mask, scale=1.0): ..."},
+    ),
+    "a comparison": (("y.sum() > 0", "y.sum() >= 0"), {"rewrite": "y.sum() >= 0"}),
+    "another function": (("self.head(y)", "self.tail(y)"), {"rewrite": "self.tail"}),
+    "an expression around": (
+        ("y = self.proj(x)", "y = norm(self.proj(x))"),
+        {"find": "self.proj(x)", "rewrite": "norm(self.proj(x))"},
+    ),
+    "a statement": (
+        ("        return y\n", "        y = y * scale\n        return y\n"),
+        {"insert": "y = y * scale", "within": "Layer.forward"},
+    ),
+    "a statement below a blank line": (
+        (
+            "        # Two of them.\n",
+            "        self.gate = Linear(1, 1)\n\n        # Two of them.\n",
+        ),
+        {"insert": "self.gate = Linear(1, 1)"},
+    ),
+    "a statement set apart": (
+        ("        y = self.proj(x)\n", "        y = self.proj(x)\n\n        y = y * scale\n\n"),
+        {"insert": "\ny = y * scale\n\n", "within": "Layer.forward"},
+    ),
+    "a handler": (
+        ("    return os.path.join(a, first)\n", "    return os.path.join(a, first, first)\n"),
+        {"find": "os.path.join(..., first)", "rewrite": "os.path.join(..., first, first)"},
+    ),
+    "a statement at the start": (
+        ('        """Make it."""\n', '        """Make it."""\n        super().__init__()\n'),
+        {"insert": "super().__init__()"},
+    ),
+    "a function": (
+        ("\n\ndef helper", "\n\ndef more(b):\n    return b\n\n\ndef helper"),
+        {"insert": {"from": "more.py", "name": "more"}},
+    ),
+    "a method with a docstring": (
+        (
+            "    def forward",
+            '    def more(self):\n        """More.\n\n        And.\n        """\n\n    def forward',
+        ),
+        {"insert": {"from": "more.py", "name": "more"}},
+    ),
+    "an import": (("import os\n", "import os\nimport sys\n"), {"insert": "import sys"}),
+    "a base": (
+        ("class Layer(Base)", "class Layer(Base, Mixin)"),
+        {"find": "class Layer(Base): ..."},
+    ),
+    "a decorator": (
+        ("    def forward", "    @cached\n    def forward"),
+        {"within": "Layer.forward"},
+    ),
+    "a condition of an if": (
+        ("if prefix:", "if prefix is not None:"),
+        {"within": "Layer.__init__"},
+    ),
+    "a simple statement to a block": (
+        ("        y = self.proj(x)\n", "        if x:\n            y = self.proj(x)\n"),
+        {"find": "y = self.proj(x)"},
+    ),
+    "one statement into two": (
+        ("        y = self.proj(x)\n", "        z = self.proj(x)\n        y = z + 1\n"),
+        {"within": "Layer.forward"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_change_becomes_an_edit_by_meaning(name):
+    (old, new), expected = CASES[name]
+    assert BEFORE.count(old) == 1
+    after = BEFORE.replace(old, new)
+    found = derived(after)
+    assert [one.kind for one in found if one.kind in {"text", "diff"}] == []
+    first = found[0].candidate.edits[0]
+    assert {key: first.get(key) for key in expected} == expected
+    assert made(found, BEFORE) == after
+
+
+TEXT = {
+    "a comment": ("# narrow", "# very narrow"),
+    "blank lines": ("LIMIT = 128\n\n\n", "LIMIT = 128\n\n"),
+}
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_what_no_edit_says_by_meaning_becomes_text(name):
+    old, new = TEXT[name]
+    assert BEFORE.count(old) == 1
+    after = BEFORE.replace(old, new)
+    (found,) = derived(after)
+    assert found.kind == "text"
+    assert found.why
+    assert made([found], BEFORE) == after
+
+
+def test_a_statement_that_goes_away_is_deleted_where_there_is_an_edit_for_it():
+    after = BEFORE.replace("            self.done = True\n", "")
+    (found,) = derived(after)
+    assert found.kind == ("delete" if "delete" in VERBS else "text")
+    assert made([found], BEFORE) == after
+
+
+def test_several_changes_of_a_file_are_edits_in_its_order():
+    after = BEFORE.replace("LIMIT = 128", "LIMIT = 256").replace("> 0", "> 1")
+    after = after.replace("Linear(4, 4)", "Linear(4, 5)").replace("\ndef helper", "\ndef other")
+    found = derived(after)
+    assert made(found, BEFORE) == after
+    assert [one.lines[0] for one in found] == sorted(one.lines[0] for one in found)
+
+
+REPEATED = "".join(f"def f{n}(x):\n    y = 1\n    g(x)\n    return y\n\n\n" for n in range(6))
+
+
+def test_a_repeated_place_is_told_by_its_function():
+    after = REPEATED.replace("    y = 1\n", "    y = 2\n", 3).replace(
+        "    y = 2\n", "    y = 1\n", 2
+    )
+    (found,) = derived(after, REPEATED)
+    assert found.kind == "rewrite"
+    assert found.candidate.edits[0]["within"] == "f2"
+    assert made([found], REPEATED) == after
+
+
+def test_text_takes_as_many_lines_as_make_it_unique():
+    before = "a\nb\n" * 30 + "z\n" + "a\nb\n" * 30
+    lines = before.splitlines(keepends=True)
+    after = "".join([*lines[:40], "x\n", *lines[40:]])
+    (found,) = derived(after, before, path="tools/a.txt")
+    assert found.why == "the file is not Python"
+    assert found.kind == "text"
+
+
+LAYOUT = BEFORE.replace("self.proj = Linear(4, 4)", "self.proj = Linear(4, 4,  bias=True)")
+
+
+def test_another_layout_is_said_and_exact_refuses_it():
+    (found,) = derived(LAYOUT)
+    assert (found.kind, found.gives) == ("add-keyword", "layout")
+    (found,) = derived(LAYOUT, exact=True)
+    assert (found.kind, found.gives) == ("text", None)
+    assert made([found], BEFORE) == LAYOUT
+
+
+def test_text_alone_can_be_asked_for():
+    after = BEFORE.replace("LIMIT = 128", "LIMIT = 256")
+    (found,) = derived(after, text=True)
+    assert found.kind == "text"
+    assert made([found], BEFORE) == after
+
+
+def test_a_file_that_is_not_plain_python_is_text():
+    before = "def f(:\n    pass\n"
+    (found,) = derived(before.replace("pass", "return"), before)
+    assert found.kind == "text"
+    assert "not plain Python" in found.why
+
+
+def test_a_dollar_goes_into_a_file():
+    after = BEFORE.replace("        return y\n", '        log("$x")\n        return y\n')
+    (found,) = derived(after)
+    assert found.candidate.edits[0]["insert"] == {"from": "code.py"}
+    assert made_with_file(found) == b'log("$x")\n'
+
+
+def made_with_file(found):
+    return found.candidate.files["code.py"]
+
+
+def test_lines_inside_of_strings_are_not_moved():
+    new = textwrap.dedent('''\
+        def more(self):
+            return """
+        text
+            text
+        """
+
+    ''')
+    after = BEFORE.replace(
+        "    def forward",
+        textwrap.indent(new, "    ").replace("    text", "text") + "    def forward",
+    )
+    found = derived(after)
+    assert made(found, BEFORE) == after
+
+
+def test_a_file_of_comments_that_becomes_empty_has_no_edit():
+    with pytest.raises(NotDerivedError, match="vllm/m"):
+        derived("", "# a\n")
+
+
+def test_a_text_beside_an_edit_of_another_layout_is_what_exact_makes():
+    before = "def f(a):\n    x = g(a)\n    # one\n    return x\n"
+    after = before.replace("g(a)", "g(a,  b=1)").replace("# one", "# two")
+    assert [one.gives for one in derived(after, before)] == ["layout", None]
+    exact = derived(after, before, exact=True)
+    assert [one.gives for one in exact] == [None, None]
+    assert made(exact, before) == after

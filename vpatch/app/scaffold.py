@@ -1,0 +1,82 @@
+"""An empty patch, to fill in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from vpatch.declare.patch import PatchId
+from vpatch.errors import UsageError
+from vpatch.library.patch import DECLARATION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# It loads, and is absent from every tree until `concerns` names code.
+_TEMPLATE = """\
+# `vpatch schema patch` lists all keys. Delete comments when you have followed them.
+id: {id}
+# The title of a pull request, with upstream's bracketed tags.
+title: "[Bugfix] {id}"
+# The failure that this cures, and why no option or plugin does.
+why: |
+  Write which failure this cures.
+# Messages or observations that people search for; `vpatch diagnose` finds them in logs.
+symptoms:
+  - write what people see without the patch
+# A claim: the releases that need it, such as ">=0.20.0,<0.24.0". "<0" means none.
+needed-in:
+  vllm: "<0"
+# Whether the code that this is about is in a tree at all. If not, the patch is absent.
+concerns:
+  text: write a piece of the code that this is about
+# What to change. Each edit names its place by meaning, and says how many places it expects.
+# Others: rewrite, insert, add-import, replace-body, set-value, text, diff, add-file, codemod.
+edits:
+  - find: some_function(...)
+    add-keyword:
+      some_keyword: "True"
+    within: SomeClass.some_method
+# What tells that a tree has the change, if "no edit has work left" does not:
+# effect:
+#   find: some_function(..., some_keyword=True)
+# Threads upstream:
+# upstream:
+#   - {{ref: vllm-project/vllm#1, is: issue}}
+#   - {{ref: vllm-project/vllm#2, is: pull request, relation: same change, state: open}}
+# When the patch can go.
+remove-when: write when the patch can go
+# Examples go to examples/needed-LABEL/before and after: `vpatch test {id}` runs them.
+"""
+
+
+def new_patch(folder: Path, patch_id: str) -> Path:
+    """Write a patch.yaml to fill in, and return the folder of the patch.
+
+    Raises:
+        UsageError: it is not an id, or there is a folder of that name.
+    """
+    try:
+        TypeAdapter(PatchId).validate_python(patch_id)
+    except ValidationError as error:
+        raise UsageError(
+            f"{patch_id!r} is not an id of a patch",
+            hint="use small letters, digits and single hyphens, such as fix-mtp-prefix",
+            code="cli.bad-value",
+        ) from error
+    place = folder / patch_id
+    if place.exists():
+        raise UsageError(
+            f"there is a patch {patch_id!r} already",
+            where=str(place),
+            hint="choose another id, or remove the one that is there",
+            code="importing.exists",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    # As a whole: what is in the folder of patches must be one.
+    staging = folder / f".{patch_id}.part"
+    staging.mkdir(exist_ok=True)
+    (staging / DECLARATION).write_text(_TEMPLATE.format(id=patch_id), encoding="utf-8")
+    staging.rename(place)
+    return place

@@ -1,0 +1,210 @@
+"""vpatch import: what people already carry becomes declared patches."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.app.context import exact_release
+from vpatch.app.importing import ImportRequest, import_patches
+from vpatch.cli.options import json_option, offline_option, open_context, written_in_project
+from vpatch.cli.output import style
+from vpatch.cli.result import CommandResult
+from vpatch.errors import ExitCode, UsageError
+from vpatch.importing.pull_source import pull_named
+from vpatch.importing.script_source import DEFAULT_PLACE
+from vpatch.output.importing import ImportOutput
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.app.context import Context
+    from vpatch.app.importing import ImportedPatch
+
+_GIVES = {
+    "exact": "the same bytes as the source",
+    "layout": "the same code and comments as the source, in another layout",
+    "code": "the same code as the source, without all of its comments and blank lines",
+}
+
+
+@click.command("import")
+@click.argument("source", required=False, metavar="[DIFF|FOLDER|PULL]")
+@click.option(
+    "--vllm", required=True, metavar="VERSION", help="The release that the source is for."
+)
+@click.option(
+    "--git-range",
+    "commits",
+    metavar="A..B",
+    help="Import these commits of the repository in FOLDER  [default: the current folder]",
+)
+@click.option(
+    "--from-tree",
+    "tree",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Import what this tree, or site-packages, has otherwise than the release.",
+)
+@click.option(
+    "--from-module",
+    "module",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Import what this module assigns to classes and modules of vLLM when it is imported.",
+)
+@click.option(
+    "--run",
+    "script",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="SCRIPT",
+    help="Run this script on a copy of the release in a sandbox, and import what it changes.",
+)
+@click.option(
+    "--at",
+    "seen_at",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_PLACE,
+    show_default=True,
+    help="Where the script of --run sees the copy.",
+)
+@click.option("--id", "patch_id", metavar="ID", help="The id of the patch, if there is one.")
+@click.option(
+    "--output-dir",
+    type=click.Path(path_type=Path),
+    default=written_in_project("patches", "--output-dir"),
+    help="Folder for the patches  [default: patches in the project]",
+)
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Give every byte of the source, comments and blank lines too, with text where needed.",
+)
+@click.option("--text", is_flag=True, help="Use edits of text only, and none by meaning.")
+@click.option(
+    "--examples",
+    is_flag=True,
+    help="Write the changed files, before and after, as an example for `vpatch test`.",
+)
+@click.option(
+    "--releases",
+    metavar="VERSION",
+    help="Releases to compare with git: several with commas, all, or none  "
+    "[default: those in the cache]",
+)
+@offline_option
+@json_option
+def command(
+    source: str | None,
+    vllm: str,
+    commits: str | None,
+    tree: Path | None,
+    module: Path | None,
+    script: Path | None,
+    seen_at: Path,
+    patch_id: str | None,
+    output_dir: Path,
+    releases: str | None,
+    *,
+    offline: bool,
+    exact: bool,
+    text: bool,
+    examples: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Make patches of diffs, commits or a changed tree, and prove that they do the same.
+
+    The source is a unified diff, a mailbox, or a folder with *.patch and *.diff files, which apply
+    one after the other. Each becomes a patch. With --git-range, each commit does. Or the source is
+    a pull request, such as vllm-project/vllm#44821. A script of --run can change nothing but the
+    copy, and has no network.
+
+    vpatch writes a change as edits by meaning where they give the same, and as text elsewhere.
+    Each patch is applied to the release twice before anything is written. Then its state on other
+    releases is shown, beside what `git apply -3` makes of the original.
+    """
+    context = open_context(offline=offline)
+    where, kind = _source(source, commits, tree=tree, module=module, script=script)
+    request = ImportRequest(
+        where,
+        kind,  # type: ignore[arg-type]
+        vllm,
+        output_dir,
+        commits,
+        patch_id,
+        exact,
+        text,
+        examples,
+        _releases(context, releases),
+        seen_at,
+    )
+    made = import_patches(context, request)
+    if as_json:
+        return CommandResult(ImportOutput.of(made))
+    for one in made:
+        for line in _lines(one):
+            click.echo(line)
+    click.echo(f"{counted(len(made), 'patch')} written to {output_dir}")
+    return ExitCode.CLEAN
+
+
+def _source(
+    source: str | None, commits: str | None, **options: Path | None
+) -> tuple[Path | str, str]:
+    given: dict[str, Path | str | None] = {**options}
+    if commits is not None:
+        given["range"] = Path(source or ".")
+    elif source is not None and not Path(source).exists() and pull_named(source) is not None:
+        given["pull"] = source
+    elif source is not None:
+        given["diff"] = Path(source)
+    named = [(place, kind) for kind, place in given.items() if place is not None]
+    if len(named) != 1:
+        raise UsageError(
+            "name one source",
+            hint="give a diff, a folder of diffs or a pull request, or --git-range A..B, "
+            "--from-tree DIR, --from-module FILE or --run SCRIPT",
+            code="cli.conflicting-options",
+        )
+    return named[0]
+
+
+def _releases(context: Context, asked: str | None) -> tuple[str, ...] | None:
+    if asked is None:
+        return None
+    if asked == "all":
+        return tuple(context.releases())
+    return () if asked == "none" else tuple(exact_release(context, v) for v in asked.split(","))
+
+
+def _lines(one: ImportedPatch) -> Iterator[str]:
+    draft = one.draft
+    yield f"{style(one.id, bold=True)}  from {draft.change.where}"
+    yield f"  gives {_GIVES[one.proof.gives]}"
+    counts = draft.counts
+    kinds = ", ".join(f"{number} {kind}" for kind, number in counts.kinds.most_common())
+    if counts.python:
+        share = f"{counts.by_meaning} of {counted(counts.python, 'hunk')} of Python by meaning"
+        yield f"  {share}; edits: {kinds}"
+    elif kinds:
+        yield f"  edits: {kinds}"
+    for edit in draft.derived:
+        if edit.why is not None:
+            yield f"  {edit.kind}  {edit.path}:{edit.lines[0]}  {edit.why}"
+    for edit in draft.inexact:
+        yield f"  {edit.gives}  {edit.path}:{edit.lines[0]}  {_GIVES[str(edit.gives)]}"
+    for left in draft.change.aside:
+        yield f"  left aside  {left.path}  {counted(left.hunks, 'hunk')}: {left.why}"
+    for note in (*draft.change.notes, *one.notes):
+        yield f"  note  {note}"
+    if one.requires:
+        yield f"  requires {', '.join(one.requires)}"
+    same = groupby(one.releases, key=lambda release: (str(release.state), release.git))
+    for (state, git), group in same:
+        versions = [release.version for release in group]
+        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        yield f"  {span:<18} {state:<11} git apply -3: {git}"

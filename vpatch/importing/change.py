@@ -1,0 +1,55 @@
+"""What an import begins with: files before and after a change, whatever it was read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file of the tree before and after; `before` is None for a new file."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+
+
+@dataclass(frozen=True)
+class LeftAside:
+    """A file of the source that is not in the patch, with the reason and the number of hunks.
+
+    `diff` is what the source says of it, as text.
+    """
+
+    path: str
+    why: str
+    hunks: int
+    diff: str = ""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What the source says of a change: a title, the rest of its text, and threads upstream.
+
+    `threads` are as `OWNER/NAME#1`. `patch_id` is that of the patch from which vpatch made it.
+    """
+
+    title: str = ""
+    body: str = ""
+    threads: tuple[str, ...] = ()
+    patch_id: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """One change of a source, which becomes one patch.
+
+    `where` is the place in the source, for people: a file, or a commit.
+    """
+
+    id: str
+    where: str
+    message: Message
+    files: tuple[FileChange, ...]
+    aside: tuple[LeftAside, ...] = ()
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,191 @@
+"""What an import proposes beside the edits: what the patch concerns, and how its effect shows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from vpatch.codemods.pattern import parse_pattern
+from vpatch.declare.edits import Predicate
+from vpatch.errors import UsageError
+from vpatch.importing.source_code import SourceCode
+from vpatch.planning.editing import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from packaging.version import Version
+
+    from vpatch.importing.assembling import AssembledPatch
+    from vpatch.importing.candidate import Declared
+    from vpatch.importing.change import FileChange
+    from vpatch.planning.view import View
+
+_MOST = 6
+
+
+def concerns_of(files: Sequence[FileChange], edits: Sequence[Declared]) -> Declared:
+    """A predicate that holds where the code is that the edits are about."""
+    contents = {f.path: f.before.decode(errors="replace") for f in files if f.before is not None}
+    named = [text for text in map(_named, edits) if text is not None]
+    found: list[Declared] = []
+    for path, content in contents.items():
+        texts = [{"text": text} for text in dict.fromkeys(named) if text in content]
+        if not texts:
+            line = _telling_line(content, next(f.after for f in files if f.path == path))
+            texts = [{"text": line, "files": path}] if line else []
+        found += [one for one in texts if one not in found]
+    found = found[:_MOST] or [{"text": "import", "files": "*/__init__.py"}]
+    return found[0] if len(found) == 1 else {"any": found}
+
+
+def _named(edit: Declared) -> str | None:
+    """The definition that an edit is within, as it is written where it is defined."""
+    name = str(edit.get("within", "")).rpartition(".")[2]
+    if name and name.isidentifier():
+        owner = str(edit["within"]).rpartition(".")[0]
+        # A method is often called as those of other classes are.
+        return f"class {owner.rpartition('.')[2]}" if owner and name[:2] == "__" else f"def {name}"
+    if "of" in edit:
+        return str(edit["of"]).rpartition(".")[2]
+    return None
+
+
+def _telling_line(content: str, after: bytes) -> str | None:
+    """A line of a file that is there before and after, and says most."""
+    kept = set(after.decode(errors="replace").splitlines())
+    lines = [line.strip() for line in content.splitlines() if line in kept and line.strip()]
+    heads = [
+        line.partition("(")[0].partition(":")[0]
+        for line in lines
+        if line.startswith(("class ", "def ", "async def "))
+    ]
+    return heads[0] if heads else max(lines, key=len, default=None)
+
+
+def effect_of(patch: AssembledPatch, before: View, after: View) -> Declared | None:
+    """A predicate that the changed tree fulfils and the release does not; None if there is none."""
+    parts: list[Declared] = []
+    # A predicate finds a place and cannot count them: a tree that is half done would have it.
+    if any("expect" in edit for edit in patch.edits):
+        return None
+    for edit in patch.edits:
+        found = list(_shown_by(edit, patch.files))
+        if not found and "add-import" not in edit:
+            return None
+        parts += found
+    if not any("none" not in part for part in parts):
+        return None  # what lacks some code need not be this change
+    parts = [one for one in {repr(one): one for one in parts}.values() if _holds(one, after)]
+    telling = [one for one in parts if _holds(one, before) is False]
+    if not telling or len(telling) < len(patch.edits) - _imports(patch):
+        return None
+    return telling[0] if len(telling) == 1 else {"all": telling}
+
+
+def _imports(patch: AssembledPatch) -> int:
+    return sum("add-import" in edit for edit in patch.edits)
+
+
+def _shown_by(edit: Declared, files: Mapping[str, bytes]) -> Iterator[Declared]:
+    """What the new code of an edit looks like."""
+    where: Declared = {key: edit[key] for key in ("within", "files") if key in edit}
+    match edit:
+        case {"rewrite": str(code)}:
+            yield {"find": code, **where}
+        case {"set-value": value, "of": symbol}:
+            owner, _, name = symbol.rpartition(".")
+            yield {"find": f"{name} = {value}", **({"within": owner} if owner else {}), **where}
+        case {"add-keyword": dict(added), "find": str(find)} if find.endswith("(...)"):
+            keywords = ", ".join(f"{name}={value}" for name, value in added.items())
+            yield {"find": f"{find[:-4]}..., {keywords})", **where}
+        case {"add-keyword": dict(added), "find": str(find)} if find.endswith("(...): ..."):
+            defaults = [f"{name}={value.rpartition(' = ')[2]}" for name, value in added.items()]
+            head = find.removesuffix("(...): ...")
+            yield {"find": f"{head}(..., {', '.join(defaults)}, ...): ...", **where}
+        case {"insert": dict(snippet)}:
+            code = files[snippet["from"]].decode()
+            yield from _inserted(code, snippet.get("name"), _outer(edit, where))
+        case {"insert": str(code)}:
+            yield from _inserted(code, None, _outer(edit, where))
+        case {"delete": str(code)}:
+            yield {"none": [{"find": code, **where}]}
+        case _:
+            yield from _shown_in_file(edit, files)
+
+
+def _shown_in_file(edit: Declared, files: Mapping[str, bytes]) -> Iterator[Declared]:
+    """What the new text of an edit looks like that does not go by meaning."""
+    match edit:
+        case {"text": {"replace": replace}, "files": path}:
+            yield {"text": replace, "files": path}
+        case {"diff": name}:
+            yield from _shown_by_hunk(files[name].decode())
+        case {"add-file": path, "from": file}:
+            lines = [line.strip() for line in files[file].decode(errors="replace").splitlines()]
+            text = max(lines, key=len, default="")
+            if text:
+                yield {"text": text, "files": path}
+
+
+def _shown_by_hunk(diff: str) -> Iterator[Declared]:
+    """The new lines of the one hunk of a diff, with those around them."""
+    _, target, _, *lines = diff.splitlines(keepends=True)
+    text = "".join(line[1:] for line in lines if line[0] in " +")
+    if not any(line[0] == "\\" for line in lines):
+        yield {"text": text, "files": target.removeprefix("+++ b/").strip()}
+
+
+def _outer(edit: Declared, where: Declared) -> Declared:
+    """Where code is to be found that is inserted beside a definition: not in that definition."""
+    anchor = str(edit.get("before") or edit.get("after") or "")
+    if "within" in where and anchor.startswith(("def ", "class ")):
+        owner = where["within"].rpartition(".")[0]
+        rest = {key: value for key, value in where.items() if key != "within"}
+        return {**rest, "within": owner} if owner else rest
+    return where
+
+
+def _inserted(code: str, name: str | None, where: Declared) -> Iterator[Declared]:
+    if name is not None:
+        word = "class" if f"class {name}" in code else "def"
+        yield {"find": f"{word} {name}{'(...)' if word == 'def' else ''}: ...", **where}
+        return
+    source = SourceCode(code.encode())
+    for statement in source.block.statements:
+        text = source.lines_of(statement.top, statement.end).strip()
+        if statement.name is not None:
+            yield from _inserted(text, statement.name, where)
+        elif not text.startswith(('"""', "'''", "import ", "from ")) and not statement.parts:
+            yield {"find": text.replace("...", "(...)"), **where}
+        elif statement.parts:
+            head = source.lines_of(statement.top, statement.parts[0].body.first).strip()
+            yield {"find": f"{head}\n    ...", **where}
+
+
+def _holds(declared: Declared, view: View) -> bool | None:
+    """Whether a predicate holds; None if it is wrong."""
+    try:
+        predicate = Predicate.model_validate_json(json.dumps(declared))
+        if predicate.find is not None:
+            parse_pattern(predicate.find)
+        return probe(predicate, view).holds
+    except (UsageError, ValidationError, SyntaxError):
+        return None
+
+
+def claimed_range(needed: Mapping[Version, bool], origin: Version) -> str:
+    """The versions around the origin that need the patch, as `needed-in` claims them."""
+    known = sorted(needed)
+    if origin not in needed:
+        return f">={origin}"
+    at = known.index(origin)
+    first = last = at
+    while first > 0 and needed[known[first - 1]]:
+        first -= 1
+    while last + 1 < len(known) and needed[known[last + 1]]:
+        last += 1
+    claim = f">={known[first]}"
+    return claim if last + 1 == len(known) else f"{claim},<{known[last + 1]}"

@@ -1,0 +1,205 @@
+"""From a file before and after to edits: for each difference, the first candidate that holds."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vpatch.importing.candidate import Candidate, Case
+from vpatch.importing.differences import CodeDifference, differences
+from vpatch.importing.source_code import SourceCode
+from vpatch.importing.strategies import STRATEGIES
+from vpatch.importing.texts import texts
+from vpatch.importing.trial import Trial, same_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.importing.change import FileChange
+    from vpatch.importing.source_code import Statement
+    from vpatch.importing.trial import Verdict
+    from vpatch.source.tree import Tree
+
+# Kinds that say a change by its text and not by its meaning.
+BY_TEXT = frozenset({"text", "diff"})
+_MOST_CANDIDATES = 60
+
+
+class NotDerivedError(Exception):
+    """No edit of vpatch says a change; says which."""
+
+
+@dataclass(frozen=True)
+class DerivedEdit:
+    """Edits for one place of a file. `lines` are those of the file before, counted from 1.
+
+    `why` says why the edit is of text. `gives` is what it gives instead of the bytes: the code and
+    comments in another layout, or the code alone.
+    """
+
+    path: str
+    candidate: Candidate
+    lines: tuple[int, int]
+    why: str | None = None
+    gives: Verdict | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.candidate.kind
+
+
+def derive(
+    change: FileChange, tree: Tree, *, exact: bool = False, text: bool = False
+) -> list[DerivedEdit]:
+    """Find edits that make `change.after` of a file that is there.
+
+    With `exact`, none gives another layout; with `text`, none goes by meaning.
+
+    Raises:
+        NotDerivedError: no edit does.
+    """
+    before = change.before or b""
+    trial = Trial(tree, change.path, change.after)
+    if text:
+        return _of_text(change, trial, "imported as text")
+    if change.path.endswith(".py"):
+        try:
+            sources = SourceCode(before), SourceCode(change.after)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            return _of_text(change, trial, f"the file is not plain Python: {error}")
+        return list(_of_python(change.path, *sources, trial, exact=exact))
+    return _of_text(change, trial, "the file is not Python")
+
+
+def _of_text(change: FileChange, trial: Trial, why: str) -> list[DerivedEdit]:
+    before, after = (_lines(text) for text in (change.before or b"", change.after))
+    return list(_as_text(change.path, before, (0, len(before)), after, trial, why))
+
+
+def _as_text(
+    path: str,
+    now: list[str],
+    lines: tuple[int, int],
+    new: list[str],
+    trial: Trial,
+    why: str,
+    shift: int = 0,
+) -> Iterator[DerivedEdit]:
+    """Edits of text that replace `lines` of a file by `new`, one for each part that differs.
+
+    `shift` is how many lines more the file had before the edits above.
+    """
+    old = now[slice(*lines)]
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, first, last, other_first, other_last in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        by_then = [*now[: lines[0]], *new[:other_first], *old[first:], *now[lines[1] :]]
+        start = lines[0] + other_first
+        changed = new[other_first:other_last]
+        made = _text_for(path, by_then, (start, start + last - first), changed, trial)
+        top = lines[0] + shift
+        yield DerivedEdit(path, made, (top + first + 1, top + last), why)
+
+
+def _lines(content: bytes) -> list[str]:
+    # Not splitlines(): a carriage return or a form feed may be inside a line.
+    return re.findall(r"[^\n]*\n|[^\n]+", content.decode())
+
+
+def _text_for(
+    path: str, now: list[str], lines: tuple[int, int], new: list[str], trial: Trial
+) -> Candidate:
+    content = "".join(now).encode()
+    wanted = "".join([*now[: lines[0]], *new, *now[lines[1] :]]).encode()
+    digest = hashlib.sha256(content + wanted).hexdigest()[:8]
+    name = f"{path.rpartition('/')[2].rpartition('.')[0] or 'hunk'}-{digest}.diff"
+    for candidate in texts(path, now, lines, new, name):
+        if trial.verdict(candidate, content, wanted) == "exact":
+            return candidate
+    raise NotDerivedError(f"{path}, line {lines[0] + 1}: its lines are not unique")
+
+
+def _of_python(
+    path: str, before: SourceCode, after: SourceCode, trial: Trial, *, exact: bool
+) -> Iterator[DerivedEdit]:
+    for difference in differences(before, after):
+        # Differences above this one are made already.
+        start, end = difference.before
+        top, bottom = difference.after
+        now = [*after.lines[:top], *before.lines[start:]]
+        new = list(after.lines[top:bottom])
+        content = "".join(now).encode()
+        wanted = "".join([*after.lines[:bottom], *before.lines[end:]]).encode()
+        case = Case(path, difference, before, after)
+        candidate, gives = _by_meaning(case, trial, content, wanted, exact=exact)
+        if candidate is None:
+            lines = (top, top + end - start)
+            why = why_text(difference)
+            yield from _as_text(path, now, lines, new, trial, why, shift=start - top)
+        else:
+            made = _with_files(candidate, path, trial, content, wanted, gives)
+            yield DerivedEdit(path, made, (start + 1, end), gives=gives)
+
+
+def _by_meaning(
+    case: Case, trial: Trial, now: bytes, wanted: bytes, *, exact: bool
+) -> tuple[Candidate | None, Verdict | None]:
+    """The first candidate that gives the bytes, or else the first that gives the code."""
+    near: dict[Verdict, Candidate] = {}
+    for number, candidate in enumerate(_candidates(case)):
+        if number == _MOST_CANDIDATES:
+            break
+        verdict = trial.verdict(candidate, now, wanted)
+        if verdict == "exact":
+            return candidate, None
+        if verdict is not None and not exact:
+            near.setdefault(verdict, candidate)
+    # Comments and blank lines alone are no change of the code that would need an edit.
+    if near and not same_code(now, wanted):
+        best: Verdict = "layout" if "layout" in near else "code"
+        return near[best], best
+    return None, None
+
+
+def _candidates(case: Case) -> Iterator[Candidate]:
+    for strategy in STRATEGIES:
+        yield from strategy(case)
+
+
+def _with_files(
+    candidate: Candidate, path: str, trial: Trial, now: bytes, wanted: bytes, gives: Verdict | None
+) -> Candidate:
+    """The candidate with the file named, unless a qualified name finds the place in the tree."""
+    named = all("within" in edit or "of" in edit for edit in candidate.edits)
+    if named and gives is None and trial.everywhere(candidate, now, wanted):
+        return candidate
+    edits = tuple({**edit, "files": path} for edit in candidate.edits)
+    return replace(candidate, edits=edits)
+
+
+def why_text(difference: CodeDifference) -> str:
+    """Why no edit by meaning says a difference."""
+    if not difference.old and not difference.new:
+        return "only comments or blank lines change"
+    counts = len(difference.old), len(difference.new)
+    reasons = {
+        "a docstring changes": all(map(_is_docstring, (*difference.old, *difference.new))),
+        "statements share a line": any(s.shares_line for s in (*difference.old, *difference.new)),
+        "statements go away": not counts[1],
+        "no place to insert": not counts[0],
+        f"{counts[0]} statements become {counts[1]}": counts[0] != counts[1],
+        "the header of a block changes": difference.part is not None,
+    }
+    return next((why for why, holds in reasons.items() if holds), "no edit gives the same bytes")
+
+
+def _is_docstring(statement: Statement) -> bool:
+    match statement.node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False

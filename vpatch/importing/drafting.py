@@ -1,0 +1,137 @@
+"""A change becomes a draft of a patch: its edits, what they say, and what they do not give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.importing.assembling import AssembledPatch, assemble
+from vpatch.importing.claims import concerns_of, effect_of
+from vpatch.importing.deriving import BY_TEXT, DerivedEdit, NotDerivedError, derive
+from vpatch.importing.hunks import HunkCounts, count_hunks
+from vpatch.importing.writing import patch_yaml
+from vpatch.library.patch import DECLARATION
+from vpatch.planning.state import State
+from vpatch.planning.view import View
+from vpatch.source.memory import ChangedTree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.importing.candidate import Declared
+    from vpatch.importing.change import SourceChange
+    from vpatch.source.tree import Tree
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A patch before it is written. `tree` is what its change is on top of."""
+
+    change: SourceChange
+    derived: tuple[DerivedEdit, ...]
+    assembled: AssembledPatch
+    concerns: Declared
+    effect: Declared | None
+    counts: HunkCounts
+    tree: Tree
+
+    @property
+    def inexact(self) -> tuple[DerivedEdit, ...]:
+        """The edits that give the code in another layout, or without comments."""
+        return tuple(edit for edit in self.derived if edit.gives is not None)
+
+    def write(self, folder: Path, claim: str, requires: Sequence[str] = ()) -> None:
+        """Write the folder of the patch."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.assembled.files.items():
+            (folder / name).write_bytes(content)
+        text = patch_yaml(
+            self.change,
+            self.assembled.edits,
+            notes=self._notes(),
+            needed_in={self.tree.pin.tree: claim},
+            concerns=self.concerns,
+            effect=self.effect,
+            requires=requires,
+        )
+        (folder / DECLARATION).write_text(text, encoding="utf-8")
+
+    def write_example(self, folder: Path) -> None:
+        """Write the files that change, before and after, as an example of the patch."""
+        label = f"{State.NEEDED}-{self.tree.pin.version}"
+        for file in self.change.files:
+            for side, content in (("before", file.before), ("after", file.after)):
+                place = folder / "examples" / label / side / file.path
+                (folder / "examples" / label / side).mkdir(parents=True, exist_ok=True)
+                if content is not None:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(content)
+
+    def _notes(self) -> Mapping[int, str]:
+        """Comments for edits of text: why no edit says it by meaning."""
+        # A diff may have got another name beside the patch.
+        edits = [edit for edit in self.assembled.edits if BY_TEXT & edit.keys()]
+        textual = [each.why for each in self.derived if each.why is not None]
+        numbers = [n for n, edit in enumerate(self.assembled.edits) if edit in edits]
+        if len(numbers) != len(textual):
+            return {}
+        return {n: f"As text: {why}." for n, why in zip(numbers, textual, strict=True)}
+
+
+def draft(
+    change: SourceChange,
+    tree: Tree,
+    *,
+    exact: bool = False,
+    text: bool = False,
+    merge: bool = True,
+) -> Draft:
+    """Find the edits of a change; with `text`, none by meaning.
+
+    With `merge`, edits that are the same in several places become one.
+
+    Raises:
+        UsageError: no edit of vpatch says a part of it.
+    """
+    derived: list[DerivedEdit] = []
+    errors: list[VpatchError] = []
+    for file in change.files:
+        if file.before is None:
+            continue
+        try:
+            derived += derive(file, tree, exact=exact, text=text)
+        except NotDerivedError as error:
+            errors.append(_not_derived(str(error), change.where))
+        except UnicodeDecodeError:
+            errors.append(_not_derived(f"{file.path} is not UTF-8", change.where))
+    if errors:
+        raise combine(errors)
+    added = [file for file in change.files if file.before is None]
+    assembled = assemble(added, derived, tree, merge=merge)
+    before, after = View(tree), View(changed(tree, change))
+    return Draft(
+        change,
+        tuple(derived),
+        assembled,
+        concerns_of(change.files, assembled.edits),
+        effect_of(assembled, before, after),
+        count_hunks(change.files, derived),
+        tree,
+    )
+
+
+def changed(tree: Tree, *changes: SourceChange, carried: Sequence[str] = ()) -> ChangedTree:
+    """The tree with changes on top of it."""
+    files = {file.path: file.after for change in changes for file in change.files}
+    return ChangedTree(tree, files, frozenset(carried))
+
+
+def _not_derived(what: str, where: str) -> UsageError:
+    return UsageError(
+        f"no edit says this change: {what}",
+        where=where,
+        hint="take this file out of the source, and write its edit by hand, as a codemod.py",
+        code="importing.no-edit",
+    )

@@ -1,0 +1,227 @@
+"""A Python file as statements with their lines: what two versions of it are compared by."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a block. Lines count from 0.
+
+    `first` is the line below the statement before it: comments and blank lines above belong to
+    this one. `top` is the first line of code, decorators included, and `end` is behind the last.
+    """
+
+    node: ast.stmt
+    first: int
+    top: int
+    end: int
+    # For a compound statement, its headers and blocks in turn.
+    parts: tuple[HeadedBlock, ...] = ()
+    # It is on a line with others, so that its lines are not its own.
+    shares_line: bool = False
+
+    @property
+    def name(self) -> str | None:
+        """The name of a function or class."""
+        return self.node.name if isinstance(self.node, Definition) else None
+
+
+@dataclass(frozen=True)
+class HeadedBlock:
+    """A header line, as of `if` or `else`, from `start` to `body.first`, and its block.
+
+    `owner` is the node that the header is of: an `elif` has one of its own.
+    """
+
+    owner: ast.AST
+    start: int
+    body: Block
+
+
+@dataclass(frozen=True)
+class Block:
+    """The statements of a block; `scope` is the qualified name of the definition it is in.
+
+    `owner` is the statement that has the block, None for the module, and `end` the line behind it.
+    """
+
+    statements: tuple[Statement, ...]
+    scope: tuple[str, ...]
+    first: int
+    end: int
+    owner: ast.AST | None = None
+    # Whether the scope is a function, and not a class or the module.
+    in_function: bool = False
+
+
+@dataclass(frozen=True)
+class SourceCode:
+    """A parsed file.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: it is not Python.
+    """
+
+    content: bytes
+    lines: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = self.content.decode()
+        # Not splitlines(): to Python's parser, a separator of Unicode ends no line.
+        object.__setattr__(self, "lines", tuple(_LINE.findall(text)))
+        if "\r" in text or "\f" in text:
+            raise ValueError("it has line ends other than a line feed")
+        _ = self.block
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    @cached_property
+    def _tree(self) -> ast.Module:
+        return parsed(self.content)
+
+    @cached_property
+    def block(self) -> Block:
+        body = self._tree.body
+        return self._block(body, (), 0, len(self.lines), None, in_function=False)
+
+    def lines_of(self, first: int, end: int) -> str:
+        return "".join(self.lines[first:end])
+
+    def code(self, node: ast.AST) -> str:
+        """The code of an expression or statement, without what is in front of it in its line."""
+        first: int = node.lineno - 1  # type: ignore[attr-defined]
+        last: int = node.end_lineno - 1  # type: ignore[attr-defined]
+        start: int = node.col_offset  # type: ignore[attr-defined]
+        stop: int = node.end_col_offset  # type: ignore[attr-defined]
+        if first == last:
+            return self.lines[first].encode()[start:stop].decode()
+        middle = self.lines[first + 1 : last]
+        begun = self.lines[first].encode()[start:].decode()
+        return "".join([begun, *middle, self.lines[last].encode()[:stop].decode()])
+
+    def indent_of(self, node: ast.AST) -> int:
+        """The column at which the statement of a node begins."""
+        line: int = node.lineno  # type: ignore[attr-defined]
+        return self._indents.get(line, 0)
+
+    @cached_property
+    def _indents(self) -> Mapping[int, int]:
+        found: dict[int, int] = {}
+        # Statements come before those that are in them.
+        for node in ast.walk(self._tree):
+            if isinstance(node, (ast.stmt, ast.ExceptHandler)):
+                found.update(
+                    dict.fromkeys(
+                        range(_top(node) + 1, (node.end_lineno or 0) + 1), node.col_offset
+                    )
+                )
+        return found
+
+    def _block(
+        self,
+        nodes: list[ast.stmt],
+        scope: tuple[str, ...],
+        first: int,
+        end: int,
+        owner: ast.AST | None,
+        *,
+        in_function: bool,
+    ) -> Block:
+        statements: list[Statement] = []
+        position = first
+        for index, node in enumerate(nodes):
+            top = _top(node)
+            stop = node.end_lineno or top + 1
+            follows = nodes[index + 1] if index + 1 < len(nodes) else None
+            shares = position > top or (follows is not None and _top(follows) < stop)
+            shares |= self.lines[top][: _column(node)].strip() != ""
+            parts = () if shares else tuple(self._parts(node, scope, in_function=in_function))
+            statements.append(Statement(node, min(position, top), top, stop, parts, shares))
+            position = stop
+        return Block(tuple(statements), scope, first, end, owner, in_function)
+
+    def _parts(
+        self, node: ast.stmt, scope: tuple[str, ...], *, in_function: bool
+    ) -> list[HeadedBlock]:
+        inner = (*scope, node.name) if isinstance(node, Definition) else scope
+        is_function = isinstance(node, Function) or (
+            in_function and not isinstance(node, ast.ClassDef)
+        )
+        found: list[HeadedBlock] = []
+        start = _top(node)
+        for owner, body in _bodies(node):
+            top = _top(body[0])
+            first = self._behind_header(top)
+            if first <= start or self.lines[top][: _column(body[0])].strip():
+                return []  # on the line of its header
+            stop = body[-1].end_lineno or top + 1
+            block = self._block(body, inner, first, stop, owner, in_function=is_function)
+            found.append(HeadedBlock(owner, start, block))
+            start = stop
+        return found
+
+    def _behind_header(self, top: int) -> int:
+        """The line behind the header of the block whose first statement begins at `top`."""
+        while top > 0 and self.lines[top - 1].strip()[:1] in {"", "#"}:
+            top -= 1
+        return top
+
+
+def parsed(source: str | bytes) -> ast.Module:
+    """Parse code without warnings about its escapes and comparisons.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: it is not Python.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def _top(node: ast.stmt | ast.ExceptHandler) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)]) - 1
+
+
+def _column(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    # The @ is in front of a decorator's expression.
+    return decorators[0].col_offset - 1 if decorators else node.col_offset
+
+
+def _bodies(node: ast.AST) -> list[tuple[ast.AST, list[ast.stmt]]]:
+    """The blocks of a statement in the order of the file, each with the node of its header."""
+    found: list[tuple[ast.AST, list[ast.stmt]]] = []
+    if isinstance(node, ast.Match):
+        return [(case, case.body) for case in node.cases]
+    if getattr(node, "body", None) and isinstance(node, ast.stmt):
+        found.append((node, node.body))  # type: ignore[attr-defined]
+    found += [(handler, handler.body) for handler in getattr(node, "handlers", [])]
+    orelse = getattr(node, "orelse", [])
+    if isinstance(node, ast.If) and len(orelse) == 1 and _is_elif(node, orelse[0]):
+        found += _bodies(orelse[0])
+    elif orelse:
+        found.append((node, orelse))
+    if getattr(node, "finalbody", []):
+        found.append((node, node.finalbody))  # type: ignore[attr-defined]
+    return found
+
+
+def _is_elif(node: ast.If, inner: ast.stmt) -> bool:
+    return isinstance(inner, ast.If) and inner.col_offset == node.col_offset

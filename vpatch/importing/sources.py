@@ -1,0 +1,128 @@
+"""Where changes come from: diffs, and the commits of a repository.
+
+A further source is a function that takes a `Stack` and puts its changes on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.git.history import commits_of_range
+from vpatch.importing.difftext import read_diffs
+from vpatch.importing.message import commit_message, read_message
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from vpatch.importing.change import SourceChange
+    from vpatch.importing.stack import Stack
+
+_SUFFIXES = (".patch", ".diff")
+_SERIES = "series"
+
+
+def from_diffs(path: Path, stack: Stack) -> list[SourceChange]:
+    """Read a diff, a mailbox of patches, or a folder of either, each on top of the one before.
+
+    The files of a folder are taken in the order of their names, or of a quilt `series`.
+
+    Raises:
+        UsageError: there is no diff, or one does not apply or does what no patch can do.
+    """
+    found: list[SourceChange] = []
+    errors: list[VpatchError] = []
+    for file in _files(path):
+        try:
+            found += _of_file(file, stack)
+        except VpatchError as error:
+            errors.append(error)
+    if errors:
+        raise combine(errors)
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    series = path / _SERIES
+    if series.is_file():
+        lines = series.read_text(encoding="utf-8", errors="replace").splitlines()
+        names = [line.partition(" #")[0].split() for line in lines if line[:1] != "#"]
+        return [path / name[0] for name in names if name]
+    files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    if not files:
+        raise UsageError(
+            "the folder has no *.patch and no *.diff",
+            where=str(path),
+            hint="name the folder with the diffs; for a changed tree, give --from-tree",
+            code="importing.no-diff",
+        )
+    return files
+
+
+def _of_file(file: Path, stack: Stack) -> Iterator[SourceChange]:
+    try:
+        content = read_file(file, LARGEST_BESIDE)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}",
+            where=str(file),
+            hint="correct the path",
+            code="importing.unreadable",
+        ) from error
+    for diffs in read_diffs(content, str(file)):
+        yield stack.take(diffs.files, read_message(diffs.prose), str(file), file.stem)
+
+
+def from_range(repository: Path, commits: str, stack: Stack) -> list[SourceChange]:
+    """Read a range of commits of a local repository, one change a commit.
+
+    Raises:
+        UsageError: the range has a merge, or a commit does not apply or does what no patch can do.
+    """
+    listed = commits_of_range(repository, commits)
+    merges = [commit.id[:12] for commit in listed if len(commit.parents) > 1]
+    if merges:
+        raise UsageError(
+            f"{commits} has merges: {', '.join(merges)}",
+            where=str(repository),
+            hint="rebase the commits to one line (git rebase), or import the ranges on both sides",
+            code="importing.merge",
+        )
+    found: list[SourceChange] = []
+    for commit in listed:
+        where = f"{repository}: {commit.id[:12]}"
+        message = commit_message(commit.message)
+        if commit.diff.strip():
+            files = [file for text in read_diffs(commit.diff, where) for file in text.files]
+            found.append(stack.take(files, message, where, commit.id[:12]))
+    return found
+
+
+def distinct_ids(changes: list[SourceChange], asked: str | None = None) -> list[SourceChange]:
+    """Give each change an id of its own; `asked` is what the user wants a single one to have.
+
+    Raises:
+        UsageError: there are several, and one id.
+    """
+    if asked is not None:
+        if len(changes) != 1:
+            raise UsageError(
+                f"--id names one patch, and the source has {len(changes)} changes",
+                hint="leave it out, or import them one by one",
+                code="cli.conflicting-options",
+            )
+        return [replace(changes[0], id=asked)]
+    taken: set[str] = set()
+    found = []
+    for change in changes:
+        name, number = change.id, 2
+        while name in taken:
+            name, number = f"{change.id}-{number}", number + 1
+        taken.add(name)
+        found.append(replace(change, id=name))
+    return found

@@ -1,0 +1,37 @@
+"""Ways to say a difference by meaning. Each proposes candidates, those that say least first.
+
+To support a further kind of edit, write a strategy and add it to `STRATEGIES`. A strategy need not
+check what it proposes: `deriving` runs each candidate, and keeps the first that gives the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpatch.importing.strategies.headers import parameters
+from vpatch.importing.strategies.imports import imported_names, new_imports
+from vpatch.importing.strategies.inserts import inserted
+from vpatch.importing.strategies.keywords import keywords
+from vpatch.importing.strategies.rewrites import each_part, rewritten
+from vpatch.importing.strategies.several import one_into_several
+from vpatch.importing.strategies.statements import deleted, regrouped
+from vpatch.importing.strategies.values import values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from vpatch.importing.candidate import Candidate, Case
+
+STRATEGIES: tuple[Callable[[Case], Iterator[Candidate]], ...] = (
+    values,
+    keywords,
+    parameters,
+    imported_names,
+    new_imports,
+    inserted,
+    rewritten,
+    each_part,
+    deleted,
+    regrouped,
+    one_into_several,
+)

@@ -1,0 +1,163 @@
+"""A tree that somebody changed, compared with the release that it came from."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import difflib
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError
+from vpatch.importing.change import FileChange, LeftAside, Message, SourceChange
+from vpatch.importing.message import id_of
+from vpatch.importing.paths import aside
+from vpatch.source.tree import LOCK_FILE
+from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from vpatch.importing.stack import Stack
+
+_MADE = {"__pycache__", ".git"}
+# What a build writes beside the sources.
+_BUILT = (".so", ".pyc", ".pyd", ".egg-info", ".dist-info")
+# What a tree of sources has at its root, and a site-packages has not.
+_SOURCES = ("pyproject.toml", "setup.py", "PKG-INFO")
+_GENERATED = {"vllm/_version.py", "vllm/commit_id.py"}
+_LEFT_OUT = {*_GENERATED, LOCK_FILE}
+
+
+def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
+    """Read what a folder has otherwise than the release: a source tree, or a site-packages.
+
+    Raises:
+        UsageError: it is not vLLM, nothing differs, or files of the release are missing.
+    """
+    name = folder.resolve().name
+    return [compared(folder, stack, name, str(folder))]
+
+
+def compared(folder: Path, stack: Stack, name: str, where: str, said: str = "") -> SourceChange:
+    """Compare a folder with the release, and put what it has otherwise on the stack.
+
+    Args:
+        folder: a source tree, or a site-packages.
+        stack: the release, and the changes so far.
+        name: what the change is called after.
+        where: the source, for people.
+        said: what the source said, to be shown if nothing differs.
+
+    Raises:
+        UsageError: as `from_tree`.
+    """
+    root = _root(folder)
+    installed = not any((root / name).is_file() for name in _SOURCES)
+    files = dict(_files(root, "vllm" if installed else "."))
+    changed: list[FileChange] = []
+    left: list[LeftAside] = []
+    recorded = _recorded(root) if installed else {}
+    for path, place in sorted(files.items()):
+        content = read_file(place, LARGEST_FILE)
+        before = stack.read(path)
+        if before == content or (before is None and _is_recorded(path, content, recorded)):
+            continue
+        why = aside(path)
+        if why is None and before is None and installed and not recorded:
+            why = "the release has no such file, and no RECORD says that the wheel brought it"
+        if why is None and not _is_text(content):
+            why = "it is not text"
+        if why is not None:
+            left.append(LeftAside(path, why, 1, _shown(path, before, content)))
+        else:
+            changed.append(FileChange(path, before, content))
+    _refuse_missing(where, stack, files)
+    if not changed:
+        raise UsageError(
+            f"nothing differs from the release{said}",
+            where=where,
+            hint="name the folder that was changed, and the release that it came from with --vllm",
+            code="importing.nothing-left",
+        )
+    message = Message(f"What {name} changes")
+    change = SourceChange(id_of("", name), where, message, tuple(changed), tuple(left))
+    return stack.push(change)
+
+
+def _root(folder: Path) -> Path:
+    for root in (folder, folder.parent):
+        if (root / "vllm" / "__init__.py").is_file() and (root == folder or folder.name == "vllm"):
+            return root
+    raise UsageError(
+        "has no vllm/__init__.py",
+        where=str(folder),
+        hint="name a tree of vLLM, a site-packages, or the folder vllm in one",
+        code="importing.no-tree",
+    )
+
+
+def _files(root: Path, below: str) -> Iterator[tuple[str, Path]]:
+    for parent, folders, names in os.walk(root / below):
+        folders[:] = [name for name in folders if name not in _MADE and not name.endswith(_BUILT)]
+        for name in names:
+            place = root.__class__(parent, name)
+            path = place.relative_to(root).as_posix()
+            if name.endswith(_BUILT) or path in _LEFT_OUT or not place.is_file():
+                continue
+            if place.is_symlink():
+                continue
+            try:
+                plain_path(path)
+            except ValueError:
+                continue
+            yield path, place
+
+
+def _recorded(root: Path) -> Mapping[str, str]:
+    """The digests of the files that the wheel brought, by their paths."""
+    found: dict[str, str] = {}
+    for file in root.glob("vllm-*.dist-info/RECORD"):
+        with file.open(encoding="utf-8", newline="") as lines:
+            found |= {row[0]: row[1] for row in csv.reader(lines) if len(row) > 1}
+    return found
+
+
+def _is_recorded(path: str, content: bytes, recorded: Mapping[str, str]) -> bool:
+    """Whether the wheel brought a file that the sources do not have."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return recorded.get(path) == f"sha256={digest}"
+
+
+def _refuse_missing(where: str, stack: Stack, files: Mapping[str, Path]) -> None:
+    """Refuse a tree that lacks modules of the release: no patch removes a file."""
+    missing = [
+        path
+        for path in sorted(stack.paths.paths - files.keys())
+        if path.endswith(".py") and path.startswith("vllm/") and path not in _GENERATED
+    ]
+    if missing:
+        shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
+        raise UsageError(
+            f"files of the release are missing in it: {shown}",
+            where=where,
+            hint="is --vllm the release that it came from? vpatch cannot remove or rename files: "
+            "put them back to import the rest",
+            code="importing.missing-files",
+        )
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _shown(path: str, before: bytes | None, after: bytes) -> str:
+    old, new = (
+        (text or b"").decode(errors="replace").splitlines(keepends=True) for text in (before, after)
+    )
+    return "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"))

@@ -1,0 +1,111 @@
+"""The results of `import` and `new`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from vpatch.output.base import OutputModel
+from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.app.importing import ImportedPatch
+
+
+class TextualEditOutput(OutputModel):
+    """An edit that goes by text, as none by meaning gives the same."""
+
+    path: str
+    line: int
+    """The first line that it changes in the file before, from 1."""
+    kind: Literal["text", "diff"]
+    why: str
+    """A sentence for people."""
+
+
+class AsideOutput(OutputModel):
+    """A file of the source that is not in the patch."""
+
+    path: str
+    hunks: int
+    why: str
+    """A sentence for people."""
+
+
+class OnReleaseOutput(OutputModel):
+    """What the patch means for another release, beside git."""
+
+    version: str
+    state: State
+    reason: str
+    """A sentence for people."""
+    git: Literal["applies", "conflicts", "no such file"]
+    """What `git apply -3` makes of the original diff."""
+
+
+class ImportedPatchOutput(OutputModel):
+    """A patch that was imported."""
+
+    id: str
+    folder: Path
+    where: str
+    """The place in the source."""
+    gives: Literal["exact", "layout", "code"]
+    """What it makes of the release: the bytes of the source, its code and comments in another
+    layout, or its code alone."""
+    python_hunks: int
+    hunks_by_meaning: int
+    """Of the hunks of Python files, those that edits by meaning say."""
+    other_hunks: int
+    edits: dict[str, int]
+    """How many edits of each kind there are."""
+    as_text: list[TextualEditOutput]
+    aside: list[AsideOutput]
+    requires: list[str]
+    notes: list[str]
+    """Sentences for people."""
+    releases: list[OnReleaseOutput]
+
+    @classmethod
+    def of(cls, one: ImportedPatch) -> Self:
+        draft = one.draft
+        return cls(
+            id=one.id,
+            folder=one.folder,
+            where=draft.change.where,
+            gives=one.proof.gives,
+            python_hunks=draft.counts.python,
+            hunks_by_meaning=draft.counts.by_meaning,
+            other_hunks=draft.counts.others,
+            edits=dict(draft.counts.kinds),
+            as_text=[
+                TextualEditOutput.model_validate(
+                    {"path": e.path, "line": e.lines[0], "kind": e.kind, "why": e.why}
+                )
+                for e in draft.derived
+                if e.why is not None
+            ],
+            aside=[AsideOutput.model_validate(left) for left in draft.change.aside],
+            requires=list(one.requires),
+            notes=[*draft.change.notes, *one.notes],
+            releases=[OnReleaseOutput.model_validate(release) for release in one.releases],
+        )
+
+
+class ImportOutput(OutputModel):
+    """The result of `vpatch import`."""
+
+    patches: list[ImportedPatchOutput]
+
+    @classmethod
+    def of(cls, made: Sequence[ImportedPatch]) -> Self:
+        return cls(patches=[ImportedPatchOutput.of(one) for one in made])
+
+
+class NewOutput(OutputModel):
+    """The result of `vpatch new`."""
+
+    id: str
+    folder: Path
