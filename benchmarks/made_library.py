@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,10 +31,12 @@ def write_library(into: Path, files: Mapping[str, bytes], count: int, seed: int 
     for number in range(count):
         # Patches of one file may be in each other's way.
         kind = kinds[number % len(kinds)]
-        chosen = next(e for e in found if kind in e and e["files"] not in taken)
+        chosen = next(
+            e for e in found if kind in e and e["files"] not in taken and not e.get("orphans")
+        )
         taken.append(chosen["files"])
         _write(into, f"made-{number:02}-{kind}", chosen)
-    return sorted(path.name for path in into.iterdir())
+    return sorted(path.parent.name for path in into.glob("*/patch.yaml"))
 
 
 def _write(into: Path, name: str, edit: Edit) -> None:
@@ -45,7 +48,7 @@ def _write(into: Path, name: str, edit: Edit) -> None:
         "symptoms": ["none"],
         "needed-in": {"vllm": ">=0.20"},
         "concerns": {"text": concerned, "files": edit["files"]},
-        "edits": [{key: value for key, value in edit.items() if key != "name"}],
+        "edits": [{key: value for key, value in edit.items() if key not in {"name", "orphans"}}],
         "remove-when": "never",
     }
     (into / name).mkdir(parents=True)
@@ -64,7 +67,7 @@ def _edits(path: str, text: bytes) -> Iterator[Edit]:
     for node in tree.body:
         plain = isinstance(node, ast.FunctionDef) and names.count(node.name) == 1
         if plain and not node.decorator_list and node.args.kwarg is None:
-            yield from _of_function(path, node)
+            yield from _of_function(path, node, _orphans(tree, node))
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(value))) if (
                 not isinstance(value, bool) and text.count(name.encode()) == 1
@@ -73,7 +76,25 @@ def _edits(path: str, text: bytes) -> Iterator[Edit]:
                 yield {"set-value": new, "of": name, "was": str(value), "files": path}
 
 
-def _of_function(path: str, node: ast.FunctionDef) -> Iterator[Edit]:
+def _orphans(tree: ast.Module, node: ast.FunctionDef) -> list[str]:
+    """Names that are imported for the body of a function alone.
+
+    A patch must not leave an import that nothing uses, so another body would conflict.
+    """
+    imports = [one for one in ast.walk(tree) if isinstance(one, (ast.Import, ast.ImportFrom))]
+    imported = {
+        alias.asname or alias.name.partition(".")[0] for one in imports for alias in one.names
+    }
+    inside = Counter(name for statement in node.body for name in _names(statement))
+    everywhere = Counter(_names(tree))
+    return sorted(n for n in imported & inside.keys() if inside[n] == everywhere[n])
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    return (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+
+
+def _of_function(path: str, node: ast.FunctionDef, orphans: list[str]) -> Iterator[Edit]:
     found = {"files": path, "name": node.name}
     head = f"def {node.name}(...): ..."
     if node.args.vararg is None and not node.args.kwonlyargs:
@@ -86,4 +107,4 @@ def _of_function(path: str, node: ast.FunctionDef) -> Iterator[Edit]:
             rewritten = f"return [{returned}]"
             yield {"find": f"return {returned}", "rewrite": rewritten, "within": node.name, **found}
             body = {"replace-body": "raise NotImplementedError", "having": [returned]}
-            yield {"find": head, **body, **found}
+            yield {"find": head, **body, "orphans": orphans, **found}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 VPATCH = [sys.executable, "-m", "vpatch"]
 # The kinds of the cache that hold what was found out before.
 _REMEMBERED = ("plans", "contents", "patches")
+# Where a user runs vpatch, its bytecode is there.
+_UNUSUAL = "PYTHONDONTWRITEBYTECODE"
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,11 @@ def measure(*commands: list[str], at: Path, ends: tuple[int, ...] = (0,)) -> Run
     CPU time is user and system time, with that of children.
     """
     wall = cpu = memory = 0.0
+    environment = {name: value for name, value in os.environ.items() if name != _UNUSUAL}
     for command in commands:
         begin = time.perf_counter()
         process = subprocess.Popen(
-            command, cwd=at, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            command, cwd=at, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         # What is left unread would stop the command.
         said = process.stderr.read().decode()

@@ -152,7 +152,8 @@ class Benchmark:
         figures: dict[str, float] = {}
         for size in SIZES:
             at = self.project(f"of-{size}")
-            write_library(at / "patches", files, size - len(list(LIBRARY.iterdir())))
+            theirs = len(list(LIBRARY.glob("*/patch.yaml")))
+            write_library(at / "patches", files, size - theirs)
             anew, again = self.anew_and_again(f"{size} patches", at, "--trust")
             if size == max(SIZES):
                 figures = {"50 patches anew, s": anew, "50 patches remembered, s": again}

@@ -74,6 +74,10 @@ class Patched(SearchedTree):
         python = [p for p in self.changed if p.startswith("vllm/") and p.endswith(".py")]
         return {**self.tree.package_files, **{path: self.changed[path] for path in python}}
 
+    @property
+    def links(self) -> frozenset[str]:
+        return self.tree.links
+
     def paths(self) -> list[str]:
         return sorted({*self.tree.paths(), *self.changed})
 

@@ -64,3 +64,19 @@ def test_the_same_files_make_the_same_library(made_library, tmp_path):
     for one in first:
         texts = [(tmp_path / side / one / "patch.yaml").read_text() for side in "ab"]
         assert texts[0] == texts[1]
+
+
+def test_no_import_is_left_for_nothing(made_library, tmp_path):
+    """Another body must not be made where an import is for the old one alone."""
+    body = "import json\n\n\ndef third(x):\n    return json.dumps(x)\n"
+    files = FILES | {f"vllm/n{number}.py": body.encode() for number in range(12)}
+    for seed in range(3):
+        ids = made_library.write_library(tmp_path / str(seed), files, 10, seed)
+        patches = [load_patch(tmp_path / str(seed) / one, EVERYTHING) for one in ids]
+        made = plan(patches, tree_of(files))
+        assert {d.patch.id: d.state for d in made.decisions} == dict.fromkeys(ids, State.NEEDED)
+
+
+def test_what_is_no_patch_is_not_listed(made_library, tmp_path):
+    (tmp_path / "ruff.toml").touch()
+    assert len(made_library.write_library(tmp_path, FILES, 5)) == 5

@@ -1,0 +1,88 @@
+"""The corpus of benchmarks/import.py and its judge."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+PATH = "vllm/worker.py"
+BEFORE = b"def f(x):\n    return x\n\n\ndef g(x):\n    return x\n"
+AFTER = BEFORE.replace(b"return x\n\n", b"return x + 1\n\n")
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    sys.path.insert(0, str(FOLDER))
+    spec = importlib.util.spec_from_file_location("import_benchmark", FOLDER / "import.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    sys.path.remove(str(FOLDER))
+    for name in [spec.name, "survival", "imports", "imports.judge", "imports.pairs"]:
+        sys.modules.pop(name, None)
+
+
+def test_there_are_as_many_pairs_as_promised(benchmark):
+    assert len(benchmark.PAIRS) >= 40
+    for old, new in benchmark.PAIRS.values():
+        assert benchmark.MODULE.count(old) == 1
+        compile(benchmark.MODULE.replace(old, new), PATH, "exec")
+
+
+# What the vocabulary cannot say by meaning yet, and what is no code.
+TEXT = {
+    "another branch",
+    "close a gate",
+    "reword a comment",
+    "reword a docstring",
+    "take a branch away",
+    "take a statement away",
+    "wrap several statements",
+}
+
+
+def test_every_pair_is_imported_byte_for_byte_and_most_by_meaning(benchmark):
+    rows = list(benchmark.pairs())
+    assert {row.name for row in rows if row.gives != "exact" or row.failure} == set()
+    assert {row.name for row in rows if row.by_meaning < row.hunks} <= TEXT
+
+
+@pytest.mark.parametrize(
+    ("target", "made", "verdict"),
+    [
+        (BEFORE, AFTER, "right"),
+        (b"import os\n" + BEFORE, b"import os\n" + AFTER, "right"),
+        # The other function got it.
+        (BEFORE, BEFORE[:-1] + b" + 1\n", "wrong"),
+        (BEFORE, BEFORE, "wrong"),
+        (BEFORE, b"def f(:\n", "wrong"),
+        # The release has it already.
+        (AFTER, AFTER, "right"),
+        (AFTER, AFTER.replace(b"x + 1", b"x + 1 + 1"), "wrong"),
+        # The release has another f.
+        (BEFORE.replace(b"f(x)", b"f(x, y)"), AFTER, "unknown"),
+    ],
+)
+def test_the_judge_goes_by_definitions(benchmark, target, made, verdict):
+    assert benchmark.judged(BEFORE, AFTER, target, made) == verdict
+
+
+def test_the_table_sums_a_group(benchmark, capsys):
+    one = benchmark.Row("own", "fix", 2, 1, "exact")
+    other = benchmark.Row("own", "mend", 1, 1, "layout")
+    for tool, results in {"vpatch": ["right", "right"], "patch": ["failed", "wrong"]}.items():
+        for result in results:
+            one.count(tool, result)
+    benchmark.show([one, other])
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "change hunks by meaning gives vpatch git apply git apply -3 patch",
+        "fix 2 1 exact 2 of 2 (2 right) 1 of 2 (0 right, 1 wrong)",
+        "mend 1 1 layout",
+        "all of own 3 2 1 of 2 exact 2 of 2 (2 right) 1 of 2 (0 right, 1 wrong)",
+    ]
