@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.helpers import fails
@@ -7,7 +9,7 @@ from tests.projects import NAME_PROJ, write_patch
 from vpatch.app.selection import Request, read_recipe, resolve
 from vpatch.declare.errors import DeclarationError
 from vpatch.errors import UsageError
-from vpatch.library.catalog import Library
+from vpatch.library.catalog import Library, find_library
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec
 
 SHA = "ab" * 32
@@ -197,3 +199,52 @@ def test_a_patch_of_another_tree_names_its_trees(library):
     assert caught.value.hint == (
         "name vllm-ascend (--tree vllm-ascend==VERSION), or correct needed-in of ascend"
     )
+
+
+@pytest.fixture
+def with_backports(library, tmp_path):
+    """The same library with a backport, which requires a patch that no recipe has."""
+    write_patch(tmp_path / "patches", "base", NAME_PROJ)
+    more = "requires: [base]\nresolves: [{id: CVE-2026-1234}]\n"
+    write_patch(tmp_path / "patches" / "security", "fix", NAME_PROJ, more=more)
+    found = find_library(tmp_path, [tmp_path / "patches"])
+    ours = {name: path for name, path in found.patches.items() if tmp_path in path.parents}
+    return replace(library, patches=ours, security=frozenset({"fix"}))
+
+
+@pytest.mark.parametrize(
+    ("request_", "ids"),
+    [
+        (Request(vllm="0.22"), ["a", "b", "base"]),
+        (Request(vllm="0.22", security="all"), ["a", "b", "base", "fix"]),
+        (Request(vllm="0.22", patches=("a",), security="all"), ["a", "fix", "base"]),
+        (Request(vllm="0.22", patches=("fix",)), ["fix", "base"]),
+        (Request(recipe="vllm-0.23"), ["b"]),
+        (Request(recipe="vllm-0.23", security="all"), ["b", "fix", "base"]),
+    ],
+)
+def test_a_backport_is_for_those_who_ask(with_backports, request_, ids):
+    (job,) = resolve(request_, with_backports)
+    assert [patch.id for patch in job.patches] == ids
+
+
+@pytest.mark.parametrize(
+    ("patches", "ids"), [("", ["fix", "base"]), ("patches: [a, fix]", ["a", "fix", "base"])]
+)
+def test_a_recipe_asks_for_backports(with_backports, tmp_path, patches, ids):
+    path = tmp_path / "recipes" / "secure.yaml"
+    path.write_text(f"vllm: 0.23.0\nsecurity: all\n{patches}\n")
+    (job,) = resolve(Request(recipe=str(path)), with_backports)
+    assert [patch.id for patch in job.patches] == ids
+
+
+def test_a_library_without_backports(library):
+    with fails("library.no-security-patches"):
+        resolve(Request(vllm="0.22", security="all"), library)
+
+
+def test_a_recipe_with_nothing_to_apply(library, tmp_path):
+    path = tmp_path / "empty.yaml"
+    path.write_text("vllm: 0.23.0\n")
+    with pytest.raises(DeclarationError, match="at least one patch, or security: all"):
+        resolve(Request(recipe=str(path)), library)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -15,6 +16,7 @@ from tests.projects import (
     archive,
     git,
     snapshot,
+    write_patch,
     write_tree,
 )
 
@@ -181,6 +183,28 @@ def test_check_of_chosen_patches_does_not_mind_others(project):
     what_is_next_works(project)
     shutil.rmtree(project.patches / "slow-mode")
     assert next_of(project).startswith("bring back what is gone")
+
+
+@pytest.mark.parametrize("options", [(), ("--patch", "name-proj")])
+def test_check_remembers_that_backports_were_asked_for(project, options):
+    write_patch(project.patches / "security", "fix", SLOW_MODE)
+    shutil.rmtree(project.patches / "slow-mode")
+    project.apply("--security", "all", *options)
+    lock = json.loads((project.target / "vpatch.lock").read_text())
+    assert lock["security"] == "all"
+    assert {patch["id"] for patch in lock["patches"]} == {"name-proj", "fix"}
+    project.run("check")
+    assert "nothing was written" in project.apply("--security", "all", *options).out
+    write_patch(project.patches / "security", "fix", SLOW_MODE.replace('"slow"', '"slower"'))
+    assert "--security all" in next_of(project)
+    what_is_next_works(project)
+
+
+def test_check_of_backports_that_are_gone(project):
+    write_patch(project.patches / "security", "fix", SLOW_MODE)
+    project.apply("--security", "all", "--patch", "name-proj")
+    shutil.rmtree(project.patches / "security")
+    assert "fix is locked, and there is no such patch any more" in differences(project)
 
 
 def test_check_finds_that_a_skipped_patch_is_needed_now(project):

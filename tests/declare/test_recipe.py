@@ -36,7 +36,7 @@ def test_recipe(changes):
     [
         ({"vllm": 0.23}, "vllm"),
         ({"vllm": {"source": "0.23.0", "sha256": "0"}}, "match pattern"),
-        ({"patches": ()}, "at least 1 item"),
+        ({"patches": ()}, "at least one patch, or security: all"),
         ({"patches": ("../x",)}, "match pattern"),
         ({"trees": {"vllm_metax": "1"}}, "vllm-metax"),
         ({"patchs": ("fix",)}, "Extra inputs"),

@@ -205,3 +205,28 @@ def test_a_patch_that_cannot_be_read_is_tried_again(project):
         library.patch("mine")
     declared.write_text(text)
     assert library.patch("mine").id == "mine"
+
+
+def test_backports_of_security_fixes_have_a_folder(project):
+    write_patch(project / "patches", "one", NAME_PROJ)
+    fix = write_patch(project / "patches" / "security", "fix", NAME_PROJ)
+    library = find_library(project)
+    assert library.patches["fix"] == fix
+    assert "fix" in library.security
+    assert "fix" in library.own
+    assert library.security.isdisjoint(library.usual)
+    assert {"one", "mtp-proj-prefix"} <= {*library.usual}
+
+
+def test_a_patch_may_be_called_security(project):
+    folder = write_patch(project / "patches", "security", NAME_PROJ)
+    library = find_library(project)
+    assert library.patches["security"] == folder
+    assert "security" in library.usual
+
+
+def test_what_is_beside_backports_is_a_patch_as_well(project):
+    write_patch(project / "patches" / "security", "fix", NAME_PROJ)
+    (project / "patches" / "security" / "leftpad").mkdir()
+    with fails("library.wrong-file", "has no patch.yaml"):
+        find_library(project)

@@ -17,10 +17,14 @@ from vpatch.library.recipe import RecipePin, Recipes, RecipeSelection
 SHA = "ab" * 32
 TEXT = (
     f"vllm: {{source: 0.23.0, sha256: {SHA}}}\ntrees: {{vllm-x: ./x}}\npatches: [b, a]\n"
-    "strict: true\nwhy: It is a recipe.\n"
+    "strict: true\nsecurity: all\nwhy: It is a recipe.\n"
 )
 SELECTION = RecipeSelection(
-    RecipePin("0.23.0", SHA), {"vllm-x": RecipePin("./x", None)}, ("b", "a"), strict=True
+    RecipePin("0.23.0", SHA),
+    {"vllm-x": RecipePin("./x", None)},
+    ("b", "a"),
+    strict=True,
+    security="all",
 )
 
 

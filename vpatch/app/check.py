@@ -131,6 +131,8 @@ def apply_options_of(context: Context, lock: LockFile, checkout: Path | None) ->
     yield from source_options_of(lock)
     for patch_id in lock.chosen:
         yield from ("--patch", patch_id)
+    if lock.security is not None:
+        yield from ("--security", lock.security)
     if checkout is not None:
         yield from ("--checkout", str(checkout))
     for folder in context.patches_dirs:

@@ -172,7 +172,7 @@ def order_for(
         )
     workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
     made = planned(context, job.patches, tree, to_write=True, before=workplace.begin)
-    return ApplyRequest(made, job.recipe, workplace, job.chosen)
+    return ApplyRequest(made, job.recipe, workplace, job.chosen, job.security)
 
 
 def hide_from_git(checkouts: Path) -> None:

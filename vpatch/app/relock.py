@@ -48,9 +48,11 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     differences = [f"{i} is locked, and there is no such patch any more" for i in gone]
     moved: list[str] = []
     strict = False
+    # Where all backports are gone, the differences say so.
+    security = lock.security if library.security else None
     lost = not library.patches.keys() >= {*lock.chosen}
     if lock.recipe is None:
-        found = _of_library(lock, library)
+        found = _of_library(lock, library, security)
     elif lock.recipe not in library.recipes:
         differences.append(f"the lock is of the recipe {lock.recipe}, and there is none any more")
         lost = True
@@ -61,7 +63,7 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
         strict = recipe.strict
         moved = _moved(lock, recipe, path, library.folder)
         ids = [i for i in recipe.patches if i in lock.chosen or not lock.chosen]
-        found = library.load(ids)
+        found = selection.with_security(ids, security or recipe.security, library)
     concerning = tuple(p for p in found if lock.source.tree in p.declaration.needed_in)
     left = {*locked} - {patch.id for patch in concerning} - {*gone}
     who = f"the recipe {lock.recipe}" if lock.recipe else "vpatch apply"
@@ -71,10 +73,11 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     )
 
 
-def _of_library(lock: LockFile, library: Library) -> list[Patch]:
+def _of_library(lock: LockFile, library: Library, security: str | None) -> list[Patch]:
+    named = [i for i in lock.chosen if i in library.patches]
+    every = selection.with_security(named or library.usual, security, library)
     if lock.chosen:
-        return selection.with_required([i for i in lock.chosen if i in library.patches], library)
-    every = library.load_all()
+        return selection.with_required([patch.id for patch in every], library)
     left = selection.on_request(every)
     return [patch for patch in every if patch not in left]
 

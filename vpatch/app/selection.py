@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class Request:
     """What the command line asks for; `patches` narrows the choice, empty means all.
 
-    A `strict` request stops at new shapes, as a recipe may declare.
+    A `strict` request stops at new shapes, as a recipe may declare. `security` is `all` to take
+    every backport of a security fix that the code needs, beside the other patches.
     """
 
     vllm: str | None = None
@@ -33,6 +34,7 @@ class Request:
     trees: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
     strict: bool = False
+    security: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Selection:
 
     `left` are those patches of the library that are only taken on request; `chosen` are the ids
     that somebody named, none where nobody did. `strict` says that a new shape stops the run.
+    `security` says that somebody asked for all backports of security fixes.
     """
 
     spec: TreeSpec
@@ -50,6 +53,7 @@ class Selection:
     left: tuple[Patch, ...] = ()
     chosen: tuple[str, ...] = ()
     strict: bool = False
+    security: str | None = None
 
 
 def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Selection]:
@@ -77,10 +81,13 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     extra = [parse_tree(text, root) for text in request.trees]
     if name:
         instead = parse_vllm(request.vllm, root) if request.vllm and request.recipe else None
-        jobs = _from_recipe(library.recipe(name), instead, extra, library, request.patches)
+        jobs = _from_recipe(library.recipe(name), instead, extra, library, request)
     elif request.vllm or extra:
         specs = [*([parse_vllm(request.vllm, root)] if request.vllm else []), *extra]
-        chosen = with_required(request.patches or sorted(library.patches), library)
+        chosen = with_required(
+            [*(request.patches or library.usual), *_security_ids(request.security, library)],
+            library,
+        )
         left: list[Patch] = []
         if not request.patches and not whole_library:
             left = on_request(chosen)
@@ -98,7 +105,15 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         )
     _refuse_idle(request.patches, jobs, library)
     chosen_ids = tuple(dict.fromkeys(request.patches))
-    return [replace(job, chosen=chosen_ids, strict=job.strict or request.strict) for job in jobs]
+    return [
+        replace(
+            job,
+            chosen=chosen_ids,
+            strict=job.strict or request.strict,
+            security=request.security,
+        )
+        for job in jobs
+    ]
 
 
 def decided_alone(job: Selection, chosen: Sequence[str]) -> frozenset[str]:
@@ -106,6 +121,18 @@ def decided_alone(job: Selection, chosen: Sequence[str]) -> frozenset[str]:
     if job.recipe or chosen:
         return frozenset()
     return frozenset(p.id for p in job.patches if p.relations.on_request is not None)
+
+
+def _security_ids(asked: str | None, library: Library) -> list[str]:
+    if asked is None:
+        return []
+    if not library.security:
+        raise UsageError(
+            "there are no backports of security fixes",
+            hint="put them into patches/security/, or leave out --security and security:",
+            code="library.no-security-patches",
+        )
+    return sorted(library.security)
 
 
 def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
@@ -117,6 +144,16 @@ def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
         found += library.load(missing)
         known.update(missing)
     return found
+
+
+def with_security(ids: Sequence[str], security: str | None, library: Library) -> list[Patch]:
+    """Load the patches of a recipe, then the backports of security fixes that it asks for.
+
+    Raises:
+        UsageError: a patch is wrong, or there are no backports.
+    """
+    more = with_required(_security_ids(security, library), library)
+    return [*library.load(ids), *(patch for patch in more if patch.id not in ids)]
 
 
 def on_request(patches: Sequence[Patch]) -> list[Patch]:
@@ -149,10 +186,11 @@ def _from_recipe(
     instead: TreeSpec | None,
     extra: Sequence[TreeSpec],
     library: Library,
-    narrowed: Sequence[str],
+    request: Request,
 ) -> list[Selection]:
     """The selections of a recipe; `instead` takes the place of its vLLM."""
     recipe = read_recipe(path, library)
+    narrowed = request.patches
     name = path.stem
     not_listed = [p for p in narrowed if p not in recipe.patches]
     if not_listed:
@@ -161,7 +199,8 @@ def _from_recipe(
             hint=f"choose among: {', '.join(recipe.patches)}",
             code="library.not-in-recipe",
         )
-    chosen = library.load([p for p in recipe.patches if p in narrowed or not narrowed])
+    listed = [p for p in recipe.patches if p in narrowed or not narrowed]
+    chosen = with_security(listed, request.security or recipe.security, library)
     root = library.folder
     pins: list[tuple[RecipePin | None, TreeSpec]] = (
         [(None, instead)]

@@ -45,12 +45,16 @@ _SETTINGS = (".git/config", ".git/info/exclude", ".git/hooks")
 
 @dataclass(frozen=True)
 class ApplyRequest:
-    """A plan to carry out, where, the name of its recipe if it has one, and who was `chosen`."""
+    """A plan to carry out, where, the name of its recipe if it has one, and who was `chosen`.
+
+    `security` is how backports of security fixes were asked for.
+    """
 
     plan: Plan
     recipe: str | None
     workplace: CheckoutTransaction
     chosen: tuple[str, ...] = ()
+    security: str | None = None
 
     @property
     def target(self) -> Path:
@@ -201,6 +205,7 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         [p.commit for p in lock.patches],
         carried=order.workplace.carried,
         chosen=order.chosen,
+        security=order.security,
     )
     return lock if wanted.model().model_copy(update={"image": lock.image}) == lock else None
 
@@ -273,7 +278,15 @@ def _stage(order: ApplyRequest, progress: Progress) -> NewLock:
     commits = git.add_commits(folder, base, commits_of(order.plan))
     git.check_out(folder, git.PATCHED_BRANCH)
     carried = order.workplace.carried
-    lock = lock_of(order.plan, order.recipe, base, commits, carried=carried, chosen=order.chosen)
+    lock = lock_of(
+        order.plan,
+        order.recipe,
+        base,
+        commits,
+        carried=carried,
+        chosen=order.chosen,
+        security=order.security,
+    )
     lock = replace(lock, image=_image_of(order.target, lock))
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())

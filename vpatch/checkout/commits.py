@@ -31,11 +31,12 @@ def lock_of(
     *,
     carried: Iterable[str] = (),
     chosen: Iterable[str] = (),
+    security: str | None = None,
 ) -> NewLock:
     """The lock of a plan whose patches became `commits` on top of `base`.
 
     `carried` are ids of patches that the source had already, which the checkout goes on to carry.
-    `chosen` are those that somebody named.
+    `chosen` are those that somebody named. `security` is how backports were asked for.
     """
     taken = {decision.patch.id for decision in plan.taken}
     return NewLock(
@@ -59,6 +60,7 @@ def lock_of(
         files=changed_files(overall_changes(plan)),
         carried=tuple(sorted(carried)),
         chosen=tuple(chosen),
+        security=security,
     )
 
 

@@ -129,8 +129,9 @@ class LockFile(_Locked):
     """`patches` are in the order of their commits; `files` sum them up over the whole run.
 
     `carried` are ids of patches that the source itself carried, as its own lock says. `chosen` are
-    those that somebody named with --patch; without any, the recipe or the library decided. `image`
-    is there once one was built.
+    those that somebody named with --patch; without any, the recipe or the library decided.
+    `security` says that somebody asked for all backports of security fixes. `image` is there once
+    one was built.
     """
 
     lock_version: Literal[1] = 1
@@ -143,6 +144,7 @@ class LockFile(_Locked):
     files: tuple[LockedFile, ...]
     carried: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
+    security: Literal["all"] | None = None
     image: LockedImage | None = None
 
     def dump(self) -> str:

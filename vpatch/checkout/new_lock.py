@@ -65,6 +65,7 @@ class NewLock:
     files: tuple[NewFile, ...]
     carried: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
+    security: str | None = None
     image: Mapping[str, Any] | None = None
 
     def dump(self) -> str:
@@ -80,7 +81,7 @@ class NewLock:
 
 def lock_text(content: Mapping[str, Any]) -> str:
     """Return the text of a lock with all its keys; those that came later are left out if empty."""
-    later = ("chosen", "image")
+    later = ("chosen", "security", "image")
     kept = {key: value for key, value in content.items() if value or key not in later}
     return json.dumps(kept, indent=2) + "\n"
 

@@ -162,12 +162,19 @@ def source_options(command: Callable[..., _R]) -> Callable[..., _R]:
         recipe: str | None,
         trees: tuple[str, ...],
         only: tuple[str, ...],
+        security: str | None,
         **others: Any,
     ) -> _R:
-        return command(*args, request=Request(vllm, recipe, trees, only), **others)
+        request = Request(vllm, recipe, trees, only, security=security)
+        return command(*args, request=request, **others)
 
     for option in (
         offline_option,
+        click.option(
+            "--security",
+            type=click.Choice(["all"]),
+            help="Use the backports of security fixes as well.",
+        ),
         click.option(
             "--patch", "only", multiple=True, metavar="ID", help="Use only this patch; repeatable."
         ),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from vpatch.declare.edits import Edit, Predicate, Text
 from vpatch.declare.yamlfile import Declared
@@ -69,6 +70,32 @@ class Upstream(Declared):
         if self.release is not None and self.state != "merged":
             raise ValueError("only a merged pull request has a release")
         return self
+
+
+def _day(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+AdvisoryId = Annotated[
+    str, Field(pattern=r"^(CVE-\d{4}-\d{4,}|GHSA(-[0-9a-z]{4}){3}|PYSEC-\d{4}-\d+)$")
+]
+Severity = Literal["critical", "high", "moderate", "low"]
+
+
+# YAML reads a day without quotes as a date.
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), BeforeValidator(_day)]
+
+
+class Resolves(Declared):
+    """A published security problem that the patch cures."""
+
+    id: AdvisoryId
+    aliases: tuple[AdvisoryId, ...] = Field(
+        (), description="other ids of the same problem; those of vpatch's own data are known"
+    )
+    severity: Severity | None = Field(None, description="default: what the advisory says")
+    source: Text | None = Field(None, description="where you read it, such as a URL")
+    as_of: Day | None = Field(None, description="the day on which you read it")
 
 
 class Variant(Declared):
@@ -265,6 +292,9 @@ class PatchDeclaration(Declared):
     requires: tuple[PatchId, ...] = ()
     conflicts: tuple[PatchId, ...] = ()
     upstream: tuple[Upstream, ...] = ()
+    resolves: tuple[Resolves, ...] = Field(
+        (), description="the security advisories whose problem it cures"
+    )
     remove_when: Text
     proof: tuple[Proof, ...] = ()
     proposal: Proposal | None = None

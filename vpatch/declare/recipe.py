@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import Text
@@ -39,7 +39,10 @@ class RecipeDeclaration(Declared):
     why: str | None = None
     vllm: Pinned
     trees: dict[TreeName, Pinned] = Field(default_factory=dict)
-    patches: tuple[PatchId, ...] = Field(min_length=1)
+    patches: tuple[PatchId, ...] = ()
+    security: Literal["all"] | None = Field(
+        None, description="take every backport of a security fix that the code needs, as well"
+    )
     strict: bool = Field(
         default=False,
         description="stop at a patch whose code differs from every release that it is recorded for",
@@ -47,3 +50,9 @@ class RecipeDeclaration(Declared):
     image: ImageDeclaration | None = None
     smoke: Smoke | None = None
     bench: Bench | None = None
+
+    @model_validator(mode="after")
+    def _some_patches(self) -> RecipeDeclaration:
+        if not self.patches and self.security is None:
+            raise ValueError("give at least one patch, or security: all")
+        return self

@@ -27,12 +27,17 @@ if TYPE_CHECKING:
     from vpatch.library.recipe import RecipeSelection
 
 
+# The folder with backports of security fixes, in a folder of patches.
+SECURITY = "security"
+
+
 @dataclass(frozen=True)
 class Library:
     """All patches, recipes and targets at hand.
 
-    `own` are the ids of a project's own patches, without copies of the library's. `notes` say which
-    of them hide another. `folder` is the project's, as seen from the current one.
+    `own` are the ids of a project's own patches, without copies of the library's. `security` are
+    the ids of backports of security fixes, which somebody must ask for. `notes` say which patch
+    hides another. `folder` is the project's, as seen from the current one.
     """
 
     patches: Mapping[str, Path]
@@ -43,6 +48,12 @@ class Library:
     folder: Path = Path()
     trust: Trust = NOTHING
     kept: Path | None = None
+    security: frozenset[str] = frozenset()
+
+    @property
+    def usual(self) -> list[str]:
+        """The ids of the patches that are not backports of security fixes, in order."""
+        return sorted(self.patches.keys() - self.security)
 
     @cached_property
     def _patches_read(self) -> dict[str, Patch]:
@@ -162,7 +173,7 @@ class Library:
             ("targets", self.targets),
         ):
             theirs = installed(kind)
-            found += [path for path in paths.values() if path.parent != theirs]
+            found += [path for path in paths.values() if not path.is_relative_to(theirs)]
         return found
 
     def target(self, name: str) -> Path:
@@ -192,7 +203,7 @@ def find_library(
     """
     set_folders = _configured(folder)
     notes: list[str] = []
-    found = []
+    found: list[dict[str, Path]] = []
     for kind, named, configured in (
         ("patches", patches, set_folders["patches"]),
         ("recipes", recipes, set_folders["recipes"]),
@@ -212,10 +223,13 @@ def find_library(
     own = frozenset(
         name
         for name, path in found[0].items()
-        if path.parent != theirs and not _is_copy(path, theirs / name)
+        if not path.is_relative_to(theirs)
+        and not any(_is_copy(path, theirs / group / name) for group in ("", SECURITY))
     )
+    security = frozenset(name for name, path in found[0].items() if path.parent.name == SECURITY)
     here = Path(os.path.relpath(folder))
-    return Library(found[0], found[1], found[2], own, tuple(notes), here, trust, kept)
+    declared = found[0], found[1], found[2]
+    return Library(*declared, own, tuple(notes), here, trust, kept, security)
 
 
 def _configured(folder: Path) -> Mapping[str, Sequence[str]]:
@@ -276,7 +290,10 @@ def _roots(folder: Path, kind: str, named: Sequence[Path]) -> Iterator[tuple[Pat
 
 
 def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
-    folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
+    folders = _folders(root)
+    if root / SECURITY in folders and not (root / SECURITY / DECLARATION).exists():
+        folders.remove(root / SECURITY)
+        folders += _folders(root / SECURITY)
     declared = [folder for folder in folders if (folder / DECLARATION).is_file()]
     # Other tools keep folders called patches, too; one with any patch.yaml is ours.
     if is_named or declared:
@@ -290,6 +307,10 @@ def _patches_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
                 )
     for folder in declared:
         yield folder.name, folder
+
+
+def _folders(root: Path) -> list[Path]:
+    return sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
 
 
 def _files_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:

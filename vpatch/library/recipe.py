@@ -38,6 +38,7 @@ class RecipeSelection:
     trees: Mapping[str, RecipePin]
     patches: tuple[str, ...]
     strict: bool
+    security: str | None
 
 
 class Recipes:
@@ -89,7 +90,11 @@ class Recipes:
         declaration, positions = self.read(path)
         trees = {name: _pin_of(pin) for name, pin in declaration.trees.items()}
         found = RecipeSelection(
-            _pin_of(declaration.vllm), trees, declaration.patches, declaration.strict
+            _pin_of(declaration.vllm),
+            trees,
+            declaration.patches,
+            declaration.strict,
+            declaration.security,
         )
         if self._kept is not None:
             write_record(_file(self._kept, positions.content), asdict(found))
@@ -112,4 +117,5 @@ def _selection(record: Mapping[str, Any]) -> RecipeSelection:
         {name: RecipePin(**pin) for name, pin in record["trees"].items()},
         tuple(record["patches"]),
         record["strict"],
+        record["security"],
     )
