@@ -20,7 +20,7 @@ from tests.cli.test_extras import NEEDED
 from vpatch import __version__
 
 ROOT = Path(__file__).parents[1]
-LIBRARY = ("docker", "patches", "recipes", "targets")
+LIBRARY = ("advisories", "docker", "patches", "recipes", "targets")
 PATCH = "mtp-proj-prefix"
 EXAMPLE = "needed-0.23"
 SECONDS = 1200
