@@ -195,7 +195,7 @@ def test_the_time_of_all_files(project, docker, small, tag):
 def test_a_time_that_is_none(project, epoch):
     project.env["SOURCE_DATE_EPOCH"] = epoch
     run = project.run("build-image", "--vllm", "0.50", "--base", "a:1", code=2)
-    assert run.codes == ("image.bad-source-date-epoch",)
+    assert run.codes == ("util.bad-source-date-epoch",)
     assert run.errors.startswith(
         f"error: SOURCE_DATE_EPOCH is {epoch!r}, not a number of seconds since 1970\n"
     )

@@ -96,7 +96,7 @@ print(json.dumps([cli.cli.get_command(None, name).name for name in {CORE}]))
 def test_the_commands_that_need_no_extra():
     assert {*CORE} == {
         *("apply", "status", "check", "diff", "list", "show", "schema", "test"),
-        *("import", "new", "diagnose", "trust", "cache"),
+        *("audit", "import", "new", "diagnose", "trust", "cache"),
         # These need one for some of what they do.
         *("checkpoint", "evidence", "upstream-status"),
     }

@@ -12,7 +12,6 @@ from vpatch.app.build_settings import (
     default_tag,
     note_overlay,
     refuse_names,
-    source_date_epoch,
     split_arguments,
     trusted_certificates,
 )
@@ -23,8 +22,9 @@ from vpatch.errors import UsageError
 from vpatch.harness.machine import this_machine
 from vpatch.image.base import choose, pin, refuse_network
 from vpatch.image.build import BuildSettings, build_image, builds_below, contexts, overlay_build
-from vpatch.image.context import labels_of
+from vpatch.image.context import EPOCH, labels_of
 from vpatch.image.mode import to_build
+from vpatch.util.source_date import source_date_epoch
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -153,6 +153,7 @@ def prepare_build(
         )
     else:
         locked = from_lock(context, options.lock_file, stack)
+    epoch = source_date_epoch()
     settings = BuildSettings(
         context.pip_settings,
         options.network,
@@ -161,7 +162,7 @@ def prepare_build(
         options.certificates,
         split_arguments(options.arguments),
         options.no_cache,
-        source_date_epoch(),
+        EPOCH if epoch is None else epoch,
     )
     choice = choose(
         locked.lock,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch.docker.names import is_tag
 from vpatch.errors import UsageError
 from vpatch.harness.machine import this_machine
-from vpatch.image.context import EPOCH, release_of, version_of
+from vpatch.image.context import release_of, version_of
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
 
 _REPOSITORY = "vllm-vpatch"
-# Of a number of seconds since 1970.
-_LONGEST = 12
 
 
 def base_of(context: Context, recipe: str | None) -> str | None:
@@ -82,18 +80,6 @@ def split_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
             f"--build-arg {wrong[0]} has no value", hint="give NAME=VALUE", code="cli.bad-value"
         )
     return {name: value for name, _, value in (text.partition("=") for text in arguments)}
-
-
-def source_date_epoch() -> int:
-    """Return the time of all files of an image, as https://reproducible-builds.org names it."""
-    text = os.environ.get("SOURCE_DATE_EPOCH", str(EPOCH))
-    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST):
-        raise UsageError(
-            f"SOURCE_DATE_EPOCH is {text!r}, not a number of seconds since 1970",
-            hint="set it to what `git log -1 --format=%ct` prints, or unset it",
-            code="image.bad-source-date-epoch",
-        )
-    return int(text)
 
 
 def default_tag(lock: LockFile) -> str:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def plans_for(
-    context: Context, jobs: Sequence[Selection], chosen: Sequence[str], *, tell: Tell
+    context: Context,
+    jobs: Sequence[Selection],
+    chosen: Sequence[str],
+    *,
+    tell: Tell,
+    each_alone: bool = False,
 ) -> list[Plan]:
     """Return a plan for each job, without the changes that it makes.
 
@@ -30,11 +35,12 @@ def plans_for(
         jobs: which patches for which trees.
         chosen: the patches that the user asked for by name.
         tell: which decisions have findings; see `vpatch.planning.plan.plan`.
+        each_alone: decide on each patch as if there were only it and what it requires.
 
     Raises:
         VpatchError: a source cannot be read.
     """
-    asked = Jobs(context, jobs, chosen, tell)
+    asked = Jobs(context, jobs, chosen, tell, each_alone=each_alone)
     found = {n: plan for n in range(len(jobs)) if (plan := asked.kept(n)) is not None}
     missing = [number for number in range(len(jobs)) if number not in found]
     workers = min(_cores(), len(missing))
@@ -54,12 +60,25 @@ class Jobs:
     """The jobs of one question, by their numbers."""
 
     def __init__(
-        self, context: Context, jobs: Sequence[Selection], chosen: Sequence[str], tell: Tell
+        self,
+        context: Context,
+        jobs: Sequence[Selection],
+        chosen: Sequence[str],
+        tell: Tell,
+        *,
+        each_alone: bool = False,
     ) -> None:
         self.context = context
         self.jobs = jobs
         self.chosen = chosen
         self.tell = tell
+        self.each_alone = each_alone
+
+    def alone(self, number: int) -> frozenset[str]:
+        job = self.jobs[number]
+        if self.each_alone:
+            return frozenset(patch.id for patch in job.patches)
+        return selection.decided_alone(job, self.chosen)
 
     def pin(self, number: int) -> Pin | None:
         job = self.jobs[number]
@@ -71,7 +90,7 @@ class Jobs:
         if pin is None:
             return None
         job = self.jobs[number]
-        alone = selection.decided_alone(job, self.chosen)
+        alone = self.alone(number)
         return kept_plan(self.context.plans, job.patches, pin, tell=self.tell, alone=alone)
 
     def decided(self, number: int) -> Plan:
@@ -83,7 +102,7 @@ class Jobs:
                 tree,
                 to_write=False,
                 tell=self.tell,
-                alone=selection.decided_alone(job, self.chosen),
+                alone=self.alone(number),
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -17,7 +18,7 @@ from vpatch.cli.render import COLOURS
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
     from rich.segment import Segment
@@ -41,46 +42,67 @@ _FOR_CELLS = 20
 NO_LIMIT = 100_000
 
 
-def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
-    """The lines of the tables, the legend and the remarks.
+@dataclass(frozen=True)
+class Column:
+    """A version of a tree, and a cell for each row that it has, by the row's name."""
 
-    A table has the versions of one tree. If it would be wider than `width` characters, several
-    tables share the versions.
-    """
-    trees: dict[str, list[StatusRow]] = {}
-    for row in rows:
-        trees.setdefault(row.plan.pin.tree, []).append(row)
-    for tree, of_tree in trees.items():
-        for block in _blocks(of_tree, width):
-            yield from _rendered(_table(tree, block, width), NO_LIMIT)
-            yield ""
+    pin: Pin
+    cells: Mapping[str, Text]
+
+
+def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
+    """The lines of the tables of patches, the legend and the remarks; see `table_lines`."""
+    columns = [Column(row.plan.pin, {d.patch.id: _cell(d) for d in _by_id(row)}) for row in rows]
+    yield from table_lines(columns, width)
     decisions = [d for row in rows for d in row.plan.decisions]
     counts = Counter(d.state for d in decisions)
     found = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
     legend = [Text.assemble((s, COLOURS[state]), f" {state} {counts[state]}") for state, s in found]
-    yield from _rendered(Columns(legend, padding=(0, 3)), width)
+    yield from legend_lines(legend, width)
     yield from remarks(rows)
     marks = {_mark(d) for d in decisions}
     yield from (said for mark, said in MARKS.items() if mark in marks)
 
 
-def _blocks(rows: Sequence[StatusRow], width: int) -> Iterator[list[StatusRow]]:
+def _by_id(row: StatusRow) -> list[Decision]:
+    return sorted(row.plan.decisions, key=lambda decision: decision.patch.id)
+
+
+def legend_lines(legend: Sequence[Text], width: int) -> Iterator[str]:
+    yield from _rendered(Columns(legend, padding=(0, 3)), width)
+
+
+def table_lines(columns: Sequence[Column], width: int) -> Iterator[str]:
+    """The lines of tables with a row a name and a column a version, by the columns' trees.
+
+    If a table would be wider than `width` characters, several tables share the versions.
+    """
+    trees: dict[str, list[Column]] = {}
+    for column in columns:
+        trees.setdefault(column.pin.tree, []).append(column)
+    for tree, of_tree in trees.items():
+        for block in _blocks(of_tree, width):
+            yield from _rendered(_table(tree, block, width), NO_LIMIT)
+            yield ""
+
+
+def _blocks(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
     """Share the versions of a tree among tables that are no wider than `width`."""
-    names = _name_width(rows, width)
-    block: list[StatusRow] = []
+    names = _name_width(columns, width)
+    block: list[Column] = []
     used = names
-    for row in rows:
-        needed = 1 + max(_CELL, *map(len, _heading(row.plan.pin)))
+    for column in columns:
+        needed = 1 + max(_CELL, *map(len, _heading(column.pin)))
         if block and used + needed > width:
             yield block
             block, used = [], names
-        block.append(row)
+        block.append(column)
         used += needed
     yield block
 
 
-def _name_width(rows: Sequence[StatusRow], width: int) -> int:
-    names = [rows[0].plan.pin.tree, *(d.patch.id for row in rows for d in row.plan.decisions)]
+def _name_width(columns: Sequence[Column], width: int) -> int:
+    names = [columns[0].pin.tree, *(name for column in columns for name in column.cells)]
     return min(max(map(len, names)), max(width - _FOR_CELLS, _FOR_CELLS))
 
 
@@ -89,21 +111,19 @@ def _heading(pin: Pin) -> list[str]:
     return pin.version.split(".", 2) if pin.version else [pin.label.removeprefix(f"{pin.tree}-")]
 
 
-def _table(tree: str, rows: Sequence[StatusRow], width: int) -> Table:
+def _table(tree: str, columns: Sequence[Column], width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
-    names = _name_width(rows, width)
+    names = _name_width(columns, width)
     table.add_column(Text(tree), no_wrap=True, overflow="ellipsis", max_width=names)
-    for row in rows:
-        table.add_column(Text("\n".join(_heading(row.plan.pin))), no_wrap=True, min_width=_CELL)
-    found = [{d.patch.id: d for d in row.plan.decisions} for row in rows]
-    for patch_id in sorted(set().union(*found)):
-        table.add_row(Text(patch_id), *(_cell(of_row.get(patch_id)) for of_row in found))
+    for column in columns:
+        table.add_column(Text("\n".join(_heading(column.pin))), no_wrap=True, min_width=_CELL)
+    for name in dict.fromkeys(name for column in columns for name in column.cells):
+        cells = (column.cells.get(name, Text("-")) for column in columns)
+        table.add_row(Text(name), *cells)
     return table
 
 
-def _cell(decision: Decision | None) -> Text:
-    if decision is None:
-        return Text("-")
+def _cell(decision: Decision) -> Text:
     return Text(SYMBOLS[decision.state] + _mark(decision), style=COLOURS[decision.state])
 
 

@@ -19,6 +19,7 @@ from vpatch.output.images import BuildImageOutput, VerifyImageOutput
 from vpatch.output.importing import ImportOutput, NewOutput
 from vpatch.output.library import ListOutput, ShowOutput, TestOutput
 from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
+from vpatch.output.security import AuditOutput
 from vpatch.output.trust import TrustOutput
 from vpatch.output.upstream import UpstreamPrOutput, UpstreamStatusOutput
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 RESULTS: dict[str, type[OutputModel]] = {
     "apply": ApplyOutput,
+    "audit": AuditOutput,
     "bench": BenchOutput,
     "bench compare": BenchCompareOutput,
     "build-image": BuildImageOutput,

@@ -11,12 +11,13 @@ import json
 import logging
 import os
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.planning.shape import row_of_shape, shape_of_row
-from vpatch.planning.state import Change, Decision, Plan, State
+from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.util.files import replace_file
 from vpatch.util.own_code import code_digest
 from vpatch.util.untrusted import MEGABYTE
@@ -64,16 +65,14 @@ def cached_plan(
         return known
     before()
     made = _plan(patches, tree, tell, alone, answers)
-    # Findings are to be told, and not kept: who is told of them changes something next.
-    if not any(decision.findings for decision in made.decisions):
-        rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
-        # Where nothing can be written, the next run takes as long.
-        with suppress(OSError):
-            # A plan has contents of files, which may be private.
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            text = json.dumps(rows)
-            replace_file(file, f"{_digest(text.encode())}\n{text}")
-            _make_room(folder)
+    rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
+    # Where nothing can be written, the next run takes as long.
+    with suppress(OSError):
+        # A plan has contents of files, which may be private.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        text = json.dumps(rows)
+        replace_file(file, f"{_digest(text.encode())}\n{text}")
+        _make_room(folder)
     return made
 
 
@@ -164,6 +163,7 @@ def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
     return {
         "patch": decision.patch.id,
         **{name: getattr(decision, name) for name in _FIELDS},
+        "findings": [asdict(one) for one in decision.findings],
         "shape": row_of_shape(decision.shape),
         "after": {path: base64.b64encode(change.after).decode() for path, change in changes},
     }
@@ -218,6 +218,7 @@ def _plan_of(
                 by_id[row["patch"]],
                 State(row["state"]),
                 row["reason"],
+                tuple(Finding(**one) for one in row["findings"]),
                 variant=row["variant"],
                 changes=changes,
                 disagreement=row["disagreement"],

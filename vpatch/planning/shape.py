@@ -10,7 +10,7 @@ from vpatch.planning.names import STATEMENT, plain_name
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vpatch.library.shapes import KnownShape, Shapes
 
@@ -78,6 +78,19 @@ def shape_of(
     _, nearest, expected = max(enumerate(candidates), key=lambda pair: (pair[1][0], pair[0]))[1]
     differing = tuple(_differences(definitions, expected))
     return CodeShape(definitions, (), nearest.releases[-1], differing, stale=stale)
+
+
+def patched_alike(
+    definitions: Mapping[str, str], recorded: Iterable[KnownShape]
+) -> tuple[str, ...]:
+    """Return the releases that the patch, as it is recorded, turns into these definitions."""
+    own = _as_multiset(definitions)
+    return tuple(
+        release
+        for one in recorded
+        if one.state == State.NEEDED and own == _as_multiset(one.patched)
+        for release in one.releases
+    )
 
 
 def row_of_shape(shape: CodeShape | None) -> dict[str, Any] | None:

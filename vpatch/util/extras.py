@@ -14,6 +14,7 @@ EXTRAS = {
     "bench": ("jinja2", "matplotlib", "numpy", "scipy", *_ENGINE),
     "upstream": ("github", "pre_commit"),
     "checkpoint": ("ml_dtypes", "numpy"),
+    "audit": ("cyclonedx", "packageurl"),
 }
 
 

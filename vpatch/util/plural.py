@@ -4,6 +4,11 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """Return for instance "1 patch", or "2 patches"."""
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    """Return for instance "1 patch", "2 patches" or "2 advisories"."""
+    if noun.endswith("ch"):
+        plural = f"{noun}es"
+    elif noun.endswith("ry"):
+        plural = f"{noun[:-1]}ies"
+    else:
+        plural = f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"

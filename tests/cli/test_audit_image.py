@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+
+from tests.cli.test_audit import ID, audit, ours
+from tests.docker_engine import PACKAGES
+from tests.security.cases import advisory
+
+
+def test_audit_of_an_image_verifies_it_first(patched, docker):
+    with (patched.patches / "strength" / "patch.yaml").open("a") as file:
+        file.write(f"resolves: [{{id: {ID}}}]\n")
+    row = advisory(fixed="0.60.0").model_dump(mode="json")
+    (patched.folder / "new.json").write_text(json.dumps(row))
+    run = audit(patched, "--image", patched.tag, "--json")
+    found = ours(run)
+    assert [one["state"] for one in found["patches"]] == ["applied"]
+    assert found["status"] == "under_investigation"
+    assert run.json["trees"][0]["image"] == docker.id(patched.tag)
+    vex = audit(patched, "--image", patched.tag, "--trust-untested", "--format", "openvex")
+    (statement,) = [
+        one for one in json.loads(vex.out)["statements"] if one["vulnerability"]["name"] == ID
+    ]
+    assert statement["status"] == "fixed"
+    assert statement["products"][0]["@id"].startswith("pkg:oci/vpatch-test-smoked@sha256%3A")
+    changed = f"{patched.tag}-changed"
+    docker.build(changed, f"FROM {patched.tag}\nCOPY layer.py {PACKAGES}/vllm/", {"layer.py": b""})
+    try:
+        refused = audit(patched, "--image", changed, code=1)
+        assert refused.codes == ("image.not-as-locked",)
+        assert f"run vpatch verify-image {changed}" in refused.err
+    finally:
+        docker.forget(changed)

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.helpers import fails
+from tests.security.cases import advisory
+from vpatch.library.advisories import (
+    Advisories,
+    parse_advisories,
+    read_advisories,
+    shipped_advisories,
+    with_newer,
+)
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def with_events(*events, **affected):
+    found = {"package": {"ecosystem": "PyPI", "name": "vLLM"}, **affected}
+    if events:
+        found["ranges"] = [{"type": "ECOSYSTEM", "events": list(events)}]
+    return advisory(affected=[found])
+
+
+@pytest.mark.parametrize(
+    ("events", "inside", "outside"),
+    [
+        ([{"introduced": "0"}, {"fixed": "0.24.0"}], ["0.1", "0.23.0"], ["0.24.0", "0.24.1"]),
+        ([{"fixed": "0.24.0"}, {"introduced": "0.22.0"}], ["0.22.0", "0.23"], ["0.21.9", "0.24"]),
+        ([{"introduced": "0.3"}], ["0.3.0", "9.0"], ["0.2"]),
+        ([{"introduced": "0"}, {"last_affected": "0.23.0"}], ["0.23.0"], ["0.23.1"]),
+        (
+            [
+                {"introduced": "0"},
+                {"fixed": "0.10"},
+                {"introduced": "0.20"},
+                {"fixed": "0.22.1"},
+            ],
+            ["0.9", "0.20.0", "0.22.0"],
+            ["0.10", "0.19", "0.22.1"],
+        ),
+        # A release candidate comes before its release.
+        ([{"introduced": "0"}, {"fixed": "0.24.0"}], ["0.24.0rc1"], []),
+    ],
+)
+def test_a_range_covers_releases(events, inside, outside):
+    found = with_events(*events)
+    assert [version for version in inside if not found.covers(version)] == []
+    assert [version for version in outside if found.covers(version)] == []
+
+
+def test_listed_versions_are_covered_too():
+    found = with_events(versions=["0.22.0", "not a version"])
+    assert found.covers("0.22")
+    assert not found.covers("0.22.1")
+
+
+def test_the_range_of_another_package_says_nothing():
+    events = [{"introduced": "0"}]
+    other = {"package": {"ecosystem": "PyPI", "name": "vllm-x"}}
+    other["ranges"] = [{"type": "ECOSYSTEM", "events": events}]
+    assert not advisory(affected=[other]).covers("0.23.0")
+
+
+@pytest.mark.parametrize(
+    ("said", "severity"),
+    [
+        ("HIGH", "high"),
+        ("MEDIUM", "moderate"),
+        ("Critical", "critical"),
+        ("9.8", None),
+        (None, None),
+    ],
+)
+def test_severity(said, severity):
+    assert advisory(database_specific={"severity": said}).severity == severity
+
+
+def old():
+    return Advisories((advisory("CVE-2026-1", aliases=["GHSA-aaaa-bbbb-cccc"]),), NOW)
+
+
+def test_a_newer_advisory_takes_the_place_of_a_shipped_one():
+    newer = advisory("GHSA-aaaa-bbbb-cccc", modified="2026-11-01T00:00:00Z", summary="More.")
+    (found,) = with_newer(old(), [newer]).all
+    assert (found.summary, found.names) == ("More.", {"CVE-2026-1", "GHSA-aaaa-bbbb-cccc"})
+    older = advisory("CVE-2026-1", modified="2020-01-01T00:00:00Z", summary="Less.")
+    (found,) = with_newer(old(), [older]).all
+    assert found.summary == "A request without a key gets an answer."
+
+
+def test_what_vpatch_says_of_an_advisory_outlives_a_newer_text():
+    shipped = advisory(database_specific={"vpatch": {"not_carried": "It is compiled."}})
+    newer = advisory(modified="2026-11-01T00:00:00Z", database_specific={"severity": "LOW"})
+    (found,) = with_newer(Advisories((shipped,), NOW), [newer]).all
+    assert (found.not_carried, found.severity) == ("It is compiled.", "low")
+
+
+def test_an_advisory_that_was_withdrawn():
+    gone = advisory("CVE-2026-1", modified="2026-11-01T00:00:00Z", withdrawn="2026-11-01T00:00:00Z")
+    assert with_newer(old(), [gone]).all == ()
+
+
+def test_order_and_age():
+    names = ("CVE-2026-12491", "CVE-2026-9540", "GHSA-aaaa-bbbb-cccc")
+    found = with_newer(Advisories((), NOW), [advisory(name) for name in names])
+    assert [one.id for one in found.all] == ["CVE-2026-9540", "CVE-2026-12491", names[2]]
+    assert found.age(NOW) == 53
+
+
+def row(**keys):
+    return advisory(**keys).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [row(), [row(), row(name="CVE-2026-2")], {"vulns": [row()], "next_page_token": ""}],
+)
+def test_what_databases_export(tmp_path, document):
+    file = tmp_path / "found.json"
+    file.write_text(json.dumps(document))
+    assert read_advisories(file)[0].id == "CVE-2026-1234"
+    assert read_advisories(tmp_path)[0].id == "CVE-2026-1234"
+
+
+def test_other_packages_are_left_out(tmp_path):
+    other = row(name="CVE-2026-2")
+    other["affected"][0]["package"]["name"] = "torch"
+    (tmp_path / "one.json").write_text(json.dumps(row()))
+    (tmp_path / "two.json").write_text(json.dumps(other))
+    assert [one.id for one in read_advisories(tmp_path)] == ["CVE-2026-1234"]
+    with fails("security.no-advisories", "no advisory about vllm"):
+        read_advisories(tmp_path / "two.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"not json", "is not JSON"),
+        (b"{}", "the key 'id' is missing"),
+        (json.dumps(row() | {"modified": "now"}).encode(), "modified"),
+        (
+            json.dumps(row()).replace('"0.24.0"', '"newest"').encode(),
+            "'newest' is not a version",
+        ),
+    ],
+)
+def test_a_wrong_advisory(content, message):
+    with fails("security.wrong-advisory", message):
+        parse_advisories(content, "a.json")
+
+
+def test_no_such_file(tmp_path):
+    with fails("security.no-advisories"):
+        read_advisories(tmp_path / "none")
+
+
+def test_the_shipped_advisories():
+    found = shipped_advisories()
+    ids = [one.id for one in found.all]
+    assert len(ids) == len(set(ids)) > 35
+    assert {"CVE-2026-48746", "CVE-2026-54235"} <= set(ids)
+    assert all(one.summary for one in found.all)

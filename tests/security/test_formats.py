@@ -1,0 +1,183 @@
+"""The documents of an audit, held to what their publishers specify.
+
+CycloneDX's library brings the official schema. For SARIF there are the models of sarif-pydantic,
+for OpenVEX those of tests/security/openvex_model.py.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from pydantic import BaseModel, ValidationError
+from sarif_pydantic import Sarif
+
+from tests.security.cases import CURED, ELSEWHERE, HOLE, ID, OTHER_CURE, advisory, fix, plan_of
+from tests.security.cases import recorded as record
+from tests.security.openvex_model import Document
+from vpatch.library.advisories import Advisories
+from vpatch.security.cyclonedx import cyclonedx
+from vpatch.security.judge import judge
+from vpatch.security.openvex import openvex
+from vpatch.security.result import AuditedTree, AuditResult
+from vpatch.security.sarif import sarif
+
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+COMPILED = advisory(
+    "CVE-2026-9",
+    aliases=["GHSA-aaaa-bbbb-cccc"],
+    references=[{"type": "ADVISORY", "url": "https://github.com/advisories/GHSA-aaaa-bbbb-cccc"}],
+    database_specific={"vpatch": {"not_carried": "It is compiled."}},
+)
+CASES = {
+    "affected": (HOLE, {}),
+    "fixed": (CURED, {"version": "0.24.0"}),
+    "applied": (CURED, {"carried": {"fix"}}),
+    "untested": (OTHER_CURE, {}),
+    "absent": (ELSEWHERE, {"version": "0.25.0"}),
+}
+
+
+@pytest.fixture
+def audited(tmp_path):
+    """Make the result of an audit of the small vLLM in the states that are named."""
+    patch = record(fix(tmp_path))
+
+    def make(*names, image=None):
+        trees = []
+        for name in names:
+            code, keys = CASES[name]
+            made = plan_of([patch], code, **keys)
+            findings = judge([advisory(), COMPILED], made)
+            carried = (patch,) if "carried" in keys else ()
+            trees.append(AuditedTree(f"{name} vllm", made, findings, carried, image=image))
+        return AuditResult(Advisories((advisory(), COMPILED), AT), tuple(trees))
+
+    return make
+
+
+def as_vex(text):
+    Document.model_validate_json(text)
+    return json.loads(text)
+
+
+def refuse_extras(part):
+    """The models of sarif-pydantic keep keys that SARIF does not have."""
+    if isinstance(part, BaseModel):
+        # Any key may be among the properties.
+        assert type(part).__name__ == "PropertyBag" or not part.model_extra, part
+        for name in type(part).model_fields:
+            refuse_extras(getattr(part, name))
+    elif isinstance(part, list):
+        for one in part:
+            refuse_extras(one)
+
+
+@pytest.mark.parametrize(
+    ("case", "status", "keys"),
+    [
+        ("affected", "affected", {"action_statement"}),
+        ("fixed", "fixed", set()),
+        ("applied", "fixed", set()),
+        ("untested", "under_investigation", set()),
+        ("absent", "not_affected", {"justification", "impact_statement"}),
+    ],
+)
+def test_openvex(audited, case, status, keys):
+    found = as_vex(openvex(audited(case), AT))
+    statement = found["statements"][0]
+    assert statement["vulnerability"]["name"] == ID
+    assert (statement["status"], keys - statement.keys()) == (status, set())
+    if status == "not_affected":
+        assert statement["justification"] == "vulnerable_code_not_present"
+    (product,) = statement["products"]
+    version = CASES[case][1].get("version", "0.23.0")
+    assert product == {"@id": f"pkg:pypi/vllm@{version}"}
+
+
+def test_openvex_of_what_no_patch_can_tell(audited):
+    inside = as_vex(openvex(audited("affected"), AT))["statements"][1]
+    assert inside["vulnerability"]["name"] == COMPILED.id
+    assert inside["vulnerability"]["aliases"] == ["GHSA-aaaa-bbbb-cccc"]
+    assert inside["status"] == "under_investigation"
+    # Outside of the range nobody read the code. So the document does not say that it is fine.
+    outside = as_vex(openvex(audited("fixed"), AT))["statements"]
+    assert [one["vulnerability"]["name"] for one in outside] == [ID]
+
+
+def test_openvex_of_an_image(audited):
+    image = ("registry.test:5000/team/vllm:1", "sha256:" + "a" * 64)
+    (statement, *_) = as_vex(openvex(audited("applied", image=image), AT))["statements"]
+    whole, package = statement["products"]
+    assert whole["@id"] == "pkg:oci/vllm@sha256%3A" + "a" * 64
+    assert whole["subcomponents"] == [package] == [{"@id": "pkg:pypi/vllm@0.23.0"}]
+
+
+@pytest.mark.parametrize("write", [openvex, cyclonedx])
+def test_the_same_audit_gives_the_same_bytes(audited, write):
+    result = audited(*CASES)
+    assert write(result, AT) == write(result, AT)
+    assert write(result, AT) != write(audited("affected"), AT)
+
+
+@pytest.mark.parametrize(
+    ("case", "state"),
+    [
+        ("affected", "exploitable"),
+        ("fixed", "resolved"),
+        ("applied", "resolved_with_pedigree"),
+        ("untested", "in_triage"),
+        ("absent", "not_affected"),
+    ],
+)
+def test_cyclonedx(audited, case, state):
+    text = cyclonedx(audited(case), AT)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    found = {one["id"]: one for one in json.loads(text)["vulnerabilities"]}
+    assert found[ID]["analysis"]["state"] == state
+    assert found[ID]["ratings"] == [{"severity": "high"}]
+    component = json.loads(text)["metadata"]["component"]
+    assert found[ID]["affects"] == [{"ref": component["bom-ref"]}]
+
+
+def test_cyclonedx_has_the_pedigree_of_what_was_patched(audited):
+    component = json.loads(cyclonedx(audited("applied"), AT))["metadata"]["component"]
+    (patch,) = component["pedigree"]["patches"]
+    assert patch["type"] == "backport"
+    assert [(one["type"], one["id"]) for one in patch["resolves"]] == [("security", ID)]
+    assert [one["purl"] for one in component["pedigree"]["ancestors"]] == ["pkg:pypi/vllm@0.23.0"]
+    pristine = json.loads(cyclonedx(audited("affected"), AT))["metadata"]["component"]
+    assert "pedigree" not in pristine
+
+
+def test_cyclonedx_of_several_trees(audited):
+    text = cyclonedx(audited(*CASES), AT)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert len(json.loads(text)["components"]) == len(CASES)
+
+
+def test_sarif(audited):
+    found = json.loads(sarif(audited(*CASES)))
+    refuse_extras(Sarif.model_validate(found))
+    (run,) = found["runs"]
+    rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    assert rules[ID]["properties"]["security-severity"] == "8.0"
+    assert rules[COMPILED.id]["helpUri"].endswith("GHSA-aaaa-bbbb-cccc")
+    first, *others = [one for one in run["results"] if one["ruleId"] == ID]
+    assert first["level"] == "error"
+    (place,) = first["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "vllm/server.py"
+    assert place["physicalLocation"]["region"] == {"startLine": 2}
+    # What is fixed, or not there, is no alert.
+    assert [one["level"] for one in others] == ["note"]
+
+
+@pytest.mark.parametrize("key", ["action_statement", "products", "status"])
+def test_the_model_refuses_a_wrong_document(audited, key):
+    wrong = json.loads(openvex(audited("affected"), AT))
+    del wrong["statements"][0][key]
+    with pytest.raises(ValidationError, match=key):
+        Document.model_validate_json(json.dumps(wrong))

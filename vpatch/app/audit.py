@@ -1,0 +1,229 @@
+"""What security advisories mean for releases, checkouts, recipes, environments and images."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vpatch.app import selection
+from vpatch.app.checkout import refuse_stopping
+from vpatch.app.deciding import plans_for
+from vpatch.app.planned import planned
+from vpatch.errors import UsageError, VpatchError
+from vpatch.library.advisories import read_advisories, shipped_advisories, with_newer
+from vpatch.planning.state import State, overall_changes
+from vpatch.security.judge import judge
+from vpatch.security.result import AuditedTree, AuditResult
+from vpatch.source.memory import ChangedTree, MemoryTree
+from vpatch.source.spec import FolderSpec, parse_vllm
+from vpatch.source.tree import LOCK_FILE, Pin
+from vpatch.util.untrusted import LARGEST_FILE, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.app.context import Context
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Plan
+
+_BYTECODE = "__pycache__"
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """What to audit: exactly one of these. `versions` are releases, or folders with sources.
+
+    `advisories` is a file or folder in the OSV format, which adds to the shipped advisories.
+    """
+
+    versions: tuple[str, ...] = ()
+    recipe: str | None = None
+    checkout: Path | None = None
+    python: str | None = None
+    image: str | None = None
+    advisories: Path | None = None
+    trust_untested: bool = False
+
+
+def audit(context: Context, request: AuditRequest) -> AuditResult:
+    """Read what each advisory means for the code that is really there.
+
+    Raises:
+        UsageError: the request names nothing that is there, or the advisories cannot be read.
+        VpatchError: a source, an environment or an image cannot be read.
+    """
+    advisories = shipped_advisories()
+    if request.advisories is not None:
+        advisories = with_newer(advisories, read_advisories(request.advisories))
+    patches = [p for p in context.library.load_all() if p.declaration.resolves]
+    patches = selection.with_required([p.id for p in patches], context.library)
+    found = _audited(context, request, patches)
+    trees = tuple(
+        replace(
+            one,
+            findings=judge(advisories.all, one.plan, trust_untested=request.trust_untested),
+        )
+        for one in found
+    )
+    return AuditResult(advisories, trees)
+
+
+def _audited(
+    context: Context, request: AuditRequest, patches: Sequence[Patch]
+) -> Iterable[AuditedTree]:
+    if request.versions:
+        return _releases(context, request.versions, patches)
+    if request.recipe is not None:
+        return [_recipe(context, request.recipe, patches)]
+    if request.checkout is not None:
+        return [_checkout(context, request.checkout, patches)]
+    if request.python is not None:
+        return [_environment(context, request.python, patches)]
+    if request.image is None:
+        raise ValueError("an audit needs something to read")
+    return [_image(context, request.image, patches)]
+
+
+def _releases(
+    context: Context, versions: Sequence[str], patches: Sequence[Patch]
+) -> list[AuditedTree]:
+    root = context.library.folder
+    jobs = [selection.Selection(parse_vllm(one, root), tuple(patches)) for one in versions]
+    plans = plans_for(context, jobs, (), tell="all", each_alone=True)
+    return [
+        AuditedTree(_named(made), made, next_options=("--vllm", version, "--security", "all"))
+        for version, made in zip(versions, plans, strict=True)
+    ]
+
+
+def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedTree:
+    """Audit what `vpatch apply --recipe` would write."""
+    request = selection.Request(recipe=recipe)
+    job = next(
+        one for one in selection.resolve(request, context.library) if one.spec.tree == "vllm"
+    )
+    with context.tree(job.spec, job.expected_digest) as tree:
+        made = planned(context, job.patches, tree, to_write=True)
+        refuse_stopping([made], asked_for=False, strict=job.strict)
+        files = {path: change.after for path, change in overall_changes(made).items()}
+        carried = tree.carried | {decision.patch.id for decision in made.taken}
+        found = _decided(patches, ChangedTree(tree, files, carried), context)
+    options = ("--recipe", recipe, "--security", "all")
+    return AuditedTree(
+        f"recipe {recipe}: {_named(found)}",
+        found,
+        carried=_known(context, carried),
+        next_options=options,
+    )
+
+
+def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> AuditedTree:
+    if not (folder / LOCK_FILE).is_file():
+        raise UsageError(
+            f"has no {LOCK_FILE}",
+            where=str(folder),
+            hint="name a checkout that vpatch apply wrote; --vllm takes any folder with sources",
+            code="checkout.no-lock",
+        )
+    with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
+        found = planned(
+            context,
+            patches,
+            tree,
+            to_write=False,
+            tell="all",
+            alone=[patch.id for patch in patches],
+        )
+        carried = _known(context, tree.carried)
+    return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
+
+
+def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
+    # Only this needs it.
+    from vpatch.engine.installed import find_installed  # noqa: PLC0415
+
+    package = find_installed(python)
+    task = context.progress.start(f"Reading {package.folder}")
+    files = {
+        f"vllm/{path.relative_to(package.folder).as_posix()}": read_file(path, LARGEST_FILE)
+        for path in sorted(package.folder.rglob("*.py"))
+        if _BYTECODE not in path.parts and path.is_file() and not path.is_symlink()
+    }
+    task.done()
+    tree = _tree(files, package.version, str(package.folder))
+    found = _decided(patches, tree, context)
+    return AuditedTree(f"{python}: {_named(found)}", found)
+
+
+def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:
+    """Verify an image, then read the code in it. Nothing of the image runs for the second."""
+    # Only this needs Docker.
+    from vpatch.docker.engine import Docker  # noqa: PLC0415
+    from vpatch.image.verify import verify_image  # noqa: PLC0415
+
+    with closing(Docker()) as docker:
+        verified = verify_image(docker, name, None, context.progress)
+        if verified.problems:
+            first = verified.problems[0]
+            raise VpatchError(
+                f"the image is not what its lock says: {first.where}: {first.what}",
+                where=name,
+                hint=f"run vpatch verify-image {name}, and build the image again",
+                code="image.not-as-locked",
+            )
+        with docker.container(verified.image, ["true"]) as container:
+            code = container.files(verified.package, ".py") or {}
+    files = {f"vllm/{path}": content for path, content in code.items()}
+    lock = verified.lock
+    carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
+    tree = _tree(files, lock.source.version, name, carried)
+    found = _decided(patches, tree, context)
+    subject = f"image {name}: {_named(found)}"
+    return AuditedTree(
+        subject, found, carried=_known(context, carried), image=(name, verified.image)
+    )
+
+
+def _known(context: Context, ids: Iterable[str]) -> tuple[Patch, ...]:
+    """The patches of the library among those that some code carries."""
+    return tuple(context.library.load(sorted({*ids} & context.library.patches.keys())))
+
+
+def _tree(
+    files: Mapping[str, bytes],
+    version: str | None,
+    origin: str,
+    carried: frozenset[str] = frozenset(),
+) -> MemoryTree:
+    digest = hashlib.sha256()
+    for path, content in sorted(files.items()):
+        digest.update(f"{hashlib.sha256(content).hexdigest()}  {path}\n".encode())
+    pin = Pin("vllm", "folder", version, f"sha256:{digest.hexdigest()}", origin)
+    return MemoryTree(pin, files, carried)
+
+
+def _decided(patches: Sequence[Patch], tree: MemoryTree | ChangedTree, context: Context) -> Plan:
+    # What is remembered needs no libcst.
+    from vpatch.planning.plan import plan  # noqa: PLC0415
+
+    alone = [patch.id for patch in patches]
+    return plan(patches, tree, tell="all", alone=alone, answers=context.answers)
+
+
+def _named(made: Plan) -> str:
+    return f"{made.pin.tree} {made.pin.version or made.pin.ref or made.pin.origin}"
+
+
+def curable(tree: AuditedTree) -> list[str]:
+    """The ids of the patches that would cure what is open, in order."""
+    return sorted(
+        {
+            decision.patch.id
+            for finding in tree.findings
+            for decision in finding.decisions
+            if decision.state is State.NEEDED
+        }
+    )

@@ -1,0 +1,74 @@
+"""The vLLM that a Python has, found without importing it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from vpatch.engine.process import run
+from vpatch.errors import UsageError
+from vpatch.util.untrusted import parse_json
+
+_SCRIPT = Path(__file__).parent / "payload" / "locate.py"
+_TIMEOUT = 120.0
+
+
+@dataclass(frozen=True)
+class InstalledPackage:
+    """`folder` is that of the package `vllm`; `version` its release, such as 0.23.0."""
+
+    folder: Path
+    version: str
+
+
+def find_installed(typed: str) -> InstalledPackage:
+    """Find the vLLM of a Python: a path, or a name on PATH. Nothing of vLLM runs.
+
+    Raises:
+        UsageError: it is not a Python, or has no vLLM.
+    """
+    found = shutil.which(typed)
+    if found is None:
+        raise UsageError(
+            f"{typed} is not a Python",
+            hint="give the path of a Python in which vLLM is installed",
+            code="engine.no-python",
+        )
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
+        # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
+        command = (str(Path(found).absolute()), "-I", str(_SCRIPT))
+        try:
+            ended = run(command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=_TIMEOUT)
+        except OSError as error:
+            raise UsageError(
+                f"it is not a Python: {error}",
+                where=typed,
+                hint="give the path of a Python in which vLLM is installed",
+                code="engine.no-python",
+            ) from error
+        text = ended.log.read_text(encoding="utf-8", errors="replace")
+        package, version = _answer(text)
+        if package is None or version is None:
+            raise UsageError(
+                f"it has no vLLM\n{ended.ending}".rstrip() if ended.code else "it has no vLLM",
+                where=typed,
+                hint="install vLLM in this Python, or name another",
+                code="engine.no-vllm",
+            )
+    return InstalledPackage(Path(package), version)
+
+
+def _answer(text: str) -> tuple[str | None, str | None]:
+    line = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
+    try:
+        found = parse_json(line[1]) if line else {}
+        package, version = found.get("package"), found.get("version")
+        # 0.23.0+cpu has the code of 0.23.0.
+        return package and str(package), version and Version(str(version)).public
+    except (ValueError, AttributeError, InvalidVersion):
+        return None, None

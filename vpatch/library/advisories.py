@@ -1,0 +1,241 @@
+"""Security advisories of vLLM: those that come with vpatch, and those that the user names.
+
+The format is OSV's (https://ossf.github.io/osv-schema/). GitHub's database and PyPI's use it too.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from vpatch.declare.words import first_of
+from vpatch.errors import UsageError
+from vpatch.library.catalog import installed
+from vpatch.util.untrusted import MEGABYTE, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+_LARGEST = 16 * MEGABYTE
+_PACKAGE = ("PyPI", "vllm")
+# Ranges of commits need the repository.
+_ECOSYSTEM = "ECOSYSTEM"
+SEVERITIES = ("low", "moderate", "high", "critical")
+_OTHER_WORDS = {"medium": "moderate"}
+
+
+class _Osv(BaseModel):
+    # A database adds keys of its own.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Package(_Osv):
+    ecosystem: str = ""
+    name: str = ""
+
+
+class Range(_Osv):
+    type: str
+    events: tuple[dict[str, str], ...]
+
+    @model_validator(mode="after")
+    def _versions(self) -> Range:
+        for event in self.events if self.type == _ECOSYSTEM else ():
+            for text in event.values():
+                if _exact(text) is None:
+                    raise ValueError(f"{text!r} is not a version")
+        return self
+
+    def covers(self, version: Version) -> bool:
+        """Whether the version is affected, as the specification of OSV evaluates it."""
+        affected = False
+        for event in sorted(self.events, key=_when):
+            if "introduced" in event and _version(event["introduced"]) <= version:
+                affected = True
+            if "fixed" in event and _version(event["fixed"]) <= version:
+                affected = False
+            if "last_affected" in event and _version(event["last_affected"]) < version:
+                affected = False
+        return affected
+
+
+class Affected(_Osv):
+    package: Package = Package()
+    ranges: tuple[Range, ...] = ()
+    versions: tuple[str, ...] = ()
+
+    @property
+    def is_vllm(self) -> bool:
+        return (self.package.ecosystem, canonicalize_name(self.package.name)) == _PACKAGE
+
+
+class Reference(_Osv):
+    type: str
+    url: str
+
+
+class Advisory(_Osv):
+    """One advisory; see OSV's specification for the keys."""
+
+    id: str
+    modified: AwareDatetime
+    withdrawn: AwareDatetime | None = None
+    aliases: tuple[str, ...] = ()
+    summary: str = ""
+    affected: tuple[Affected, ...] = ()
+    references: tuple[Reference, ...] = ()
+    database_specific: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset({self.id, *self.aliases})
+
+    @property
+    def severity(self) -> str | None:
+        """One of `SEVERITIES`; None where the advisory has no word for it."""
+        said = str(self.database_specific.get("severity", "")).lower()
+        said = _OTHER_WORDS.get(said, said)
+        return said if said in SEVERITIES else None
+
+    @property
+    def not_carried(self) -> str | None:
+        """Why vpatch has no patch for it, if vpatch's own data says so."""
+        own = self.database_specific.get("vpatch")
+        said = own.get("not_carried") if isinstance(own, dict) else None
+        return said if isinstance(said, str) else None
+
+    def covers(self, version: str) -> bool:
+        """Whether the advisory claims that a release of vLLM is affected."""
+        asked = Version(version)
+        ours = [one for one in self.affected if one.is_vllm]
+        listed = {found for one in ours for text in one.versions if (found := _exact(text))}
+        ranges = [found for one in ours for found in one.ranges if found.type == _ECOSYSTEM]
+        return asked in listed or any(one.covers(asked) for one in ranges)
+
+
+@dataclass(frozen=True)
+class Advisories:
+    """Advisories in the order of their ids, and the day of the newest."""
+
+    all: tuple[Advisory, ...]
+    as_of: datetime
+
+    def age(self, now: datetime) -> int:
+        """How old the data is, in days."""
+        return max(0, (now - self.as_of).days)
+
+
+def shipped_advisories() -> Advisories:
+    """Read the advisories that come with vpatch."""
+    return _sorted(read_advisories(installed("advisories")))
+
+
+def with_newer(shipped: Advisories, found: Iterable[Advisory]) -> Advisories:
+    """Put advisories in the place of shipped ones of the same name, unless they are older.
+
+    What vpatch says of a shipped one stays: a newer text has the same defect.
+    """
+    result = list(shipped.all)
+    for new in found:
+        same = [old for old in result if not old.names.isdisjoint(new.names)]
+        if any(old.modified > new.modified for old in same):
+            continue
+        own = next((old.database_specific["vpatch"] for old in same if old.not_carried), None)
+        known = {"vpatch": own} if own else {}
+        names = {name for old in same for name in old.names} | new.names
+        merged = new.model_copy(
+            update={
+                "aliases": tuple(sorted(names - {new.id})),
+                "database_specific": new.database_specific | known,
+            }
+        )
+        result = [old for old in result if old not in same] + [merged]
+    return _sorted(one for one in result if one.withdrawn is None)
+
+
+def read_advisories(path: Path) -> list[Advisory]:
+    """Read the advisories about vLLM in a file, or in all `.json` files of a folder.
+
+    Raises:
+        UsageError: a file is not an advisory, or none is about vLLM.
+    """
+    if path.is_dir():
+        files = sorted(path.rglob("*.json"))
+    elif path.is_file():
+        files = [path]
+    else:
+        raise UsageError(
+            "there is no such file or folder",
+            where=str(path),
+            hint="name a file in the OSV format, or a folder of such files",
+            code="security.no-advisories",
+        )
+    found = [
+        one
+        for file in files
+        for one in parse_advisories(read_file(file, _LARGEST), str(file))
+        if any(affected.is_vllm for affected in one.affected)
+    ]
+    if not found:
+        raise UsageError(
+            "has no advisory about vllm",
+            where=str(path),
+            hint="name a file in the OSV format, or a folder of such files",
+            code="security.no-advisories",
+        )
+    return found
+
+
+def parse_advisories(content: bytes, where: str) -> list[Advisory]:
+    """Read one advisory, a list of them, or the answer of an OSV service.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    try:
+        document = json.loads(content)
+        if isinstance(document, dict) and "vulns" in document:
+            document = document["vulns"]
+        rows: Sequence[object] = document if isinstance(document, list) else [document]
+        return [Advisory.model_validate(row) for row in rows]
+    except ValidationError as error:
+        what = f"is not an advisory in the OSV format: {first_of(error)}"
+    except ValueError as error:
+        what = f"is not JSON: {error}"
+    hint = "export it in the OSV format"
+    raise UsageError(what, where=where, hint=hint, code="security.wrong-advisory")
+
+
+def _sorted(found: Iterable[Advisory]) -> Advisories:
+    every = tuple(sorted(found, key=lambda one: _natural(one.id)))
+    newest = max((one.modified for one in every), default=datetime.fromtimestamp(0, UTC))
+    return Advisories(every, newest)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """CVE-2026-9540 comes before CVE-2026-12491."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in name.split("-")]
+
+
+def _when(event: dict[str, str]) -> tuple[Version, bool]:
+    """A fix in the release that introduces it again comes first."""
+    kind, text = next(iter(event.items()))
+    return _version(text), kind == "introduced"
+
+
+def _version(text: str) -> Version:
+    return _exact(text) or Version("0")
+
+
+def _exact(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None

@@ -1,0 +1,39 @@
+"""An audit in the formats that other tools read, by name."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from vpatch.util.extras import require
+from vpatch.util.source_date import source_date_epoch
+
+if TYPE_CHECKING:
+    from vpatch.security.result import AuditResult
+
+FORMATS = ("openvex", "cyclonedx", "sarif")
+
+
+def document_of(result: AuditResult, form: str) -> str:
+    """Return an audit in one of `FORMATS`, dated now or as SOURCE_DATE_EPOCH says.
+
+    Raises:
+        UsageError: SOURCE_DATE_EPOCH is not a number of seconds.
+        UnavailableError: the packages for the format are not installed.
+    """
+    seconds = source_date_epoch()
+    now = datetime.now(UTC).replace(microsecond=0)
+    at = now if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    # Each format is imported where it is asked for: CycloneDX takes 0.3 s.
+    if form == "openvex":
+        from vpatch.security.openvex import openvex  # noqa: PLC0415
+
+        return openvex(result, at)
+    if form == "cyclonedx":
+        require("audit", "`vpatch audit --format cyclonedx`")
+        from vpatch.security.cyclonedx import cyclonedx  # noqa: PLC0415
+
+        return cyclonedx(result, at)
+    from vpatch.security.sarif import sarif  # noqa: PLC0415
+
+    return sarif(result)

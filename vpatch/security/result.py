@@ -1,0 +1,57 @@
+"""What an audit found: frozen, and the same for every format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.security.judge import Status
+
+if TYPE_CHECKING:
+    from vpatch.library.advisories import Advisories
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Plan
+    from vpatch.security.judge import AuditFinding
+
+
+@dataclass(frozen=True)
+class AuditedTree:
+    """What was read, and what the advisories mean for it.
+
+    `subject` names it for people. `plan` has a decision on each patch that resolves an advisory.
+    `carried` are all patches of the library that the code carries, as its lock says. `next_options`
+    make `vpatch apply` cure what can be cured; none where only its owner knows how. `image` is the
+    name and the id of an image.
+    """
+
+    subject: str
+    plan: Plan
+    findings: tuple[AuditFinding, ...] = ()
+    carried: tuple[Patch, ...] = ()
+    next_options: tuple[str, ...] = ()
+    image: tuple[str, str] | None = None
+
+    @property
+    def purl(self) -> str:
+        """The package URL of the vLLM, for scanners."""
+        version = self.plan.pin.version
+        return f"pkg:pypi/{self.plan.pin.tree}" + (f"@{version}" if version else "")
+
+    @property
+    def stated(self) -> list[AuditFinding]:
+        """The findings that a document for scanners has.
+
+        Left out is an advisory that vpatch has no patch for and whose range does not have the
+        version: nobody has read the code, and no scanner reports it.
+        """
+        return [
+            one for one in self.findings if one.decisions or one.status is not Status.NOT_AFFECTED
+        ]
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """One audited tree for each that was asked for."""
+
+    advisories: Advisories
+    trees: tuple[AuditedTree, ...]
