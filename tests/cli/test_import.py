@@ -112,6 +112,80 @@ def test_another_release_is_shown_beside_git(empty, source):
     ]
 
 
+@pytest.fixture
+def merged(empty):
+    """A project beside two releases: 0.51.0 has ENGINE_DIFF, and 0.52.0 has more."""
+    slow = FILES[ENGINE].replace(b"fast", b"slow")
+    empty.index.add("0.51.0", archive("0.51.0", {ENGINE: slow}))
+    empty.index.add("0.52.0", archive("0.52.0", {ENGINE: slow + b"\n\nMORE = 1\n"}))
+    return empty
+
+
+def test_a_change_that_the_release_has_is_for_those_before(merged, source):
+    name = source(f"Go slow (#12)\n\n{ENGINE_DIFF}")
+    run = merged.run("import", name, "--vllm", "0.51.0", "--releases", "0.50.0,0.52.0")
+    assert "0.51.0 has this change already: vpatch took it out" in run.out
+    assert "gives the same bytes as the source" in run.out
+    lines = [line.split()[:2] for line in run.out.splitlines() if "git apply" in line]
+    assert lines == [["0.50.0", "needed"], ["0.51.0", "upstreamed"], ["0.52.0", "upstreamed"]]
+    patch = declared(merged, "go-slow")
+    assert patch["needed-in"] == {"vllm": ">=0.50.0,<0.51.0"}
+    assert patch["remove-when"] == "no recipe pins a release before 0.51.0"
+    text = (merged.patches / "go-slow" / "patch.yaml").read_text()
+    assert "ref: vllm-project/vllm#12, is: pull request, relation: same change" in text
+    assert "state: merged, release: 0.51.0" in text
+    merged.run("apply", "--vllm", VERSION, "--patch", "go-slow")
+    assert b'mode="slow"' in (merged.target / ENGINE).read_bytes()
+    merged.run("status", "--vllm", "0.50.0,0.51.0,0.52.0", "--patch", "go-slow")
+
+
+def test_the_first_release_with_a_change_is_told_of_those_compared(merged, source):
+    name = source(f"Go slow (#12)\n\n{ENGINE_DIFF}")
+    run = merged.run("import", name, "--vllm", "0.52.0", "--releases", "0.50.0,0.51.0", "--json")
+    (patch,) = run.json["patches"]
+    assert patch["upstreamed_in"] == "0.52.0"
+    states = {one["version"]: one["state"] for one in patch["releases"]}
+    assert states == {"0.50.0": "needed", "0.51.0": "upstreamed", "0.52.0": "upstreamed"}
+    assert declared(merged, "go-slow")["needed-in"] == {"vllm": ">=0.50.0,<0.51.0"}
+    text = (merged.patches / "go-slow" / "patch.yaml").read_text()
+    assert "release: 0.51.0" in text
+
+
+def test_a_merged_change_has_examples_of_both_states(merged, source):
+    merged.run("import", source(ENGINE_DIFF), "--vllm", "0.51.0", "--examples")
+    names = {path.name for path in (merged.patches / "fix" / "examples").iterdir()}
+    assert names == {"needed-before-0.51.0", "upstreamed-0.51.0"}
+    assert "2 of 2 examples hold" in merged.run("test", "fix").out
+
+
+def test_what_a_merged_change_took_away_is_told_by_its_neighbours(merged, source):
+    """No edit shows that a statement is gone, so the patch gets an effect of text."""
+    two = FILES[LLAMA]
+    gone = two.replace(b"        self.proj = Linear(4, 4)  # narrow\n", b"")
+    merged.index.add("0.53.0", archive("0.53.0", {LLAMA: gone}))
+    name = source(
+        "--- a/vllm/models/llama.py\n+++ b/vllm/models/llama.py\n@@ -1,4 +1,3 @@\n class Llama:\n"
+        "     def __init__(self, prefix):\n-        self.proj = Linear(4, 4)  # narrow\n"
+        "         self.head = Linear(4, 8)\n"
+    )
+    run = merged.run("import", name, "--vllm", "0.53.0", "--releases", "0.50.0")
+    assert [line.split()[:2] for line in run.out.splitlines() if "git apply" in line] == [
+        ["0.50.0", "needed"],
+        ["0.53.0", "upstreamed"],
+    ]
+    effect = declared(merged, "fix")["effect"]
+    assert effect["text"].splitlines()[0] == "    def __init__(self, prefix):"
+
+
+def test_a_release_that_only_seems_to_have_a_change_is_an_error(merged, source):
+    run = merged.run("import", source(ENGINE_DIFF), "--vllm", VERSION, "--upstreamed", code=2)
+    assert run.codes == ("importing.not-upstreamed",)
+    tree = write_tree(merged.folder / "mine")
+    (tree / ENGINE).write_bytes(FILES[ENGINE].replace(b"fast", b"slow"))
+    run = merged.run("import", "--from-tree", "mine", "--vllm", VERSION, "--upstreamed", code=2)
+    assert run.codes == ("cli.conflicting-options",)
+
+
 def test_the_commits_of_a_range_become_patches(empty):
     fork = write_tree(empty.folder / "fork")
     git(empty.folder, "init", "--quiet", "--initial-branch=main", str(fork))

@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from tests.helpers import tree_of
 from vpatch.importing.change import FileChange, Message, SourceChange
-from vpatch.importing.claims import claimed_range
+from vpatch.importing.claims import claimed_before, claimed_range, effect_by_text
 from vpatch.importing.drafting import draft
 
 PATH = "vllm/m.py"
@@ -69,3 +69,40 @@ def test_a_change_without_code_around_it_concerns_a_line_of_its_file():
 def test_the_claim_is_the_run_of_releases_around_the_origin(needed, claim):
     known = {Version(version): state for version, state in needed.items()}
     assert claimed_range(known, Version("0.23.0")) == claim
+
+
+@pytest.mark.parametrize(
+    ("needed", "claim"),
+    [
+        ({}, "<0.24"),
+        ({"0.22": True, "0.23": True}, ">=0.22,<0.24"),
+        ({"0.22": False, "0.23": True}, ">=0.23,<0.24"),
+        # The release that was named is not the first that has it.
+        ({"0.21": True, "0.22": False, "0.23": False}, ">=0.21,<0.22"),
+        ({"0.23": False}, "<0.23"),
+        ({"0.23": True, "0.25": True}, ">=0.23,<0.24"),
+    ],
+)
+def test_the_versions_before_the_one_that_has_the_change_need_it(needed, claim):
+    known = {Version(version): state for version, state in needed.items()}
+    assert claimed_before(known, Version("0.24")) == claim
+
+
+def test_new_lines_are_an_effect_with_as_many_neighbours_as_tell():
+    before = "a = 1\nlog()\nb = 1\nc = 1\n"
+    after = "log()\nb = 2\nlog()\nc = 1\n"
+    assert effect_by_text([FileChange(PATH, before.encode(), after.encode())]) == {
+        "all": [
+            {"text": "log()\nb = 2\n", "files": PATH},
+            {"text": "b = 2\nlog()\n", "files": PATH},
+        ]
+    }
+
+
+def test_lines_that_go_away_leave_their_neighbours_together():
+    change = FileChange(PATH, b"a = 1\nb = 1\nc = 1\n", b"a = 1\nc = 1\n")
+    assert effect_by_text([change]) == {"text": "a = 1\nc = 1\n", "files": PATH}
+
+
+def test_without_any_new_text_there_is_no_effect():
+    assert effect_by_text([FileChange(PATH, b"a = 1\na = 1\n", b"a = 1\n")]) is None

@@ -10,6 +10,7 @@ from tests.helpers import tree_of
 from vpatch.declare.edits import VERBS
 from vpatch.importing.change import FileChange
 from vpatch.importing.deriving import NotDerivedError, derive
+from vpatch.importing.merging import merged
 from vpatch.importing.trial import bound_edits
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
@@ -285,3 +286,25 @@ def test_a_text_beside_an_edit_of_another_layout_is_what_exact_makes():
     exact = derived(after, before, exact=True)
     assert [one.gives for one in exact] == [None, None]
     assert made(exact, before) == after
+
+
+@pytest.mark.parametrize("other", ["Linear(4, 4)", "Linear(4, 4, bias=True)"])
+def test_a_file_is_named_if_another_one_has_the_place_done_or_not(other):
+    after = BEFORE.replace("Linear(4, 4)", "Linear(4, 4, bias=True)")
+    beside = BEFORE.replace("Linear(4, 4)", other)
+    change = FileChange(PATH, BEFORE.encode(), after.encode())
+    (one,) = derive(change, tree_of({PATH: BEFORE, "vllm/other.py": beside}))
+    (alone,) = derive(change, tree_of({PATH: BEFORE, "vllm/other.py": "x = 1\n"}))
+    assert [edit.get("files") for edit in one.candidate.edits] == [PATH]
+    assert [edit.get("files") for edit in alone.candidate.edits] == [None]
+
+
+def test_edits_of_two_files_stay_apart_if_a_third_one_has_the_place_done():
+    """An older release may have it undone there, and the source does not touch that file."""
+    after = BEFORE.replace("Linear(4, 4)", "Linear(4, 4, bias=True)")
+    others = ["vllm/a.py", "vllm/b.py"]
+    edit = {"find": "self.proj = Linear(...)", "add-keyword": {"bias": "True"}, "within": "Layer"}
+    placed = [(path, {**edit, "files": path}) for path in others]
+    files = dict.fromkeys(others, BEFORE)
+    assert len(merged(placed, tree_of(files))) == 1
+    assert merged(placed, tree_of({**files, "vllm/c.py": after})) == [one for _, one in placed]

@@ -11,6 +11,7 @@ from vpatch.github.client import GitHub
 from vpatch.github.tokens import web_host
 from vpatch.importing.pull_source import from_pull, pull_named
 from vpatch.importing.stack import Stack
+from vpatch.importing.undoing import fitted
 
 UPSTREAM = "vllm-project/vllm"
 FILES = {"vllm/a.py": "a\nb\nc\n", "tests/test_a.py": "a\n"}
@@ -26,7 +27,8 @@ def pull(github):
     def read(patches, name=f"{UPSTREAM}#7", body="It fails.\n\nFIX #12"):
         there.add_pull("[Bugfix] Fix it", 7, body=body, files=list(patches), patches=patches)
         with closing(GitHub(github.url, [web_host(github.url)])) as client:
-            return from_pull(name, client, Stack(tree_of(FILES)))
+            stack = Stack(tree_of(FILES))
+            return [stack.take(change) for change in from_pull(name, client)]
 
     return read
 
@@ -42,6 +44,17 @@ def test_a_pull_request_is_one_change(pull):
     assert change.message.body == "It fails.\n\nFIX #12"
     assert change.message.threads == (f"{UPSTREAM}#7",)
     assert change.where == f"{UPSTREAM}#7"
+
+
+def test_a_merged_pull_request_is_taken_out_of_the_release(github):
+    there = github.add_repository(UPSTREAM)
+    there.add_pull("Fix it", 7, merged=True, files=["vllm/a.py"], patches={"vllm/a.py": HUNK})
+    release = tree_of({**FILES, "vllm/a.py": "a\nB\nc\n"})
+    with closing(GitHub(github.url, [web_host(github.url)])) as client:
+        found = fitted(from_pull(f"{UPSTREAM}#7", client), release)
+    assert found.upstreamed
+    (file,) = found.changes[0].files
+    assert (file.before, file.after) == (b"a\nb\nc\n", b"a\nB\nc\n")
 
 
 def test_a_url_names_it_too(pull):
@@ -70,7 +83,7 @@ def test_one_that_is_not_there(github):
         closing(GitHub(github.url, [web_host(github.url)])) as client,
         fails("github.not-found"),
     ):
-        from_pull(f"{UPSTREAM}#8", client, Stack(tree_of(FILES)))
+        from_pull(f"{UPSTREAM}#8", client)
 
 
 @pytest.mark.parametrize(

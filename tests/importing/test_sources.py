@@ -35,9 +35,17 @@ def stack():
     return Stack(tree_of(FILES))
 
 
+def diffs_on(path, stack):
+    return [stack.take(change) for change in from_diffs(path)]
+
+
+def range_on(repository, commits, stack):
+    return [stack.take(change) for change in from_range(repository, commits)]
+
+
 def read(stack, folder, text, name="fix.diff"):
     (folder / name).write_text(text)
-    return from_diffs(folder / name, stack)
+    return diffs_on(folder / name, stack)
 
 
 @pytest.mark.parametrize(
@@ -117,20 +125,20 @@ def test_what_no_patch_can_do_is_an_error(stack, tmp_path, text):
         read(stack, tmp_path, text)
 
 
-def test_all_that_is_wrong_in_a_folder_is_told_at_once(stack, tmp_path):
-    (tmp_path / "1.diff").write_text(diff(hunk=HUNK.replace("-d", "-z")))
+def test_all_files_of_a_folder_that_are_no_diffs_are_told_at_once(tmp_path):
+    (tmp_path / "1.diff").write_text(diff().replace("\n", "\r\n"), newline="")
     (tmp_path / "2.patch").write_text("no diff\n")
     with pytest.raises(ManyErrors) as caught:
-        from_diffs(tmp_path, stack)
+        from_diffs(tmp_path)
     codes = [error.code for error in caught.value.errors]
-    assert codes == ["importing.does-not-apply", "importing.no-diff"]
+    assert codes == ["importing.crlf", "importing.no-diff"]
 
 
 def test_the_diffs_of_a_folder_are_a_stack(stack, tmp_path):
     (tmp_path / "2.diff").write_text(diff(hunk=HUNK.replace("-d", "-D").replace("+D", "+E")))
     (tmp_path / "1.diff").write_text(diff())
     (tmp_path / "README").write_text("no diff")
-    first, second = from_diffs(tmp_path, stack)
+    first, second = diffs_on(tmp_path, stack)
     assert second.files[0].before == first.files[0].after
     assert b"E" in second.files[0].after
 
@@ -139,21 +147,21 @@ def test_a_quilt_series_gives_the_order(stack, tmp_path):
     (tmp_path / "1.diff").write_text(diff(hunk=HUNK.replace("-d", "-D").replace("+D", "+E")))
     (tmp_path / "2.diff").write_text(diff())
     (tmp_path / "series").write_text("# order\n2.diff\n1.diff -p1 # last\n")
-    assert [change.where[-6:] for change in from_diffs(tmp_path, stack)] == ["2.diff", "1.diff"]
+    assert [change.where[-6:] for change in diffs_on(tmp_path, stack)] == ["2.diff", "1.diff"]
     assert b"E" in stack.read("vllm/a.py")
 
 
 def test_a_folder_without_diffs_and_a_file_that_is_not_there(stack, tmp_path):
     with fails("importing.no-diff"):
-        from_diffs(tmp_path, stack)
+        diffs_on(tmp_path, stack)
     with fails("importing.unreadable"):
-        from_diffs(tmp_path / "x.diff", stack)
+        diffs_on(tmp_path / "x.diff", stack)
 
 
 def test_ids_are_distinct(stack, tmp_path):
     (tmp_path / "fix.diff").write_text(diff())
     (tmp_path / "fix.patch").write_text(diff("vllm/b.py", "@@ -1,2 +1,2 @@\n-x = 1\n+y = 1\n \n"))
-    changes = from_diffs(tmp_path, stack)
+    changes = diffs_on(tmp_path, stack)
     assert [change.id for change in distinct_ids(changes)] == ["fix", "fix-2"]
     with fails("cli.conflicting-options"):
         distinct_ids(changes, "one")
@@ -191,7 +199,7 @@ def test_each_commit_of_a_range_is_a_change(stack, repository):
     commit(repository, "[Bugfix] First (#7)\n\nIt fails.")
     edit(repository, "vllm/a.py", "D", "E")
     commit(repository, "Second")
-    first, second = from_range(repository, "base..main", stack)
+    first, second = range_on(repository, "base..main", stack)
     assert (first.message.title, first.message.body) == ("[Bugfix] First (#7)", "It fails.")
     assert first.message.threads == ("vllm-project/vllm#7",)
     assert [left.path for left in first.aside] == ["tests/test_a.py"]
@@ -208,25 +216,25 @@ def test_a_range_with_a_merge_is_an_error(stack, repository):
     commit(repository, "main")
     git(repository, "merge", "--quiet", "--no-edit", "side")
     with fails("importing.merge"):
-        from_range(repository, "base..main", stack)
+        range_on(repository, "base..main", stack)
 
 
 def test_a_renamed_file_of_a_commit_is_an_error(stack, repository):
     git(repository, "mv", "vllm/a.py", "vllm/c.py")
     commit(repository, "move")
     with fails("importing.unsupported", "renames"):
-        from_range(repository, "base..main", stack)
+        range_on(repository, "base..main", stack)
 
 
 @pytest.mark.parametrize("commits", ["base", "base..nothing", "main..base", "..main", "-x..main"])
 def test_what_is_no_range_is_an_error(stack, repository, commits):
     with fails("git.no-such-range"):
-        from_range(repository, commits, stack)
+        range_on(repository, commits, stack)
 
 
 def test_a_folder_that_is_in_no_repository_is_an_error(stack, tmp_path):
     with fails("git.no-such-range"):
-        from_range(tmp_path, "a..b", stack)
+        range_on(tmp_path, "a..b", stack)
 
 
 # --- trees ----------------------------------------------------------------------------------------

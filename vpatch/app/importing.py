@@ -5,83 +5,31 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
+from vpatch.app.import_run import ImportRun
 from vpatch.errors import UsageError, VpatchError, combine
-from vpatch.importing.claims import claimed_range
-from vpatch.importing.drafting import Draft, changed, draft
 from vpatch.importing.module_source import from_module
-from vpatch.importing.proving import (
-    ImportProof,
-    OnRelease,
-    fits_alone,
-    give_together,
-    loaded,
-    on_release,
-    proven,
-)
 from vpatch.importing.pull_source import from_pull
-from vpatch.importing.script_source import DEFAULT_PLACE, from_script
+from vpatch.importing.script_source import from_script
 from vpatch.importing.sources import distinct_ids, from_diffs, from_range
 from vpatch.importing.stack import Stack
 from vpatch.importing.tree_source import from_tree
-from vpatch.planning.state import State
+from vpatch.importing.undoing import FittedChanges, fitted
 from vpatch.source.spec import parse_vllm
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.app.context import Context
-    from vpatch.importing.change import SourceChange
-    from vpatch.library.patch import Patch
+    from vpatch.app.import_run import ImportedPatch, ImportRequest
+    from vpatch.importing.change import DiffedChange, SourceChange
     from vpatch.source.tree import Tree
 
 _TREE = "vllm"
-
-
-@dataclass(frozen=True)
-class ImportRequest:
-    """What to import, and how.
-
-    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`.
-    `vllm` is the release that the source is for. With `exact`, every byte must be as in the source;
-    with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
-    files before and after as an example, if they give the same bytes. `releases` are those to
-    compare with git, None for all in the cache. The patches go to `output_dir`.
-    """
-
-    source: Path | str
-    kind: Literal["diff", "range", "tree", "script", "module", "pull"]
-    vllm: str
-    output_dir: Path
-    commits: str | None = None
-    patch_id: str | None = None
-    exact: bool = False
-    text: bool = False
-    examples: bool = False
-    releases: tuple[str, ...] | None = None
-    seen_at: Path = DEFAULT_PLACE
-
-
-@dataclass(frozen=True)
-class ImportedPatch:
-    """A patch that was imported, and what is to say of it."""
-
-    draft: Draft
-    folder: Path
-    proof: ImportProof
-    requires: tuple[str, ...]
-    releases: tuple[OnRelease, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        return self.draft.change.id
 
 
 def import_patches(context: Context, request: ImportRequest) -> list[ImportedPatch]:
@@ -99,32 +47,48 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
                 hint="give the release that the source is for, such as --vllm 0.23.0",
                 code="cli.bad-value",
             )
-        changes = distinct_ids(_read(context, request, tree), request.patch_id)
+        found = _read(context, request, tree)
+        changes = distinct_ids(found.changes, request.patch_id)
         _refuse_present(changes, request.output_dir)
         staging = request.output_dir / f".importing-{secrets.token_hex(4)}"
         try:
-            made = _Import(context, request, tree, staging).run(changes)
+            release = tree if found.upstreamed else None
+            made = ImportRun(context, request, found.base, release, staging).run(changes)
             return _put_in_place(made, staging, request.output_dir)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
 
-def _read(context: Context, request: ImportRequest, tree: Tree) -> list[SourceChange]:
-    stack = Stack(tree)
+def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges:
     if isinstance(request.source, str):
-        return _read_pull(context, request.source, stack)
-    if request.kind == "range":
-        return from_range(request.source, request.commits or "", stack)
+        diffed = _read_pull(context, request.source)
+    elif request.kind == "range":
+        diffed = from_range(request.source, request.commits or "")
+    elif request.kind == "diff":
+        diffed = from_diffs(request.source)
+    else:
+        return FittedChanges(tree, _read_files(request, request.source, tree))
+    return fitted(diffed, tree, upstreamed=request.upstreamed)
+
+
+def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[SourceChange]:
+    """Read a source that says what whole files become."""
+    if request.upstreamed:
+        raise UsageError(
+            "--upstreamed is for diffs, commits and pull requests",
+            where=str(source),
+            hint="leave it out, or import the change as a diff",
+            code="cli.conflicting-options",
+        )
+    stack = Stack(tree)
     if request.kind == "tree":
-        return from_tree(request.source, stack)
+        return from_tree(source, stack)
     if request.kind == "script":
-        return from_script(request.source, tree, stack, request.seen_at)
-    if request.kind == "module":
-        return from_module(request.source, stack)
-    return from_diffs(request.source, stack)
+        return from_script(source, tree, stack, request.seen_at)
+    return from_module(source, stack)
 
 
-def _read_pull(context: Context, name: str, stack: Stack) -> list[SourceChange]:
+def _read_pull(context: Context, name: str) -> list[DiffedChange]:
     require("upstream", "an import of a pull request")
     if context.offline:
         raise UsageError(
@@ -134,7 +98,7 @@ def _read_pull(context: Context, name: str, stack: Stack) -> list[SourceChange]:
             code="cli.conflicting-options",
         )
     with ExitStack() as opened:
-        return from_pull(name, context.github(opened), stack)
+        return from_pull(name, context.github(opened))
 
 
 def _refuse_present(changes: Sequence[SourceChange], folder: Path) -> None:
@@ -150,171 +114,6 @@ def _refuse_present(changes: Sequence[SourceChange], folder: Path) -> None:
     ]
     if errors:
         raise combine(errors)
-
-
-@dataclass(frozen=True)
-class _Import:
-    """One run, in a folder for what is not proven yet."""
-
-    context: Context
-    request: ImportRequest
-    tree: Tree
-    staging: Path
-
-    def run(self, changes: Sequence[SourceChange]) -> list[ImportedPatch]:
-        drafts: list[Draft] = []
-        errors: list[VpatchError] = []
-        task = self.context.progress.start("Finding edits", total=len(changes), unit="changes")
-        for number, change in enumerate(changes):
-            try:
-                below = self._below(changes[:number])
-                exact, text = self.request.exact, self.request.text
-                drafts.append(draft(change, below, exact=exact, text=text))
-            except VpatchError as error:
-                errors.append(error)
-            task.advance(1)
-        task.done()
-        if errors:
-            raise combine(errors)
-        drafts, proofs, notes = self._provable(drafts)
-        requires = self._requires(drafts)
-        return self._compared(drafts, proofs, requires, notes)
-
-    def _below(self, earlier: Sequence[SourceChange]) -> Tree:
-        return changed(self.tree, *earlier) if earlier else self.tree
-
-    def _proofs(
-        self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
-    ) -> list[ImportProof]:
-        self._write(drafts, requires)
-        patches = loaded(self.staging, drafts)
-        return proven(patches, drafts, self.tree, self.context.answers)
-
-    def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> None:
-        for one in drafts:
-            needed = requires.get(one.change.id, ())
-            one.write(self.staging / one.change.id, f">={self.tree.pin.version}", needed)
-
-    def _provable(
-        self, drafts: list[Draft]
-    ) -> tuple[list[Draft], list[ImportProof], dict[str, str]]:
-        """The drafts, each as text if its edits by meaning do not work together."""
-        notes: dict[str, str] = {}
-        proofs = self._proofs(drafts, _chain(drafts))
-        own = {"exact": self.request.exact}
-        for plainer in (own | {"merge": False}, {"exact": True}, {"text": True}):
-            if self.request.text or not any(proof.failure for proof in proofs):
-                break
-            for number, proof in enumerate(proofs):
-                if proof.failure is not None:
-                    change = drafts[number].change
-                    below = self._below([one.change for one in drafts[:number]])
-                    drafts[number] = draft(change, below, **plainer)
-                    if "text" in plainer:
-                        notes[change.id] = f"imported as text, as by meaning {proof.failure}"
-            proofs = self._proofs(drafts, _chain(drafts))
-        errors: list[VpatchError] = [
-            _refused(one, proof.failure)
-            for one, proof in zip(drafts, proofs, strict=True)
-            if proof.failure is not None
-        ]
-        if errors:
-            raise combine(errors)
-        return drafts, proofs, notes
-
-    def _requires(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
-        """Which patches each one needs: none that fits the release alone, in whatever order."""
-        chain = _chain(drafts)
-        if not any(chain.values()):
-            return chain
-        self._write(drafts, {})
-        patches = sorted(loaded(self.staging, drafts), key=lambda patch: patch.id)
-        files = {file.path: file.after for one in drafts for file in one.change.files}
-        answers = self.context.answers
-        if not give_together(patches, files, self.tree, answers):
-            return chain
-        return {
-            patch.id: () if fits_alone(patch, self.tree, answers) else chain[patch.id]
-            for patch in patches
-        }
-
-    def _compared(
-        self,
-        drafts: Sequence[Draft],
-        proofs: Sequence[ImportProof],
-        requires: Mapping[str, tuple[str, ...]],
-        notes: Mapping[str, str],
-    ) -> list[ImportedPatch]:
-        self._write(drafts, requires)
-        patches = loaded(self.staging, drafts)
-        rows = self._rows(patches, drafts)
-        found = []
-        for number, (one, proof) in enumerate(zip(drafts, proofs, strict=True)):
-            releases = tuple(row[number] for row in rows)
-            needed = requires.get(one.change.id, ())
-            one.write(self.staging / one.change.id, self._claim(releases), needed)
-            if self.request.examples and not needed and proof.gives == "exact":
-                one.write_example(self.staging / one.change.id)
-            more = [notes[one.change.id]] if one.change.id in notes else []
-            folder = self.request.output_dir / one.change.id
-            found.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more)))
-        loaded(self.staging, drafts)
-        return found
-
-    def _rows(self, patches: Sequence[Patch], drafts: Sequence[Draft]) -> list[list[OnRelease]]:
-        """What each patch means on each of the releases to compare."""
-        versions = self._releases()
-        if not versions:
-            return []
-        rows: list[list[OnRelease]] = []
-        task = self.context.progress.start(
-            "Comparing releases", total=len(versions), unit="releases"
-        )
-        for version in versions:
-            with self.context.tree(parse_vllm(version)) as tree:
-                rows.append(on_release(patches, drafts, tree, self.context.answers))
-            task.advance(1)
-        self.context.answers.save()
-        task.done()
-        return rows
-
-    def _releases(self) -> list[str]:
-        own = self.tree.pin.version
-        asked = self.request.releases
-        if asked is None:
-            asked = self.context.cache.versions(_TREE)
-        return [version for version in asked if version != own]
-
-    def _claim(self, releases: Sequence[OnRelease]) -> str:
-        origin = Version(str(self.tree.pin.version))
-        needed = {
-            Version(one.version): one.state in {State.NEEDED, State.CONFLICT, State.BLOCKED}
-            for one in releases
-        }
-        return claimed_range({**needed, origin: True}, origin)
-
-
-def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
-    """For each patch the earlier ones that change a file of it."""
-    found: dict[str, tuple[str, ...]] = {}
-    for number, one in enumerate(drafts):
-        own = {file.path for file in one.change.files}
-        found[one.change.id] = tuple(
-            other.change.id
-            for other in drafts[:number]
-            if own & {file.path for file in other.change.files}
-        )
-    return found
-
-
-def _refused(one: Draft, failure: str) -> VpatchError:
-    return VpatchError(
-        f"vpatch would not apply the imported patch {one.change.id!r}: {failure}",
-        where=one.change.where,
-        hint="correct the source: vpatch refuses code that does not compile, and names and imports "
-        "that pyflakes finds wrong",
-        code="importing.not-provable",
-    )
 
 
 def _put_in_place(made: list[ImportedPatch], staging: Path, folder: Path) -> list[ImportedPatch]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.context import exact_release
-from vpatch.app.importing import ImportRequest, import_patches
+from vpatch.app.import_run import ImportRequest
+from vpatch.app.importing import import_patches
 from vpatch.cli.options import json_option, offline_option, open_context, written_in_project
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpatch.app.context import Context
-    from vpatch.app.importing import ImportedPatch
+    from vpatch.app.import_run import ImportedPatch
 
 _GIVES = {
     "exact": "the same bytes as the source",
@@ -35,7 +36,15 @@ _GIVES = {
 @click.command("import")
 @click.argument("source", required=False, metavar="[DIFF|FOLDER|PULL]")
 @click.option(
-    "--vllm", required=True, metavar="VERSION", help="The release that the source is for."
+    "--vllm",
+    required=True,
+    metavar="VERSION",
+    help="The release that the source is for, or the first one that has it already.",
+)
+@click.option(
+    "--upstreamed",
+    is_flag=True,
+    help="The release has the change already  [default: find out].",
 )
 @click.option(
     "--git-range",
@@ -114,6 +123,7 @@ def command(
     exact: bool,
     text: bool,
     examples: bool,
+    upstreamed: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Make patches of diffs, commits or a changed tree, and prove that they do the same.
@@ -122,6 +132,9 @@ def command(
     one after the other. Each becomes a patch. With --git-range, each commit does. Or the source is
     a pull request, such as vllm-project/vllm#44821. A script of --run can change nothing but the
     copy, and has no network.
+
+    If the release has the change already, as of a merged pull request, vpatch takes the change out
+    of it, and makes a patch for the releases before.
 
     vpatch writes a change as edits by meaning where they give the same, and as text elsewhere.
     Each patch is applied to the release twice before anything is written. Then its state on other
@@ -140,16 +153,18 @@ def command(
         text,
         examples,
         _releases(context, releases),
+        upstreamed,
         seen_at,
     )
     made = import_patches(context, request)
+    code = ExitCode.FINDINGS if any(one.unrecognised for one in made) else ExitCode.CLEAN
     if as_json:
-        return CommandResult(ImportOutput.of(made))
+        return CommandResult(ImportOutput.of(made), code)
     for one in made:
         for line in _lines(one):
             click.echo(line)
     click.echo(f"{counted(len(made), 'patch')} written to {output_dir}")
-    return ExitCode.CLEAN
+    return code
 
 
 def _source(
@@ -183,8 +198,7 @@ def _releases(context: Context, asked: str | None) -> tuple[str, ...] | None:
 
 def _lines(one: ImportedPatch) -> Iterator[str]:
     draft = one.draft
-    yield f"{style(one.id, bold=True)}  from {draft.change.where}"
-    yield f"  gives {_GIVES[one.proof.gives]}"
+    yield from _head(one)
     counts = draft.counts
     kinds = ", ".join(f"{number} {kind}" for kind, number in counts.kinds.most_common())
     if counts.python:
@@ -199,7 +213,7 @@ def _lines(one: ImportedPatch) -> Iterator[str]:
         yield f"  {edit.gives}  {edit.path}:{edit.lines[0]}  {_GIVES[str(edit.gives)]}"
     for left in draft.change.aside:
         yield f"  left aside  {left.path}  {counted(left.hunks, 'hunk')}: {left.why}"
-    for note in (*draft.change.notes, *one.notes):
+    for note in _notes(one):
         yield f"  note  {note}"
     if one.requires:
         yield f"  requires {', '.join(one.requires)}"
@@ -208,3 +222,20 @@ def _lines(one: ImportedPatch) -> Iterator[str]:
         versions = [release.version for release in group]
         span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
         yield f"  {span:<18} {state:<11} git apply -3: {git}"
+
+
+def _head(one: ImportedPatch) -> Iterator[str]:
+    yield f"{style(one.id, bold=True)}  from {one.draft.change.where}"
+    if one.upstreamed_in is not None:
+        yield f"  {one.upstreamed_in} has this change already: vpatch took it out to make the patch"
+    yield f"  gives {_GIVES[one.proof.gives]}"
+
+
+def _notes(one: ImportedPatch) -> Iterator[str]:
+    yield from one.draft.change.notes
+    yield from one.notes
+    if (wrong := one.unrecognised) is not None:
+        yield (
+            f"the patch is {wrong.state} in {wrong.version}, which has the change: write an "
+            "`effect` that tells"
+        )

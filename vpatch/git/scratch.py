@@ -37,17 +37,27 @@ class ScratchRepository:
         options = ["--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index"]
         return run(self._folder, "diff", *options, "--unified=3", old, new)
 
-    def apply(self, diff: bytes, *, three_way: bool = False, without_context: bool = False) -> str:
+    def apply(
+        self,
+        diff: bytes,
+        *,
+        three_way: bool = False,
+        without_context: bool = False,
+        reverse: bool = False,
+    ) -> str:
         """Apply a diff to the files at hand; return what git says if it does not apply.
 
         With `three_way`, git merges where a hunk does not fit, and a conflict counts as a failure.
-        A diff `without_context` goes by its line numbers where nothing else tells.
+        A diff `without_context` goes by its line numbers where nothing else tells. With `reverse`,
+        git takes the new side for the old one.
         """
         options = ["--whitespace=nowarn"]
         if three_way:
             options.append("--3way")
         if without_context:
             options.append("--unidiff-zero")
+        if reverse:
+            options.append("--reverse")
         try:
             run(self._folder, "apply", *options, "-", stdin=diff)
         except GitError as error:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vpatch.importing.difftext import FileDiff
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,20 @@ class Message:
     body: str = ""
     threads: tuple[str, ...] = ()
     patch_id: str | None = None
+
+
+@dataclass(frozen=True)
+class DiffedChange:
+    """One change of a source as it was read, before anybody knows which release it fits.
+
+    `where` is the place in the source, and `fallback` is for its id, if the message has no title.
+    """
+
+    diffs: tuple[FileDiff, ...]
+    message: Message
+    where: str
+    fallback: str
+    aside: tuple[LeftAside, ...] = ()
 
 
 @dataclass(frozen=True)

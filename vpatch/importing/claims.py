@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from vpatch.planning.view import View
 
 _MOST = 6
+_MOST_CONTEXT = 4
 
 
 def concerns_of(files: Sequence[FileChange], edits: Sequence[Declared]) -> Declared:
@@ -83,6 +85,36 @@ def effect_of(patch: AssembledPatch, before: View, after: View) -> Declared | No
     if not telling or len(telling) < len(patch.edits) - _imports(patch):
         return None
     return telling[0] if len(telling) == 1 else {"all": telling}
+
+
+def effect_by_text(files: Sequence[FileChange]) -> Declared | None:
+    """A predicate of the new lines of each hunk, for code that no pattern tells from the old."""
+    parts = [
+        {"text": text, "files": file.path}
+        for file in files
+        for text in _new_texts(*(side.decode(errors="replace") for side in _sides(file)))
+    ]
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else {"all": parts}
+
+
+def _sides(file: FileChange) -> tuple[bytes, bytes]:
+    return file.before or b"", file.after
+
+
+def _new_texts(before: str, after: str) -> Iterator[str]:
+    """For each hunk the fewest lines around it that only the new file has."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for tag, _, _, first, last in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        for context in range(_MOST_CONTEXT):
+            text = "".join(new[max(0, first - context) : last + context])
+            if text.strip() and text not in before:
+                yield text
+                break
 
 
 def _imports(patch: AssembledPatch) -> int:
@@ -189,3 +221,15 @@ def claimed_range(needed: Mapping[Version, bool], origin: Version) -> str:
         last += 1
     claim = f">={known[first]}"
     return claim if last + 1 == len(known) else f"{claim},<{known[last + 1]}"
+
+
+def claimed_before(needed: Mapping[Version, bool], origin: Version) -> str:
+    """The versions that need the patch, if the origin is the first that has it already."""
+    known = [version for version in sorted(needed, reverse=True) if version < origin]
+    # The release that the user names need not be the first that has it.
+    while known and not needed[known[0]]:
+        origin = known.pop(0)
+    first = None
+    while known and needed[known[0]]:
+        first = known.pop(0)
+    return f"<{origin}" if first is None else f">={first},<{origin}"

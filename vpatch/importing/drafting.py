@@ -42,8 +42,14 @@ class Draft:
         """The edits that give the code in another layout, or without comments."""
         return tuple(edit for edit in self.derived if edit.gives is not None)
 
-    def write(self, folder: Path, claim: str, requires: Sequence[str] = ()) -> None:
-        """Write the folder of the patch."""
+    def write(
+        self,
+        folder: Path,
+        claim: str,
+        requires: Sequence[str] = (),
+        upstreamed_in: str | None = None,
+    ) -> None:
+        """Write the folder of the patch; `upstreamed_in` is the first release that has it."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self.assembled.files.items():
             (folder / name).write_bytes(content)
@@ -55,19 +61,28 @@ class Draft:
             concerns=self.concerns,
             effect=self.effect,
             requires=requires,
+            upstreamed_in=upstreamed_in,
         )
         (folder / DECLARATION).write_text(text, encoding="utf-8")
 
-    def write_example(self, folder: Path) -> None:
-        """Write the files that change, before and after, as an example of the patch."""
-        label = f"{State.NEEDED}-{self.tree.pin.version}"
-        for file in self.change.files:
-            for side, content in (("before", file.before), ("after", file.after)):
-                place = folder / "examples" / label / side / file.path
-                (folder / "examples" / label / side).mkdir(parents=True, exist_ok=True)
-                if content is not None:
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(content)
+    def write_example(self, folder: Path, *, merged: bool = False) -> None:
+        """Write the files that change, before and after, as an example of the patch.
+
+        With `merged`, the release has the change already, and is an example of that, too.
+        """
+        version = self.tree.pin.version
+        labels = [f"{State.NEEDED}-{'before-' if merged else ''}{version}"]
+        if merged:
+            labels.append(f"{State.UPSTREAMED}-{version}")
+        for label in labels:
+            for file in self.change.files:
+                before = file.before if label == labels[0] else file.after
+                for side, content in (("before", before), ("after", file.after)):
+                    place = folder / "examples" / label / side / file.path
+                    (folder / "examples" / label / side).mkdir(parents=True, exist_ok=True)
+                    if content is not None:
+                        place.parent.mkdir(parents=True, exist_ok=True)
+                        place.write_bytes(content)
 
     def _notes(self) -> Mapping[int, str]:
         """Comments for edits of text: why no edit says it by meaning."""

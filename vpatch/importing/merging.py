@@ -63,10 +63,13 @@ def _ways(members: Sequence[Placed]) -> Iterator[Declared]:
 
 
 def _fits(edit: Declared, members: Sequence[Placed], tree: Tree) -> bool:
-    """Whether an edit has as many places in the release as its members, and in the same files."""
+    """Whether an edit has as many places in the release as its members, and in the same files.
+
+    A place that is done counts, too: an older release may have it undone.
+    """
     bound = bound_edits(Candidate("", (edit,)), [edit])
     if not bound:
         return False
     result = run_edit(bound[0], View(tree))
-    places = Counter(site.path for site in result.found if site.todo)
+    places = Counter(site.path for site in result.found)
     return result.mismatch is None and places == Counter(path for path, _ in members)

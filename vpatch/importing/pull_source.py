@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError, combine
-from vpatch.importing.change import LeftAside, Message, SourceChange
+from vpatch.importing.change import DiffedChange, LeftAside, Message
 from vpatch.importing.difftext import read_diffs
 from vpatch.importing.paths import aside
 
 if TYPE_CHECKING:
     from vpatch.github.client import GitHub, PullFile
-    from vpatch.importing.stack import Stack
 
 _NAMED = re.compile(r"(?:https://[^/]+/)?([\w.-]+/[\w.-]+)(?:#|/pull/)(\d+)/?(?:files|commits)?/?")
 _ABSENT = "/dev/null"
@@ -25,16 +23,15 @@ def pull_named(text: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def from_pull(name: str, github: GitHub, stack: Stack) -> list[SourceChange]:
+def from_pull(name: str, github: GitHub) -> list[DiffedChange]:
     """Read a pull request as one change: all of its commits together.
 
     Args:
         name: `OWNER/NAME#1`, or its URL.
         github: the API to ask.
-        stack: the release as the changes read so far leave it.
 
     Raises:
-        UsageError: it does not apply, or does what no patch can do, or GitHub leaves out a part.
+        UsageError: GitHub leaves out a part.
         GitHubError: there is no such pull request, or GitHub does not answer.
     """
     named = pull_named(name)
@@ -62,11 +59,10 @@ def from_pull(name: str, github: GitHub, stack: Stack) -> list[SourceChange]:
     if errors:
         raise combine(errors)
     text = "".join(map(_diff, change.files)).encode()
-    files = [file for diffs in read_diffs(text, ref) for file in diffs.files]
+    files = tuple(file for diffs in read_diffs(text, ref) for file in diffs.files)
     message = Message(change.title, change.body, (ref,))
-    left = [LeftAside(file.path, str(aside(file.path)), 0) for file in without]
-    taken = stack.take(files, message, ref, f"pull-{number}")
-    return [replace(taken, aside=(*taken.aside, *left))]
+    left = tuple(LeftAside(file.path, str(aside(file.path)), 0) for file in without)
+    return [DiffedChange(files, message, ref, f"pull-{number}", left)]
 
 
 def _diff(file: PullFile) -> str:

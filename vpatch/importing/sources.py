@@ -1,6 +1,7 @@
 """Where changes come from: diffs, and the commits of a repository.
 
-A further source is a function that takes a `Stack` and puts its changes on it.
+A further source is a function that returns `DiffedChange`s, for `undoing.fitted`. If it knows whole
+files instead, it takes a `Stack` and puts its changes on it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.git.history import commits_of_range
+from vpatch.importing.change import DiffedChange
 from vpatch.importing.difftext import read_diffs
 from vpatch.importing.message import commit_message, read_message
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
@@ -19,25 +21,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.importing.change import SourceChange
-    from vpatch.importing.stack import Stack
 
 _SUFFIXES = (".patch", ".diff")
 _SERIES = "series"
 
 
-def from_diffs(path: Path, stack: Stack) -> list[SourceChange]:
+def from_diffs(path: Path) -> list[DiffedChange]:
     """Read a diff, a mailbox of patches, or a folder of either, each on top of the one before.
 
     The files of a folder are taken in the order of their names, or of a quilt `series`.
 
     Raises:
-        UsageError: there is no diff, or one does not apply or does what no patch can do.
+        UsageError: there is no diff.
     """
-    found: list[SourceChange] = []
+    found: list[DiffedChange] = []
     errors: list[VpatchError] = []
     for file in _files(path):
         try:
-            found += _of_file(file, stack)
+            found += _of_file(file)
         except VpatchError as error:
             errors.append(error)
     if errors:
@@ -64,7 +65,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _of_file(file: Path, stack: Stack) -> Iterator[SourceChange]:
+def _of_file(file: Path) -> Iterator[DiffedChange]:
     try:
         content = read_file(file, LARGEST_BESIDE)
     except OSError as error:
@@ -75,14 +76,14 @@ def _of_file(file: Path, stack: Stack) -> Iterator[SourceChange]:
             code="importing.unreadable",
         ) from error
     for diffs in read_diffs(content, str(file)):
-        yield stack.take(diffs.files, read_message(diffs.prose), str(file), file.stem)
+        yield DiffedChange(diffs.files, read_message(diffs.prose), str(file), file.stem)
 
 
-def from_range(repository: Path, commits: str, stack: Stack) -> list[SourceChange]:
+def from_range(repository: Path, commits: str) -> list[DiffedChange]:
     """Read a range of commits of a local repository, one change a commit.
 
     Raises:
-        UsageError: the range has a merge, or a commit does not apply or does what no patch can do.
+        UsageError: the range has a merge.
     """
     listed = commits_of_range(repository, commits)
     merges = [commit.id[:12] for commit in listed if len(commit.parents) > 1]
@@ -93,13 +94,13 @@ def from_range(repository: Path, commits: str, stack: Stack) -> list[SourceChang
             hint="rebase the commits to one line (git rebase), or import the ranges on both sides",
             code="importing.merge",
         )
-    found: list[SourceChange] = []
+    found: list[DiffedChange] = []
     for commit in listed:
         where = f"{repository}: {commit.id[:12]}"
         message = commit_message(commit.message)
         if commit.diff.strip():
             files = [file for text in read_diffs(commit.diff, where) for file in text.files]
-            found.append(stack.take(files, message, where, commit.id[:12]))
+            found.append(DiffedChange(tuple(files), message, where, commit.id[:12]))
     return found
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.git.scratch import ScratchRepository
-from vpatch.importing.change import FileChange, LeftAside, Message, SourceChange
+from vpatch.importing.change import FileChange, LeftAside, SourceChange
 from vpatch.importing.message import id_of
 from vpatch.importing.paths import TreePaths, aside
 from vpatch.util.plural import counted
@@ -19,7 +18,8 @@ from vpatch.util.untrusted import plain_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.importing.difftext import FileDiff, HunkText
+    from vpatch.importing.change import DiffedChange
+    from vpatch.importing.difftext import FileDiff
     from vpatch.source.tree import Tree
 
 _FAILED = re.compile(r"^error: patch failed: (.+):(\d+)$", re.MULTILINE)
@@ -44,10 +44,8 @@ class Stack:
         self.files |= {file.path: file.after for file in change.files}
         return change
 
-    def take(
-        self, diffs: Sequence[FileDiff], message: Message, where: str, fallback: str
-    ) -> SourceChange:
-        """Apply the diffs of one change, and put it on top.
+    def take(self, change: DiffedChange) -> SourceChange:
+        """Apply the diffs of a change, and put it on top.
 
         Raises:
             UsageError: a diff does not apply, or does what no patch can do.
@@ -55,7 +53,8 @@ class Stack:
         kept: dict[str, list[FileDiff]] = {}
         left: list[LeftAside] = []
         errors: list[VpatchError] = []
-        for diff in diffs:
+        where = change.where
+        for diff in change.diffs:
             path = self.paths.meant(diff.name)
             why = self._why_aside(diff, path)
             if why is not None:
@@ -78,9 +77,12 @@ class Stack:
         after = self._applied(kept, before, where)
         files = tuple(FileChange(path, before[path], after[path]) for path in kept)
         notes = [note for several in kept.values() for diff in several for note in diff.notes]
-        notes += [note for path in kept for note in _unsure(path, kept[path], before[path])]
-        name = message.patch_id or id_of(message.title, fallback)
-        return self.push(SourceChange(name, where, message, files, tuple(left), tuple(notes)))
+        notes += [note for path in kept for note in unsure(path, kept[path], before[path])]
+        name = change.message.patch_id or id_of(change.message.title, change.fallback)
+        left += change.aside
+        return self.push(
+            SourceChange(name, where, change.message, files, tuple(left), tuple(notes))
+        )
 
     def _why_aside(self, diff: FileDiff, path: str) -> str | None:
         found = aside(path)
@@ -119,9 +121,9 @@ class Stack:
                 content = before[path]
                 scratch.state({} if content is None else {path: content})
                 for diff in several:
-                    said = _apply(scratch, diff, path)
+                    said = apply(scratch, diff, path)
                     if said:
-                        errors.append(_does_not_apply(path, said, where, self._tree))
+                        errors.append(_does_not_apply(place_of(path, said), where, self._tree))
                         break
                 else:
                     after |= scratch.read([path])
@@ -130,20 +132,27 @@ class Stack:
         return after
 
 
-def _apply(scratch: ScratchRepository, diff: FileDiff, path: str) -> str:
+def apply(scratch: ScratchRepository, diff: FileDiff, path: str, *, reverse: bool = False) -> str:
     """Apply a diff, and return what git says if it does not apply."""
     text = diff.text(path).encode()
     # By itself, git takes a hunk without lines below for the end of the file.
-    return scratch.apply(text) and scratch.apply(text, without_context=True)
+    return scratch.apply(text, reverse=reverse) and scratch.apply(
+        text, without_context=True, reverse=reverse
+    )
 
 
-def _does_not_apply(path: str, said: str, where: str, tree: Tree) -> UsageError:
+def place_of(path: str, said: str) -> str:
+    """The place that git says a diff does not fit, for people."""
     found = _FAILED.search(said)
-    place = f"{path}, the hunk at line {found[2]}" if found else f"{path} ({said.strip()})"
+    return f"{path}, the hunk at line {found[2]}" if found else f"{path} ({said.strip()})"
+
+
+def _does_not_apply(place: str, where: str, tree: Tree) -> UsageError:
     return UsageError(
         f"the diff does not apply to {tree.pin.label}: {place}",
         where=where,
-        hint="name the release that it was made for with --vllm, or import what it builds on first",
+        hint="name the release that it was made for with --vllm, or the first one that has it "
+        "already, or import what it builds on first",
         code="importing.does-not-apply",
     )
 
@@ -158,28 +167,27 @@ def _unsupported(what: str, where: str) -> UsageError:
     )
 
 
-def _unsure(path: str, diffs: Sequence[FileDiff], before: bytes | None) -> Iterator[str]:
-    """Say of hunks that only their line number tells which of several places they mean."""
-    lines = (before or b"").decode(errors="replace").split("\n")
+def unsure(
+    path: str, diffs: Sequence[FileDiff], content: bytes | None, sign: str = "-"
+) -> Iterator[str]:
+    """Say of hunks that only their line number tells which of several places they mean.
+
+    `sign` is that of the side which `content` has.
+    """
+    lines = (content or b"").decode(errors="replace").split("\n")
     for hunk in (hunk for diff in diffs for hunk in diff.hunks):
-        number = _places(hunk, lines)
+        number = _places(hunk.side(sign), lines)
         if number > 1:
             yield (
                 f"{path}, the hunk at line {hunk.start}: its lines are there "
                 f"{counted(number, 'time')}; the line number decides"
             )
-        elif not hunk.side("-") and before is not None:
+        elif not hunk.side(sign) and content is not None:
             yield f"{path}, the hunk at line {hunk.start}: only the line number says where it goes"
 
 
-def _places(hunk: HunkText, lines: Sequence[str]) -> int:
-    old = hunk.side("-")
-    if not old:
+def _places(side: Sequence[str], lines: Sequence[str]) -> int:
+    if not side:
         return 0
-    starts = [n for n, line in enumerate(lines) if line == old[0]]
-    return sum(lines[n : n + len(old)] == old for n in starts)
-
-
-def with_id(change: SourceChange, patch_id: str) -> SourceChange:
-    """The same change under another id."""
-    return replace(change, id=patch_id)
+    starts = [n for n, line in enumerate(lines) if line == side[0]]
+    return sum(lines[n : n + len(side)] == side for n in starts)

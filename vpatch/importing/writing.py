@@ -37,11 +37,12 @@ def patch_yaml(
     concerns: Declared,
     effect: Declared | None,
     requires: Sequence[str] = (),
+    upstreamed_in: str | None = None,
 ) -> str:
     """Return the text of patch.yaml.
 
     What the source does not say is a proposal, and has a comment that says so. `notes` are comments
-    above edits, by their number.
+    above edits, by their number. `upstreamed_in` is the first release that has the change.
     """
     message = change.message
     title = message.title or f"Import {change.where}"
@@ -63,20 +64,25 @@ def patch_yaml(
     document["edits"] = listed
     if requires:
         document["requires"] = CommentedSeq(requires)
-    document["remove-when"] = "no recipe pins a release that needs it"
+    document["remove-when"] = (
+        "no recipe pins a release that needs it"
+        if upstreamed_in is None
+        else f"no recipe pins a release before {upstreamed_in}"
+    )
     for key in ("symptoms", "needed-in", "concerns", "effect", "remove-when"):
         if key in document:
             document.yaml_set_comment_before_after_key(key, before=_PROPOSED)
     text = _dumped(document)
-    return text + _threads(message.threads)
+    return text + _threads(message.threads, upstreamed_in)
 
 
-def _threads(threads: Sequence[str]) -> str:
-    """The threads that the source names, as comments: nothing says what became of them."""
+def _threads(threads: Sequence[str], upstreamed_in: str | None) -> str:
+    """The threads that the source names, as comments: nothing says what each of them is."""
     if not threads:
         return ""
+    state = "open" if upstreamed_in is None else f"merged, release: {upstreamed_in}"
     lines = "".join(
-        f"#   - {{ref: {ref}, is: pull request, relation: same change, state: open}}\n"
+        f"#   - {{ref: {ref}, is: pull request, relation: same change, state: {state}}}\n"
         for ref in threads
     )
     return (

@@ -11,7 +11,7 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.app.importing import ImportedPatch
+    from vpatch.app.import_run import ImportedPatch
 
 
 class TextualEditOutput(OutputModel):
@@ -64,6 +64,8 @@ class ImportedPatchOutput(OutputModel):
     as_text: list[TextualEditOutput]
     aside: list[AsideOutput]
     requires: list[str]
+    upstreamed_in: str | None
+    """The release of `--vllm`, if it has the change already."""
     notes: list[str]
     """Sentences for people."""
     releases: list[OnReleaseOutput]
@@ -89,6 +91,7 @@ class ImportedPatchOutput(OutputModel):
             ],
             aside=[AsideOutput.model_validate(left) for left in draft.change.aside],
             requires=list(one.requires),
+            upstreamed_in=one.upstreamed_in,
             notes=[*draft.change.notes, *one.notes],
             releases=[OnReleaseOutput.model_validate(release) for release in one.releases],
         )

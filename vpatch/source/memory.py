@@ -37,7 +37,7 @@ class MemoryTree(SearchedTree):
 
 @dataclass(frozen=True)
 class ChangedTree:
-    """Implements `Tree` over another tree, with some files replaced or added.
+    """Implements `Tree` over another tree, with some files replaced or added, and some left out.
 
     `carried` are the patches that did so, as a lock in the tree would say.
     """
@@ -45,6 +45,7 @@ class ChangedTree:
     tree: Tree
     files: Mapping[str, bytes]
     carried: frozenset[str]
+    left_out: frozenset[str] = field(default=frozenset())
 
     @property
     def pin(self) -> Pin:
@@ -56,7 +57,8 @@ class ChangedTree:
 
     @cached_property
     def package_files(self) -> Mapping[str, bytes]:
-        return LazyFiles([*{**dict.fromkeys(self.tree.package_files), **self._changed}], self.read)
+        paths = dict.fromkeys([*self.tree.package_files, *self._changed])
+        return LazyFiles([path for path in paths if path not in self.left_out], self.read)
 
     @cached_property
     def _changed(self) -> Mapping[str, bytes]:
@@ -68,18 +70,18 @@ class ChangedTree:
         }
 
     def holding(self, word: bytes) -> frozenset[str]:
-        pristine = self.tree.holding(word) - self._changed.keys()
+        pristine = self.tree.holding(word) - self._changed.keys() - self.left_out
         return pristine | files_with_word(self._changed, word)
 
     def containing(self, text: bytes) -> frozenset[str]:
-        pristine = self.tree.containing(text) - self._changed.keys()
+        pristine = self.tree.containing(text) - self._changed.keys() - self.left_out
         return pristine | files_with_text(self._changed, text)
 
     def words(self) -> Iterable[bytes]:
         return words_of(self.package_files)
 
     def paths(self) -> list[str]:
-        return sorted({*self.tree.paths(), *self.files})
+        return sorted({*self.tree.paths(), *self.files} - self.left_out)
 
     def read(self, path: str) -> bytes:
         return self.files[path] if path in self.files else self.tree.read(path)

@@ -1,0 +1,326 @@
+"""One run of an import: changes become drafts, are proven, and are compared with other releases."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from packaging.version import Version
+
+from vpatch.errors import VpatchError, combine
+from vpatch.importing.claims import claimed_before, claimed_range, effect_by_text
+from vpatch.importing.drafting import Draft, changed, draft
+from vpatch.importing.proving import (
+    ImportProof,
+    OnRelease,
+    fits_alone,
+    give_together,
+    loaded,
+    on_release,
+    proven,
+)
+from vpatch.importing.script_source import DEFAULT_PLACE
+from vpatch.planning.plan import plan
+from vpatch.planning.state import State
+from vpatch.source.spec import parse_vllm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.app.context import Context
+    from vpatch.importing.change import SourceChange
+    from vpatch.library.patch import Patch
+    from vpatch.source.tree import Tree
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What to import, and how.
+
+    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`.
+    `vllm` is the release that the source is for, or the first that has it: with `upstreamed`, it
+    must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
+    with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
+    files before and after as an example, if they give the same bytes. `releases` are those to
+    compare with git, None for all in the cache. The patches go to `output_dir`.
+    """
+
+    source: Path | str
+    kind: Literal["diff", "range", "tree", "script", "module", "pull"]
+    vllm: str
+    output_dir: Path
+    commits: str | None = None
+    patch_id: str | None = None
+    exact: bool = False
+    text: bool = False
+    examples: bool = False
+    releases: tuple[str, ...] | None = None
+    upstreamed: bool = False
+    seen_at: Path = DEFAULT_PLACE
+
+
+@dataclass(frozen=True)
+class ImportedPatch:
+    """A patch that was imported, and what is to say of it."""
+
+    draft: Draft
+    folder: Path
+    proof: ImportProof
+    requires: tuple[str, ...]
+    releases: tuple[OnRelease, ...]
+    notes: tuple[str, ...] = ()
+    # The release that it was taken from, if that has it already.
+    upstreamed_in: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.draft.change.id
+
+    @property
+    def unrecognised(self) -> OnRelease | None:
+        """What the patch is in the release that has it already, if that is not `upstreamed`."""
+        own = (one for one in self.releases if one.version == self.upstreamed_in)
+        return next((one for one in own if one.state is not State.UPSTREAMED), None)
+
+
+@dataclass(frozen=True)
+class ImportRun:
+    """One run, in a folder for what is not proven yet.
+
+    `tree` is what the changes are on top of: the release, or `release` without them.
+    """
+
+    context: Context
+    request: ImportRequest
+    tree: Tree
+    release: Tree | None
+    staging: Path
+
+    def run(self, changes: Sequence[SourceChange]) -> list[ImportedPatch]:
+        drafts: list[Draft] = []
+        errors: list[VpatchError] = []
+        task = self.context.progress.start("Finding edits", total=len(changes), unit="changes")
+        for number, change in enumerate(changes):
+            try:
+                below = self._below(changes[:number])
+                exact, text = self.request.exact, self.request.text
+                drafts.append(draft(change, below, exact=exact, text=text))
+            except VpatchError as error:
+                errors.append(error)
+            task.advance(1)
+        task.done()
+        if errors:
+            raise combine(errors)
+        drafts, proofs, notes = self._provable(drafts)
+        requires = self._requires(drafts)
+        drafts = self._recognised(drafts, requires)
+        proofs = self._proofs(drafts, _chain(drafts))
+        return self._compared(drafts, proofs, requires, notes)
+
+    def _below(self, earlier: Sequence[SourceChange]) -> Tree:
+        return changed(self.tree, *earlier) if earlier else self.tree
+
+    def _proofs(
+        self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
+    ) -> list[ImportProof]:
+        self._write(drafts, requires)
+        patches = loaded(self.staging, drafts)
+        return proven(patches, drafts, self.tree, self.context.answers)
+
+    def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> None:
+        for one in drafts:
+            needed = requires.get(one.change.id, ())
+            one.write(self.staging / one.change.id, self._claim(()), needed)
+
+    def _provable(
+        self, drafts: list[Draft]
+    ) -> tuple[list[Draft], list[ImportProof], dict[str, str]]:
+        """The drafts, each as text if its edits by meaning do not work together."""
+        notes: dict[str, str] = {}
+        proofs = self._proofs(drafts, _chain(drafts))
+        own = {"exact": self.request.exact}
+        for plainer in (own | {"merge": False}, {"exact": True}, {"text": True}):
+            if self.request.text or not any(proof.failure for proof in proofs):
+                break
+            for number, proof in enumerate(proofs):
+                if proof.failure is not None:
+                    change = drafts[number].change
+                    below = self._below([one.change for one in drafts[:number]])
+                    drafts[number] = draft(change, below, **plainer)
+                    if "text" in plainer:
+                        notes[change.id] = f"imported as text, as by meaning {proof.failure}"
+            proofs = self._proofs(drafts, _chain(drafts))
+        errors: list[VpatchError] = [
+            _refused(one, proof.failure)
+            for one, proof in zip(drafts, proofs, strict=True)
+            if proof.failure is not None
+        ]
+        if errors:
+            raise combine(errors)
+        return drafts, proofs, notes
+
+    def _requires(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
+        """Which patches each one needs: none that fits the release alone, in whatever order."""
+        chain = _chain(drafts)
+        if not any(chain.values()):
+            return chain
+        self._write(drafts, {})
+        patches = sorted(loaded(self.staging, drafts), key=lambda patch: patch.id)
+        files = {file.path: file.after for one in drafts for file in one.change.files}
+        answers = self.context.answers
+        if not give_together(patches, files, self.tree, answers):
+            return chain
+        return {
+            patch.id: () if fits_alone(patch, self.tree, answers) else chain[patch.id]
+            for patch in patches
+        }
+
+    def _recognised(
+        self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
+    ) -> list[Draft]:
+        """The drafts, each with edits and an effect that recognise the release which has it."""
+        found = list(drafts)
+        if self.release is None:
+            return found
+        for number in range(len(found)):
+            if self._is_recognised(found, number, requires):
+                continue
+            for other in self._telling(found, number):
+                tried = [*found[:number], other, *found[number + 1 :]]
+                if self._is_recognised(tried, number, requires):
+                    proofs = self._proofs(tried, _chain(tried))
+                    if not any(proof.failure for proof in proofs):
+                        found = tried
+                        break
+        return found
+
+    def _telling(self, drafts: Sequence[Draft], number: int) -> Iterator[Draft]:
+        """Other drafts of a change, with more edits or with an effect by text."""
+        one = drafts[number]
+        below = self._below([each.change for each in drafts[:number]])
+        by_text = effect_by_text(one.change.files)
+        if self.request.text:
+            yield replace(one, effect=by_text)
+            return
+        yield draft(one.change, below, exact=self.request.exact, merge=False)
+        # What has another layout does not have the text.
+        if not one.inexact:
+            yield replace(one, effect=by_text)
+        exact = draft(one.change, below, exact=True, merge=False)
+        yield exact
+        yield replace(exact, effect=by_text)
+
+    def _is_recognised(
+        self, drafts: Sequence[Draft], number: int, requires: Mapping[str, Sequence[str]]
+    ) -> bool:
+        """Whether a patch is `upstreamed` in the release that has it."""
+        if self.release is None:
+            return False
+        self._write(drafts, requires)
+        patches = loaded(self.staging, drafts)
+        ids = {patch.id for patch in patches}
+        answers = self.context.answers
+        made = plan(patches, self.release, tell="none", alone=ids, answers=answers)
+        states = {decision.patch.id: decision.state for decision in made.decisions}
+        return states[drafts[number].change.id] is State.UPSTREAMED
+
+    def _compared(
+        self,
+        drafts: Sequence[Draft],
+        proofs: Sequence[ImportProof],
+        requires: Mapping[str, tuple[str, ...]],
+        notes: Mapping[str, str],
+    ) -> list[ImportedPatch]:
+        self._write(drafts, requires)
+        patches = loaded(self.staging, drafts)
+        rows = self._rows(patches, drafts)
+        found = []
+        for number, (one, proof) in enumerate(zip(drafts, proofs, strict=True)):
+            releases = tuple(row[number] for row in rows)
+            needed = requires.get(one.change.id, ())
+            last = None if self.release is None else self._first_with_it(releases)
+            one.write(self.staging / one.change.id, self._claim(releases), needed, last)
+            if self.request.examples and not needed and proof.gives == "exact":
+                one.write_example(self.staging / one.change.id, merged=last is not None)
+            more = [notes[one.change.id]] if one.change.id in notes else []
+            folder = self.request.output_dir / one.change.id
+            own = None if self.release is None else self.release.pin.version
+            found.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
+        loaded(self.staging, drafts)
+        return found
+
+    def _rows(self, patches: Sequence[Patch], drafts: Sequence[Draft]) -> list[list[OnRelease]]:
+        """What each patch means on each of the releases to compare."""
+        versions = self._releases()
+        if not versions:
+            return []
+        rows: list[list[OnRelease]] = []
+        task = self.context.progress.start(
+            "Comparing releases", total=len(versions), unit="releases"
+        )
+        for version in versions:
+            with ExitStack() as opened:
+                tree = self.release
+                if tree is None or tree.pin.version != version:
+                    tree = opened.enter_context(self.context.tree(parse_vllm(version)))
+                rows.append(on_release(patches, drafts, tree, self.context.answers))
+            task.advance(1)
+        self.context.answers.save()
+        task.done()
+        return rows
+
+    def _releases(self) -> list[str]:
+        own = self.tree.pin.version
+        asked = self.request.releases
+        if asked is None:
+            asked = self.context.cache.versions(self.tree.pin.tree)
+        others = [version for version in asked if version != own]
+        if self.release is None:
+            return others
+        return sorted([*others, str(own)], key=Version)
+
+    def _claim(self, releases: Sequence[OnRelease]) -> str:
+        origin = Version(str(self.tree.pin.version))
+        needed = {
+            Version(one.version): one.state in {State.NEEDED, State.CONFLICT, State.BLOCKED}
+            for one in releases
+        }
+        if self.release is not None:
+            return claimed_before(needed, origin)
+        return claimed_range({**needed, origin: True}, origin)
+
+    def _first_with_it(self, releases: Sequence[OnRelease]) -> str:
+        """The first release of those up to the origin that have the change."""
+        origin = Version(str(self.tree.pin.version))
+        first = origin
+        for one in sorted(releases, key=lambda one: Version(one.version), reverse=True):
+            if Version(one.version) < origin:
+                if one.state is not State.UPSTREAMED:
+                    break
+                first = Version(one.version)
+        return str(first)
+
+
+def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
+    """For each patch the earlier ones that change a file of it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for number, one in enumerate(drafts):
+        own = {file.path for file in one.change.files}
+        found[one.change.id] = tuple(
+            other.change.id
+            for other in drafts[:number]
+            if own & {file.path for file in other.change.files}
+        )
+    return found
+
+
+def _refused(one: Draft, failure: str) -> VpatchError:
+    return VpatchError(
+        f"vpatch would not apply the imported patch {one.change.id!r}: {failure}",
+        where=one.change.where,
+        hint="correct the source: vpatch refuses code that does not compile, and names and imports "
+        "that pyflakes finds wrong",
+        code="importing.not-provable",
+    )
