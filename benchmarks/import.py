@@ -1,8 +1,8 @@
 """What `vpatch import` makes of changes, and how many releases these survive.
 
-    python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream] [--most N]
+    python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream|merged] [--most N]
 
-Three groups of changes are imported:
+Four groups of changes are imported:
 
 - `own`: what each patch of the library changes in vLLM 0.23.0, as a diff. A release counts if the
   patch is needed there; right is what the patch that was written by hand makes.
@@ -10,10 +10,16 @@ Three groups of changes are imported:
 - `upstream`: each file that differs between a release and the patch release behind it. Those are
   upstream's own corrections. Every other release counts, and benchmarks/imports/judge.py says what
   is right there: definitions as before must become as after, those as after must stay.
+- `merged`: pull requests (benchmarks/imports/merged.py), imported at the first release that has
+  them and applied to the one before. benchmarks/imports/backport.py says what is right there.
 
 Of each it prints the hunks of Python, how many became edits by meaning, whether the release gets
 the same bytes, and the releases where vpatch, `git apply`, `git apply -3` and `patch` end well.
 `wrong` ended well and made something else. Ends with 1 where an import fails, or vpatch is wrong.
+
+Of `merged` it prints the state in each release, the definitions that came out equal, those that are
+the newer release's own, and files with the same bytes. Ends with 1 if fewer than 12 changes of at
+least 15 are equal.
 """
 
 from __future__ import annotations
@@ -29,11 +35,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imports.judge import judged
+from imports.merged import MERGED
+from imports.merged_rows import merged_rows, met, show_merged
 from imports.pairs import MODULE, PAIRS
-from survival import TOOLS, contents, edit_of, lay_out, run
+from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
 
 from vpatch.app.context import Context
-from vpatch.app.importing import ImportRequest, import_patches
+from vpatch.app.import_run import ImportRequest
+from vpatch.app.importing import import_patches
 from vpatch.app.selection import with_required
 from vpatch.errors import VpatchError
 from vpatch.importing.change import FileChange
@@ -53,6 +62,7 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
 
+GROUPS = ["pairs", "own", "upstream", "merged"]
 ORIGINS = ("0.23.0", "0.22.1")
 STEPS = {
     "0.20.0": "0.20.1",
@@ -94,17 +104,6 @@ class Imported:
     patch: Patch | None
     # Written by hand, where the change is one of the library's.
     hand: tuple[Patch, ...] = ()
-
-
-def diff_of(before: Files, after: Files) -> bytes:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "repository"
-        run(Path(name), "git", "init", "--quiet", str(folder))
-        lay_out(folder, before)
-        lay_out(folder, after, commit=False)
-        options = ["--cached", "--full-index", "--no-renames"]
-        run(folder, "git", "diff", *options, "--output=../edit.diff")
-        return (Path(name) / "edit.diff").read_bytes()
 
 
 def imported(
@@ -250,7 +249,7 @@ def survey(context: Context, groups: list[str], most: int) -> list[Row]:
     rows = list(pairs()) if "pairs" in groups else []
     changes = list(own(context)) if "own" in groups else []
     changes += list(upstream(context, most)) if "upstream" in groups else []
-    for version in context.releases():
+    for version in context.releases() if changes else []:
         with context.tree(parse_vllm(version)) as tree:
             for change in changes:
                 if change.origin != version and not change.row.failure:
@@ -302,18 +301,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--offline", action="store_true", help="use the cache alone")
     parser.add_argument("--json", action="store_true", dest="as_json")
-    parser.add_argument("--only", choices=["own", "pairs", "upstream"], help="one group")
+    parser.add_argument("--only", choices=GROUPS, help="one group")
     parser.add_argument("--most", type=int, default=1000, help="files of each patch release")
     options = parser.parse_args()
-    groups = [options.only] if options.only else ["pairs", "own", "upstream"]
+    groups = [options.only] if options.only else GROUPS
     with Context(offline=options.offline) as context:
         rows = survey(context, groups, options.most)
+        merged = merged_rows(context, MERGED) if "merged" in groups else []
     if options.as_json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        found = [*map(asdict, rows), *(row.as_json() for row in merged)]
+        print(json.dumps(found, indent=1))
     else:
-        show(rows)
+        if rows:
+            show(rows)
+        if merged:
+            show_merged(merged)
     wrong = [row for row in rows if row.tools.get("vpatch", Counter())["wrong"]]
-    return int(bool(wrong) or any(row.failure for row in rows))
+    missed = bool(merged) and not met(merged)
+    return int(bool(wrong) or missed or any(row.failure for row in rows))
 
 
 if __name__ == "__main__":

@@ -158,6 +158,17 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path: text for path, text in found.items() if not path.startswith(".git/")}
 
 
+def diff_of(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "repository"
+        run(Path(name), "git", "init", "--quiet", str(folder))
+        lay_out(folder, before)
+        lay_out(folder, after, commit=False)
+        options = ["--cached", "--full-index", "--no-renames"]
+        run(folder, "git", "diff", *options, "--output=../edit.diff")
+        return (Path(name) / "edit.diff").read_bytes()
+
+
 def lay_out(folder: Path, files: Files, *, commit: bool = True) -> None:
     """Make files the whole content of the repository and of its index."""
     for path in contents(folder):

@@ -25,9 +25,12 @@ def definitions(text: bytes) -> dict[str, str]:
             if isinstance(inner, ast.ClassDef):
                 visit(inner, name)
                 own = [each for each in inner.body if not isinstance(each, _DEFINITIONS)]
-                found[name] = "\n".join(map(ast.dump, [*inner.bases, *own]))
+                head = [*inner.decorator_list, *inner.bases, *inner.keywords]
+                code = "\n".join(map(ast.dump, [*head, *own]))
             else:
-                found[name] = ast.dump(inner)
+                code = ast.dump(inner)
+            # An overload or a setter has the name of another one.
+            found[name] = f"{found[name]}\n{code}" if name in found else code
 
     visit(tree, "")
     return found
