@@ -115,8 +115,9 @@ class ImportRun:
             raise combine(errors)
         drafts, proofs, notes = self._provable(drafts)
         requires = self._requires(drafts)
-        drafts = self._recognised(drafts, requires)
-        proofs = self._proofs(drafts, _chain(drafts))
+        if self.release is not None:
+            drafts = self._recognised(drafts, requires)
+            proofs = self._proofs(drafts, _chain(drafts))
         return self._compared(drafts, proofs, requires, notes)
 
     def _below(self, earlier: Sequence[SourceChange]) -> Tree:
@@ -182,8 +183,6 @@ class ImportRun:
     ) -> list[Draft]:
         """The drafts, each with edits and an effect that recognise the release which has it."""
         found = list(drafts)
-        if self.release is None:
-            return found
         for number in range(len(found)):
             if self._is_recognised(found, number, requires):
                 continue
