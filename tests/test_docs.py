@@ -62,6 +62,46 @@ def test_an_edit_that_is_shown_loads(edit, tmp_path):
     assert edits_of(edit, tmp_path)
 
 
+ENTRIES = """\
+KINDS = ["dense", "moe"]
+_MODELS = {
+    # Going.
+    "OldForCausalLM": ("old", "OldForCausalLM"),
+}
+CONFIG = {'sizes': [256, 512], 'name': "a"}
+
+
+class Platform:
+    def supports(self, kind):
+        return kind in ("cuda",)
+"""
+CHANGED = """\
+KINDS = ["dense", "hybrid", "moe"]
+_MODELS = {
+    # Going.
+    "NewForCausalLM": ("new", "NewForCausalLM"),
+}
+CONFIG = {'sizes': [256, 512, 1024], 'name': "a"}
+
+
+class Platform:
+    def supports(self, kind):
+        return kind in ("cuda", "npu")
+"""
+
+
+def test_the_edits_of_entries_that_are_shown_change_them():
+    code = ENTRIES
+    edits = [e for e in EDITS if any(word in str(e.get("find")) for word in ("KINDS", "_MODELS"))]
+    edits += [e for e in EDITS if any(w in str(e.get("find")) for w in ("CONFIG", "$kind in"))]
+    assert len(edits) == 5
+    for edit in edits:
+        result = run(edit, code)
+        assert result.mismatch is None, result.mismatch
+        code = result.view.read(MODULE).decode()
+    assert code == CHANGED
+
+
 @pytest.mark.parametrize("keys", KEYS, ids=str)
 def test_keys_of_a_patch_that_are_shown_load(keys, tmp_path):
     edits = [{"find": "f()", "rewrite": "g()"}]

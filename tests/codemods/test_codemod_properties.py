@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import re
 import textwrap
 
 import libcst as cst
@@ -211,3 +212,64 @@ def test_a_change_of_a_parameter_leaves_the_others_as_they_are(data, items):
     assert after.count("#") == before.count("#")
     again = run({"find": find, "rewrite": rewrite}, after, carried=True)
     assert (again.mismatch, again.todo) == (None, False), (find, rewrite, before, after)
+
+
+ENTRIES = {"list": "[]", "tuple": "()", "set": "{}", "dict": "{}"}
+
+
+def literal(kind, items):
+    comma = "," if kind == "tuple" and len(items) == 1 else ""
+    return f"{ENTRIES[kind][0]}{', '.join(items)}{comma}{ENTRIES[kind][1]}"
+
+
+def written(draw, kind, items):
+    """The literal on one line, or with an entry on each line, comments and blank lines."""
+    if draw(st.booleans()):
+        return f"x = {literal(kind, items)}\n"
+    ends_with_comma = draw(st.booleans()) or (kind == "tuple" and len(items) == 1)
+    lines = []
+    for number, item in enumerate(items):
+        lines += draw(st.sampled_from([[], [""], [f"# above {item}"], ["", f"# above {item}"]]))
+        comma = "," if ends_with_comma or number < len(items) - 1 else ""
+        lines.append(item + comma + draw(st.sampled_from(["", f"  # behind {item}"])))
+    lines += draw(st.sampled_from([[], ["# last"]]))
+    opening, closing = ENTRIES[kind]
+    return "\n".join([f"x = {opening}", *(f"    {line}".rstrip() for line in lines), closing, ""])
+
+
+@PROPERTY
+@given(data=st.data(), kind=st.sampled_from(sorted(ENTRIES)), number=st.integers(1, 5))
+def test_a_change_of_entries_leaves_the_others_as_they_are(data, kind, number):
+    draw = data.draw
+    form = '"{0}": {0}' if kind == "dict" else "{0}"
+    *items, new, other = [form.format(f"e{n}") for n in range(number + 2)]
+    at = draw(st.integers(0, number - 1))
+    named = items[at]
+    around = items[:at], items[at + 1 :]
+    gaps = [["..."] if side or draw(st.booleans()) else [] for side in around]
+    changes = [[new, named], [named, new], [new], [named, new, other], [new, other], []]
+    change = draw(st.sampled_from(changes))
+    edit = {
+        "find": f"x = {literal(kind, [*gaps[0], named, *gaps[1]])}",
+        "rewrite": f"x = {literal(kind, [*gaps[0], *change, *gaps[1]])}",
+    }
+    before = written(draw, kind, items)
+    if not any(gaps) or (not change and kind == "set"):
+        return
+    result = run(edit, before)
+    if result.mismatch is not None:
+        # Nothing is left that the comment behind an entry could be behind.
+        assert not change, (result.mismatch, edit, before)
+        assert f"behind {named}" in before, (result.mismatch, edit, before)
+        return
+    after = result.view.read("vllm/m.py").decode()
+    wanted = ast.parse(f"x = {literal(kind, [*around[0], *change, *around[1]])}")
+    assert ast.dump(ast.parse(after)) == ast.dump(wanted), (edit, before, after)
+    assert sorted(re.findall("#.*", after)) == sorted(re.findall("#.*", before)), (edit, after)
+    for item in {*items} - {named}:
+        if f"# above {item}\n" in before:
+            assert f"# above {item}\n    {item}" in after, (edit, before, after)
+        if f"# behind {item}\n" in before:
+            assert re.search(rf"^ *{re.escape(item)},?  # behind", after, re.MULTILINE), after
+    again = run(edit, after, carried=True)
+    assert (again.mismatch, again.todo) == (None, False), (edit, before, after)

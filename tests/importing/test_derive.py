@@ -308,3 +308,46 @@ def test_edits_of_two_files_stay_apart_if_a_third_one_has_the_place_done():
     files = dict.fromkeys(others, BEFORE)
     assert len(merged(placed, tree_of(files))) == 1
     assert merged(placed, tree_of({**files, "vllm/c.py": after})) == [one for _, one in placed]
+
+
+KINDS = """\
+KINDS = [
+    "a",
+    # The second.
+    "b",
+]
+NAMES = {
+    "a": 1,
+    "b": [2],
+    "c": 3,
+}
+
+
+def allowed(device):
+    return device in ("cuda",)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "edit"),
+    [
+        ('"a",\n    #', '"a",\n    "z",\n    #', ('KINDS = ["a", ...]', 'KINDS = ["a", "z", ...]')),
+        ('    "b",\n]', '    "b",\n    "z",\n]', ("KINDS = [...]", 'KINDS = [..., "z"]')),
+        ('"a": 1', '"a": 4', ('NAMES = {..., "a": 1, ...}', 'NAMES = {..., "a": 4, ...}')),
+        ('    "c": 3,\n', "", ('NAMES = {..., "c": 3, ...}', "NAMES = {...}")),
+        ("[2]", "[2, 5]", ('NAMES = {..., "b": [...], ...}', 'NAMES = {..., "b": [..., 5], ...}')),
+        ('("cuda",)', '("cuda", "npu")', ("device in (...,)", 'device in (..., "npu")')),
+    ],
+)
+def test_an_entry_is_said_without_the_others(old, new, edit):
+    assert KINDS.count(old) == 1
+    after = KINDS.replace(old, new)
+    found = derived(after, KINDS)
+    assert [(e["find"], e["rewrite"]) for e in edits(after, KINDS)] == [edit]
+    assert [one.gives for one in found] == [None]
+    assert made(found, KINDS) == after
+
+
+def test_a_literal_that_is_all_new_is_a_value():
+    found = edits('KINDS = ["x"]\n', 'KINDS = ["a", "b"]\n')
+    assert [sorted(edit) for edit in found] == [["of", "set-value", "was"]]

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+_ENTRIES = (cst.BaseElement, cst.BaseDictElement)
 _ALIGNED = (
     cst.Arg,
     cst.Decorator,
     cst.Param,
     cst.ParamSlash,
     cst.ParamStar,
+    *_ENTRIES,
     *_STATEMENTS,
 )
 # No code of their own: these become nothing else, and nothing else becomes one of these.
@@ -39,7 +41,9 @@ def aligned(
     found: list[int | None] = [None] * len(template)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for tag, first, last, other_first, other_last in matcher.get_opcodes():
-        if tag != "equal" and last - first != other_last - other_first:
+        # Of entries, the first ones become others; that says where the others are.
+        is_uneven = last - first != other_last - other_first
+        if tag != "equal" and is_uneven and not isinstance((*pattern, *template)[0], _ENTRIES):
             continue
         for i, j in zip(range(first, last), range(other_first, other_last), strict=False):
             if tag == "equal" or _may_become(i, j, old, new):
@@ -63,7 +67,14 @@ def _key(element: cst.CSTNode) -> str:
             return f"{name}="
         case cst.Arg():
             return element.star + code_of(element.value)
-    return code_of(element).strip()
+    return _entry_key(element) if isinstance(element, _ENTRIES) else code_of(element).strip()
+
+
+def _entry_key(entry: cst.BaseElement | cst.BaseDictElement) -> str:
+    if isinstance(entry, cst.DictElement):
+        return f"{code_of(entry.key)}:"
+    star = "" if isinstance(entry, cst.Element) else "*"
+    return star + code_of(entry.value)
 
 
 def _may_become(i: int, j: int, old: list[str], new: list[str]) -> bool:

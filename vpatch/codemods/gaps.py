@@ -1,7 +1,8 @@
 """`...` in a pattern, spelt so that libcst can parse it.
 
-Python itself takes `...` as an argument of a call and as a statement, but not as a parameter of a
-`def`, nor as an argument behind a keyword. There it becomes a name that `is_gap` knows.
+Python itself takes `...` as an argument of a call, as a statement and as an entry of a list. It
+takes none as a parameter of a `def`, behind a keyword of a call, or in a dict. There the gap
+becomes a name that `is_gap` knows.
 """
 
 from __future__ import annotations
@@ -45,8 +46,11 @@ def spell_gaps(source: str) -> str:
 
 
 def _respelt(tokens: Tokens) -> Iterator[tuple[tokenize.TokenInfo, str]]:
-    in_def = depth = 0
+    in_def = depth = in_text = 0
     for index, token in enumerate(tokens):
+        # From Python 3.12 on, an f-string is several tokens.
+        kind = tokenize.tok_name[token.type]
+        in_text += (kind == "FSTRING_START") - (kind == "FSTRING_END")
         if token.type == tokenize.NAME and token.string == "def":
             in_def = depth + 1
         elif token.string == "(" and in_def == depth + 1:
@@ -55,6 +59,8 @@ def _respelt(tokens: Tokens) -> Iterator[tuple[tokenize.TokenInfo, str]]:
         elif token.string == "(" and index and _is_called(tokens[index - 1]):
             is_class = index > 1 and tokens[index - 2].string == "class"
             yield from _arguments(list(_items(tokens, index + 1)), "**" if is_class else "*")
+        elif token.string == "{" and not in_text:
+            yield from _entries(list(_items(tokens, index + 1)))
         if token.type == tokenize.OP:
             depth += (token.string in _OPENING) - (token.string in _CLOSING)
 
@@ -72,21 +78,25 @@ class _Item:
     first: tokenize.TokenInfo
     is_gap: bool
     has_value: bool
+    has_key: bool
 
 
 def _items(tokens: Tokens, start: int) -> Iterator[_Item]:
     """The items up to the closing bracket that belongs to what was opened before `start`."""
     item: list[tokenize.TokenInfo] = []
-    depth = 0
+    depth = colons = 0
     has_value = False
     for token in tokens[start:]:
         ends = not depth and token.string in {",", *_CLOSING} and token.type == tokenize.OP
         if ends and item:
-            yield _Item(item[0], len(item) == 1 and item[0].string == "...", has_value)
-            item, has_value = [], False
+            yield _Item(item[0], len(item) == 1 and item[0].string == "...", has_value, colons > 0)
+            item, has_value, colons = [], False, 0
         elif not ends:
             item.append(token)
             has_value |= not depth and token.string == "="
+            # A lambda has a colon of its own.
+            colons += not depth and token.string == ":"
+            colons -= not depth and token.string == "lambda"
         if token.type == tokenize.OP:
             depth += (token.string in _OPENING) - (token.string in _CLOSING)
         if depth < 0:
@@ -105,6 +115,14 @@ def _arguments(
             stars = "**"
         elif item.has_value:
             stars = stars or behind_keyword
+
+
+def _entries(items: Sequence[_Item]) -> Iterator[tuple[tokenize.TokenInfo, str]]:
+    """Give each gap in a dict the form of an entry; braces with a gap alone are a dict, too."""
+    if all(item.is_gap for item in items) or any(
+        item.has_key or item.first.string == "**" for item in items
+    ):
+        yield from ((item.first, f"**{GAP_PARAMETER}") for item in items if item.is_gap)
 
 
 def _parameters(items: Sequence[_Item]) -> Iterator[tuple[tokenize.TokenInfo, str]]:

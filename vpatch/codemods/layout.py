@@ -1,4 +1,4 @@
-"""Put arguments, parameters and statements among others, laid out as those are."""
+"""Put arguments, parameters, entries and statements among others, laid out as those are."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import libcst as cst
 
+from vpatch.codemods.lines import together
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _Item = TypeVar("_Item", cst.Arg, cst.Param)
-_ITEMS = (cst.Arg, cst.Param, cst.ParamSlash, cst.ParamStar)
+_ITEMS = (
+    cst.Arg,
+    cst.Param,
+    cst.ParamSlash,
+    cst.ParamStar,
+    cst.BaseElement,
+    cst.BaseDictElement,
+)
 
 
 def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> cst.BaseParenthesizableWhitespace:
@@ -90,7 +99,8 @@ class LayoutLine:
         if isinstance(new, _ITEMS):
             items = cast("list[cst.Arg]", self.elements)
             bare = cast("cst.Arg", new.with_changes(comma=cst.MaybeSentinel.DEFAULT))
-            self.elements = list(insert_at(items, index, bare, self._opening))
+            is_below = behind is not None
+            self.elements = list(insert_at(items, index, bare, self._opening, is_below=is_below))
         else:
             self.elements.insert(index, new)
         self._known.insert(index, new)
@@ -134,37 +144,86 @@ def append(
 
 
 def insert_at(
-    items: Sequence[_Item], index: int, new: _Item, opening: cst.BaseParenthesizableWhitespace
+    items: Sequence[_Item],
+    index: int,
+    new: _Item,
+    opening: cst.BaseParenthesizableWhitespace,
+    *,
+    is_below: bool = False,
 ) -> list[_Item]:
-    """Insert among the arguments of a call or the parameters of a def, laid out as they are."""
+    """Insert among the arguments of a call or the parameters of a def, laid out as they are.
+
+    Comments above the next item stay above it. With `is_below`, blank lines do, too.
+    """
     if index == len(items):
         return append(items, new, opening)
-    between = _bare(opening)
+    longer = list(items)
+    between = space = _bare(opening)
     comma = items[index - 1].comma if index else None
     if isinstance(comma, cst.Comma):
-        between = _bare(comma.whitespace_after)
+        between = space = _bare(comma.whitespace_after)
+        if isinstance(comma.whitespace_after, cst.ParenthesizedWhitespace):
+            lines = comma.whitespace_after.empty_lines
+            upper, lower = ([], lines) if is_below else split_above(lines)
+            stays = comma.whitespace_after.with_changes(empty_lines=upper)
+            longer[index - 1] = longer[index - 1].with_changes(
+                comma=comma.with_changes(whitespace_after=stays)
+            )
+            space = space.with_changes(empty_lines=lower)
     elif isinstance(between, cst.SimpleWhitespace):
-        between = cst.SimpleWhitespace(" ")
-    own = _indented_by(new, between).with_changes(comma=cst.Comma(whitespace_after=between))
-    longer = list(items)
+        between = space = cst.SimpleWhitespace(" ")
+    own = _indented_by(new, between).with_changes(comma=cst.Comma(whitespace_after=space))
     longer.insert(index, own)
     return longer
+
+
+def split_above(
+    lines: Sequence[cst.EmptyLine],
+) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
+    """The lines above an item: those up to the last blank line, and the comments below that."""
+    above = list(lines)
+    comments: list[cst.EmptyLine] = []
+    while above and above[-1].comment is not None:
+        comments.insert(0, above.pop())
+    return above, comments
 
 
 def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
     """Remove an argument or parameter; what follows the last one stays."""
     left = list(items)
     del left[index]
-    if left and index == len(left):
-        after, last, previous = _after(items[index]), items[index], left[-1]
-        comma = last.comma
-        if isinstance(comma, cst.Comma) and isinstance(previous.comma, cst.Comma):
+    if not left or not index:
+        return left
+    after, last, previous = _after(items[index]), items[index], left[index - 1]
+    comma = last.comma
+    space: cst.BaseParenthesizableWhitespace | None = None
+    if isinstance(comma, cst.Comma) and isinstance(previous.comma, cst.Comma):
+        space = _joined(previous.comma.whitespace_after, comma.whitespace_after)
+    if index == len(left):
+        if isinstance(comma, cst.Comma) and space is not None:
             # The comment behind the comma before is about what stays.
-            space = _indented_as(previous.comma.whitespace_after, comma.whitespace_after)
+            space = _indented_as(space, comma.whitespace_after)
             comma = comma.with_changes(whitespace_after=space)
-        ending: dict[str, Any] = {"comma": comma, _after(previous): getattr(last, after)}
+        ending: dict[str, Any] = {"comma": comma}
+        if hasattr(last, after):
+            ending[_after(previous)] = getattr(last, after)
         left[-1] = previous.with_changes(**ending)
+    elif isinstance(previous.comma, cst.Comma) and space is not None:
+        between = previous.comma.with_changes(whitespace_after=space)
+        left[index - 1] = previous.with_changes(comma=between)
     return left
+
+
+def _joined(
+    before: cst.BaseParenthesizableWhitespace, behind: cst.BaseParenthesizableWhitespace
+) -> cst.BaseParenthesizableWhitespace:
+    """What is between two items once the one between them is gone."""
+    if not isinstance(behind, cst.ParenthesizedWhitespace):
+        return before
+    if not isinstance(before, cst.ParenthesizedWhitespace):
+        return behind
+    lines = together(before.empty_lines, behind.empty_lines, first=False)
+    return before.with_changes(empty_lines=lines)
 
 
 def _laid_out_as(before: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
@@ -188,6 +247,7 @@ def _after(item: cst.CSTNode) -> str:
     """The field that holds the white space behind an item without a comma."""
     if isinstance(item, cst.ParamSlash):
         return "whitespace_after"
+    # An entry has no such field.
     return "whitespace_after_arg" if isinstance(item, cst.Arg) else "whitespace_after_param"
 
 

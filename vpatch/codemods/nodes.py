@@ -104,12 +104,14 @@ def is_gap(node: object) -> bool:
             return isinstance(value, cst.Ellipsis) and not value.lpar
         case (
             cst.Arg(star="*" | "**", value=cst.Name(value=name))
+            | cst.StarredDictElement(value=cst.Name(value=name))
             | cst.Param(name=cst.Name(value=name))
         ):
             return name == GAP_PARAMETER
         case (
             cst.SimpleStatementLine(body=[cst.Expr(value=value)])
             | cst.Expr(value=value)
+            | cst.Element(value=value)
             | cst.Decorator(decorator=value)
         ):
             return isinstance(value, cst.Ellipsis) and not value.lpar

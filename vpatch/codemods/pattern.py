@@ -3,7 +3,8 @@
 A pattern is Python with two additions. `$name` matches any expression or identifier. The same
 `$name` twice must match the same code, and `$_` is never remembered. `...` matches whatever is
 there among the arguments of a call, the bases of a class, the parameters of a `def`, decorators, or
-the statements of a block. `(...)` is Python's own Ellipsis.
+the statements of a block. It also matches any entries of a list, tuple, set or dict. `(...)` is
+Python's own Ellipsis.
 
 White space, comments, line breaks, redundant parentheses and trailing commas do not matter, nor
 does the order of keyword arguments. What `nodes.OPTIONAL` names matters only where the pattern has
@@ -160,16 +161,17 @@ def _check_ellipses(root: cst.CSTNode, source: str) -> None:
             self.gaps: set[int] = set()
 
         def on_visit(self, node: cst.CSTNode) -> bool:
-            if isinstance(node, (cst.Arg, cst.Expr)) and is_gap(node):
+            if isinstance(node, (cst.Arg, cst.Element, cst.Expr)) and is_gap(node):
                 self.gaps.add(id(node.value))
             elif isinstance(node, cst.Decorator) and is_gap(node):
                 self.gaps.add(id(node.decorator))
             elif isinstance(node, cst.Ellipsis) and not node.lpar and id(node) not in self.gaps:
                 raise PatternError(
                     f"... is not a wildcard there: {' '.join(source.split())!r}",
-                    hint="... is a wildcard among the arguments of a call, the bases of a class, "
-                    "the parameters of a def, decorators (as @...) and the statements of a block; "
-                    "write (...) for Python's own Ellipsis",
+                    hint="... is a wildcard among the arguments of a call, the entries of a list, "
+                    "tuple, set or dict, the bases of a class, the parameters of a def, decorators "
+                    "(as @...) and the statements of a block; write (...) for Python's own "
+                    "Ellipsis",
                 )
             return True
 

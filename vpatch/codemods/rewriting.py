@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import libcst as cst
 
 from vpatch.codemods.correspond import has_gap, identical, kept_part, same_operator
+from vpatch.codemods.entries import LITERALS, EntryLine
 from vpatch.codemods.fill import CannotRewrite, fill, fitted, unmarked
 from vpatch.codemods.layout import LayoutLine, opening_of
 from vpatch.codemods.nodes import OPTIONAL, PREFIX, code_of, meaningful_fields
@@ -78,9 +79,15 @@ def _changes(
             continue
         if name in OPTIONAL.get(type(pattern), ()) and (not left or _is_none(right)):
             changes[name] = _optional(left, right, current, match)
+        elif isinstance(node, LITERALS) and name == "elements" and has_gap(left):
+            entries = EntryLine(node)
+            _lined_up(rewrite_row(left, right, entries, match, node, rewrite))
+            changes |= entries.changes()
+        elif isinstance(node, LITERALS) and name == "elements" and len(left) != len(right):
+            raise _DifferTooMuchError  # without a gap, the layout is that of the new code
         elif isinstance(left, (list, tuple)):
-            parents = (node, parent)
-            changes[name] = _lined_up(rewrite_row(left, right, current, match, parents, rewrite))
+            line = LayoutLine(current, opening_of(node, parent))
+            changes[name] = _lined_up(rewrite_row(left, right, line, match, node, rewrite))
         elif isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
             changes[name] = rewrite(left, right, current, match, node)
         elif isinstance(node, cst.Param) and name == "default":
@@ -118,11 +125,10 @@ def _parameters(
 ) -> dict[str, Any]:
     left, right = (in_a_row(cast("cst.Parameters", each)) for each in (pattern, template))
     sources = sources_of(left, node, match.paired)
-    parents = (node, parent)
-    items = _lined_up(
-        rewrite_row(left, right, in_a_row(node), match, parents, rewrite, sources=sources)
-    )
-    line = LayoutLine(items, opening_of(node, parent))
+    opening = opening_of(node, parent)
+    line = LayoutLine(in_a_row(node), opening)
+    items = _lined_up(rewrite_row(left, right, line, match, node, rewrite, sources=sources))
+    line = LayoutLine(items, opening)
     for useless in useless_marks(items):
         line.remove(useless)
     return from_a_row(line.elements)

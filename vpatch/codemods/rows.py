@@ -1,4 +1,4 @@
-"""Rewrite elements in a row, as arguments, parameters, decorators and statements are."""
+"""Rewrite elements in a row, as arguments, parameters, entries, decorators and statements are."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import libcst as cst
 from vpatch.codemods.align import aligned
 from vpatch.codemods.correspond import in_pairs
 from vpatch.codemods.fill import CannotRewrite, fill, fitted, unmarked
-from vpatch.codemods.layout import LayoutLine, opening_of
 from vpatch.codemods.match import Match, same
 from vpatch.codemods.nodes import code_of, is_gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from vpatch.codemods.layout import LayoutLine
 
     _Rewrite = Callable[
         [cst.CSTNode, cst.CSTNode, cst.CSTNode, Match, cst.CSTNode | None], cst.CSTNode
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
 def rewrite_row(
     pattern: Sequence[cst.CSTNode],
     template: Sequence[cst.CSTNode],
-    current: Sequence[cst.CSTNode],
+    line: LayoutLine,
     match: Match,
-    parents: tuple[cst.CSTNode, cst.CSTNode | None],
+    parent: cst.CSTNode,
     rewrite: _Rewrite,
     *,
     sources: Sequence[cst.CSTNode | None] | None = None,
 ) -> list[cst.CSTNode] | None:
     """Rewrite element by element, or return None where the two do not line up.
 
-    `parents` are the node that has the elements, and the one that has that node. `rewrite` turns an
+    `line` has the elements as they are, and `parent` is the node that has them. `rewrite` turns an
     element into another. `sources` are what the elements of the pattern matched, if `match` does
     not know that.
 
@@ -44,17 +45,15 @@ def rewrite_row(
     origins = list(range(len(pattern))) if pairwise else aligned(pattern, template)
     if sources is None:
         sources = [None if is_gap(left) else match.paired.get(id(left)) for left in pattern]
-    known = set(map(id, current))
     if origins is None or any(
-        id(source) not in known and not is_gap(left)
+        not is_gap(left) and (source is None or not line.has(source))
         for left, source in zip(pattern, sources, strict=True)
     ):
         return None
-    line = LayoutLine(current, opening_of(*parents))
     for right, i in zip(template, origins, strict=True):
         source = None if i is None else sources[i]
         if i is not None and source is not None:
-            line.replace(source, rewrite(pattern[i], right, source, match, parents[0]))
+            line.replace(source, rewrite(pattern[i], right, source, match, parent))
     for i, source in enumerate(sources):
         if source is not None and i not in origins:
             # A parameter goes with its annotation.
@@ -84,7 +83,7 @@ def _insert_new(
             continue
         new = fill(unmarked(right), match)
         behind, before = _neighbours(origins, j, sources)
-        if _is_keyword(new) and None in sources:
+        if _is_keyword(new) and None in sources and not _is_keyword(behind):
             behind = before = None  # behind all that a gap matches
         elif not j:
             before = line.first
@@ -94,7 +93,7 @@ def _insert_new(
         sources, origins = [*sources, new], [*origins[:j], len(sources), *origins[j + 1 :]]
 
 
-def _is_keyword(element: cst.CSTNode) -> bool:
+def _is_keyword(element: cst.CSTNode | None) -> bool:
     return isinstance(element, cst.Arg) and element.keyword is not None
 
 

@@ -93,8 +93,31 @@ def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
     return _moved(source, node, node.col_offset if starts_line else source.indent_of(node))
 
 
+def with_instead(source: SourceCode, outer: ast.AST, inner: ast.AST, text: str) -> str:
+    """The text of an expression or statement, with another text for an expression in it."""
+    code = source.code(outer).encode()
+    start = _offset(source, outer, inner.lineno, inner.col_offset)  # type: ignore[attr-defined]
+    end = _offset(source, outer, inner.end_lineno, inner.end_col_offset)  # type: ignore[attr-defined]
+    whole = (code[:start] + _INSTEAD.encode() + code[end:]).decode()
+    return moved(whole, source.indent_of(outer)).replace(_INSTEAD, text)
+
+
+_INSTEAD = "vpatch_instead"
+
+
+def _offset(source: SourceCode, outer: ast.AST, line: int, column: int) -> int:
+    """Where a place of the file is in the code of a node, in bytes."""
+    first: int = outer.lineno  # type: ignore[attr-defined]
+    before = "".join(source.lines[first - 1 : line - 1]).encode()
+    return len(before) + column - outer.col_offset  # type: ignore[attr-defined, no-any-return]
+
+
 def _moved(source: SourceCode, node: ast.AST, indent: int) -> str:
-    code = source.code(node)
+    return moved(source.code(node), indent)
+
+
+def moved(code: str, indent: int) -> str:
+    """Code that begins at a column, as if it began at the left margin."""
     if "\n" in code:
         code = dedented(" " * indent + code)
     return (_ellipses_marked(code) if "..." in code else code).rstrip()

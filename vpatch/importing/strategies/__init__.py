@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vpatch.importing.strategies.entries import entries
 from vpatch.importing.strategies.headers import parameters
 from vpatch.importing.strategies.imports import imported_names, new_imports
 from vpatch.importing.strategies.inserts import inserted
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from vpatch.importing.candidate import Candidate, Case
 
 STRATEGIES: tuple[Callable[[Case], Iterator[Candidate]], ...] = (
+    entries,
     values,
     keywords,
     parameters,
