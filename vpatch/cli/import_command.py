@@ -11,13 +11,15 @@ import click
 from vpatch.app.context import exact_release
 from vpatch.app.import_run import ImportRequest
 from vpatch.app.importing import import_patches
+from vpatch.app.lifting import lift_patch
+from vpatch.cli.lifted import lifted_lines
 from vpatch.cli.options import json_option, offline_option, open_context, written_in_project
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.importing.pull_source import pull_named
 from vpatch.importing.script_source import DEFAULT_PLACE
-from vpatch.output.importing import ImportOutput
+from vpatch.output.importing import ImportOutput, LiftedPatchOutput
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -81,6 +83,11 @@ _GIVES = {
     show_default=True,
     help="Where the script of --run sees the copy.",
 )
+@click.option(
+    "--lift",
+    metavar="ID",
+    help="Turn the edits by text of this patch into edits by meaning, where these give the same.",
+)
 @click.option("--id", "patch_id", metavar="ID", help="The id of the patch, if there is one.")
 @click.option(
     "--output-dir",
@@ -115,6 +122,7 @@ def command(
     module: Path | None,
     script: Path | None,
     seen_at: Path,
+    lift: str | None,
     patch_id: str | None,
     output_dir: Path,
     releases: str | None,
@@ -141,6 +149,15 @@ def command(
     releases is shown, beside what `git apply -3` makes of the original.
     """
     context = open_context(offline=offline)
+    if lift is not None:
+        others = (source, commits, tree, module, script, patch_id, releases)
+        _refuse_beside_lift(*others, exact or None, text or None, examples or None)
+        lifted = lift_patch(context, lift, vllm)
+        if as_json:
+            return CommandResult(ImportOutput(patches=[], lifted=LiftedPatchOutput.of(lifted)))
+        for line in lifted_lines(lifted):
+            click.echo(line)
+        return ExitCode.CLEAN
     where, kind = _source(source, commits, tree=tree, module=module, script=script)
     request = ImportRequest(
         where,
@@ -165,6 +182,15 @@ def command(
             click.echo(line)
     click.echo(f"{counted(len(made), 'patch')} written to {output_dir}")
     return code
+
+
+def _refuse_beside_lift(*others: object) -> None:
+    if any(other is not None for other in others):
+        raise UsageError(
+            "--lift takes a patch of the project, and no source to import",
+            hint="give --lift ID and --vllm VERSION alone",
+            code="cli.conflicting-options",
+        )
 
 
 def _source(

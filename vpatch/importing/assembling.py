@@ -28,21 +28,29 @@ class AssembledPatch:
 
 
 def assemble(
-    added: Sequence[FileChange], derived: Sequence[DerivedEdit], tree: Tree, *, merge: bool
+    added: Sequence[FileChange],
+    derived: Sequence[DerivedEdit],
+    tree: Tree,
+    *,
+    merge: bool,
+    taken: Mapping[str, bytes] | None = None,
 ) -> AssembledPatch:
     """Put the edits in order, new files first, and give each file beside the patch its own name.
 
-    With `merge`, edits that are the same in several places of the tree become one.
+    With `merge`, edits that are the same in several places of the tree become one. `taken` are
+    files that are beside the patch already.
     """
     edits: list[Declared] = []
-    files: dict[str, bytes] = {}
+    there = dict(taken or {})
+    files = dict(there)
     for file in added:
         name = _free(file.path.rpartition("/")[2], file.after, files)
         files[name] = file.after
         edits.append({"add-file": file.path, "from": name})
     placed = [(one.path, edit) for one in derived for edit in _renamed(one.candidate, files)]
     edits += merged(placed, tree) if merge else [edit for _, edit in placed]
-    return AssembledPatch(tuple(_distinct(edits)), files)
+    new = {name: content for name, content in files.items() if there.get(name) != content}
+    return AssembledPatch(tuple(_distinct(edits)), new)
 
 
 def _renamed(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:

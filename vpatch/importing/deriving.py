@@ -17,7 +17,7 @@ from vpatch.importing.texts import texts
 from vpatch.importing.trial import Trial, same_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from vpatch.importing.change import FileChange
     from vpatch.importing.source_code import Statement
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Kinds that say a change by its text and not by its meaning.
 BY_TEXT = frozenset({"text", "diff"})
+ONLY_COMMENTS = "only comments or blank lines change"
 _MOST_CANDIDATES = 60
 
 
@@ -184,8 +185,8 @@ def _with_files(
 
 def why_text(difference: CodeDifference) -> str:
     """Why no edit by meaning says a difference."""
-    if not difference.old and not difference.new:
-        return "only comments or blank lines change"
+    if _code_of(difference.old) == _code_of(difference.new):
+        return ONLY_COMMENTS
     counts = len(difference.old), len(difference.new)
     reasons = {
         "a docstring changes": all(map(_is_docstring, (*difference.old, *difference.new))),
@@ -196,6 +197,10 @@ def why_text(difference: CodeDifference) -> str:
         "the header of a block changes": difference.part is not None,
     }
     return next((why for why, holds in reasons.items() if holds), "no edit gives the same bytes")
+
+
+def _code_of(statements: Sequence[Statement]) -> list[str]:
+    return [ast.dump(statement.node) for statement in statements]
 
 
 def _is_docstring(statement: Statement) -> bool:

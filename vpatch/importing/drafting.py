@@ -10,7 +10,7 @@ from vpatch.importing.assembling import AssembledPatch, assemble
 from vpatch.importing.claims import concerns_of, effect_of
 from vpatch.importing.deriving import BY_TEXT, DerivedEdit, NotDerivedError, derive
 from vpatch.importing.hunks import HunkCounts, count_hunks
-from vpatch.importing.writing import patch_yaml
+from vpatch.importing.writing import AS_TEXT, patch_yaml
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.state import State
 from vpatch.planning.view import View
@@ -92,7 +92,7 @@ class Draft:
         numbers = [n for n, edit in enumerate(self.assembled.edits) if edit in edits]
         if len(numbers) != len(textual):
             return {}
-        return {n: f"As text: {why}." for n, why in zip(numbers, textual, strict=True)}
+        return {n: f"{AS_TEXT}{why}." for n, why in zip(numbers, textual, strict=True)}
 
 
 def draft(

@@ -23,6 +23,8 @@ _ORDER = (
     "add-keyword", "replace-body", "having", "of", "was", "before", "after", "at-start-of",
     "at-end-of", "beside", "within", "files", "expect",
 )  # fmt: skip
+# Begins the comment above an edit that goes by text.
+AS_TEXT = "As text: "
 _PROPOSED = "Proposed by vpatch import: look at it, then delete this line."
 _SYMPTOM = re.compile(r"\b\w*(?:Error|Exception)\b: \S|Traceback|\bassert\b", re.IGNORECASE)
 _UNKNOWN = "write what people see without the patch, as it is in a log"
@@ -58,10 +60,7 @@ def patch_yaml(
     document["concerns"] = _plain(concerns)
     if effect is not None:
         document["effect"] = _plain(effect)
-    listed = CommentedSeq([_ordered(edit) for edit in edits])
-    for index, note in notes.items():
-        listed.yaml_set_comment_before_after_key(index, before=note, indent=2)
-    document["edits"] = listed
+    document["edits"] = _listed(edits, notes)
     if requires:
         document["requires"] = CommentedSeq(requires)
     document["remove-when"] = (
@@ -74,6 +73,21 @@ def patch_yaml(
             document.yaml_set_comment_before_after_key(key, before=_PROPOSED)
     text = _dumped(document)
     return text + _threads(message.threads, upstreamed_in)
+
+
+def edits_yaml(edits: Sequence[Declared], notes: Mapping[int, str], indent: int) -> str:
+    """Return edits as a list, with each dash in a column; `notes` are the reasons of text edits."""
+    heads = {number: f"{AS_TEXT}{note}" for number, note in notes.items()}
+    text = _dumped(CommentedMap({"edits": _listed(edits, heads)})).partition("\n")[2]
+    lines = text.splitlines(keepends=True)
+    return "".join(" " * indent + line[2:] if line.strip() else line for line in lines)
+
+
+def _listed(edits: Sequence[Declared], notes: Mapping[int, str]) -> CommentedSeq:
+    listed = CommentedSeq([_ordered(edit) for edit in edits])
+    for index, note in notes.items():
+        listed.yaml_set_comment_before_after_key(index, before=note, indent=2)
+    return listed
 
 
 def _threads(threads: Sequence[str], upstreamed_in: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.app.import_run import ImportedPatch
+    from vpatch.app.lifting import LiftedPatch
+    from vpatch.importing.lifting import LiftedEdit
 
 
 class TextualEditOutput(OutputModel):
@@ -97,10 +100,62 @@ class ImportedPatchOutput(OutputModel):
         )
 
 
+class LiftedEditOutput(OutputModel):
+    """An edit by text, and what `--lift` made of it."""
+
+    path: str
+    line: int
+    """The first line that it changes, from 1."""
+    kind: Literal["text", "diff"]
+    becomes: dict[str, int]
+    """How many edits of each kind are in its place; none if it stays."""
+    why: list[str]
+    """Why it stays, or a part of it is still text: sentences for people."""
+
+    @classmethod
+    def of(cls, edit: LiftedEdit) -> Self:
+        lifted = edit.assembled is not None
+        kinds = Counter(each.kind for each in edit.derived) if lifted else {}
+        reasons = [each.why for each in edit.derived if each.why is not None] if lifted else []
+        return cls.model_validate(
+            {
+                "path": edit.path,
+                "line": edit.line,
+                "kind": edit.kind,
+                "becomes": dict(kinds),
+                "why": reasons if lifted else [str(edit.why)],
+            }
+        )
+
+
+class LiftedPatchOutput(OutputModel):
+    """What `--lift` made of a patch."""
+
+    id: str
+    folder: Path
+    version: str
+    """The release by which it was lifted and proven."""
+    edits: list[LiftedEditOutput]
+    removed: list[str]
+    """Files beside the patch that no edit uses any more."""
+
+    @classmethod
+    def of(cls, one: LiftedPatch) -> Self:
+        return cls(
+            id=one.id,
+            folder=one.folder,
+            version=one.version,
+            edits=[LiftedEditOutput.of(edit) for edit in one.edits],
+            removed=list(one.removed),
+        )
+
+
 class ImportOutput(OutputModel):
     """The result of `vpatch import`."""
 
     patches: list[ImportedPatchOutput]
+    lifted: LiftedPatchOutput | None = None
+    """With `--lift` alone; then nothing is imported."""
 
     @classmethod
     def of(cls, made: Sequence[ImportedPatch]) -> Self:
