@@ -102,6 +102,35 @@ def test_the_edits_of_entries_that_are_shown_change_them():
     assert code == CHANGED
 
 
+FIELDS = '''\
+class SchedulerConfig:
+    max_num_seqs: int = 128
+    """How many run at once."""
+    policy: str = "fcfs"
+
+
+class ModelKind(Enum):
+    DENSE = "dense"
+    MOE = auto()
+'''
+
+
+def test_the_edits_of_fields_that_are_shown_add_them():
+    code = FIELDS
+    edits = [e for e in EDITS if e.get("within") in {"SchedulerConfig", "ModelKind"}]
+    edits += [e for e in EDITS if e.get("at-end-of") == "class ModelKind: ..."]
+    assert len(edits) == 3
+    for edit in edits:
+        result = run(edit, code)
+        assert result.mismatch is None, result.mismatch
+        code = result.view.read(MODULE).decode()
+    added = '    max_drafts: int = 0\n    """How many tokens are drafted at most."""\n    policy'
+    wanted = FIELDS.replace("    policy", added).replace(
+        "    MOE", '    HYBRID = "hybrid"\n    MOE'
+    )
+    assert code == wanted + "    OTHER = auto()\n"
+
+
 @pytest.mark.parametrize("keys", KEYS, ids=str)
 def test_keys_of_a_patch_that_are_shown_load(keys, tmp_path):
     edits = [{"find": "f()", "rewrite": "g()"}]

@@ -348,3 +348,66 @@ def test_the_first_of_several_other_imports_is_the_anchor():
     edit = insert("import a.b", before="from a.b import c")
     source = "from a import b\nfrom a.b import c as d\n"
     assert edited(edit, source) == f"import a.b\n{source}"
+
+
+FIELDS = '''\
+@dataclass
+class Limits:
+    """Limits."""
+
+    tokens: int = 8192
+    """How many tokens."""
+    seqs: int = 256  # at once
+    # The last.
+    name: str
+
+
+class Kind(Enum):
+    DENSE = "dense"
+    MOE = auto()
+'''
+
+
+@pytest.mark.parametrize(
+    ("edit", "old", "new"),
+    [
+        # A string below a field says what it is, and stays below it.
+        (
+            {
+                "insert": 'drafts: int = 0\n"""How many."""',
+                "after": "tokens = $_",
+                "within": "Limits",
+            },
+            '    """How many tokens."""\n',
+            '    """How many tokens."""\n    drafts: int = 0\n    """How many."""\n',
+        ),
+        (
+            {"insert": "drafts: int = 0", "after": "seqs: int = $_", "within": "Limits"},
+            "  # at once\n",
+            "  # at once\n    drafts: int = 0\n",
+        ),
+        (
+            {"insert": "drafts: int", "before": "name: str", "within": "Limits"},
+            "    # The last.\n",
+            "    drafts: int\n    # The last.\n",
+        ),
+        (
+            {"insert": 'HYBRID = "hybrid"', "after": "DENSE = $_", "within": "Kind"},
+            "    MOE",
+            '    HYBRID = "hybrid"\n    MOE',
+        ),
+        (
+            {"insert": "HYBRID = auto()", "at-end-of": "class Kind: ..."},
+            "MOE = auto()\n",
+            "MOE = auto()\n    HYBRID = auto()\n",
+        ),
+    ],
+)
+def test_fields_and_members(edit, old, new):
+    assert FIELDS.count(old) == 1
+    assert edited(edit, FIELDS) == FIELDS.replace(old, new)
+
+
+def test_a_string_goes_right_below_its_field():
+    edit = {"insert": '"""At once."""', "after": "seqs = $_", "within": "Limits"}
+    assert edited(edit, FIELDS) == FIELDS.replace("at once\n", 'at once\n    """At once."""\n')

@@ -646,3 +646,41 @@ def test_a_decorator_among_others(find, new, before, after):
 def test_an_argument_that_cannot_be_there_is_a_problem():
     result = run(rewrite("f(..., *a)", "f(..., *a, b)"), "f(k=1, *a)\n")
     assert "Cannot have positional argument after keyword" in result.mismatch
+
+
+IF_ELSE = "def f(x):\n    if x:\n        a()\n    else:\n        b()\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "after"),
+    [
+        ({"rewrite": "if x and y: ..."}, IF_ELSE.replace("if x", "if x and y")),
+        ({"rewrite": "with c:\n    if x: ..."}, None),
+        (
+            {"insert": "c()", "at-end-of": "if x: ..."},
+            IF_ELSE.replace("a()\n", "a()\n        c()\n"),
+        ),
+        ({"insert": "c()", "after": "if x: ..."}, IF_ELSE + "    c()\n"),
+    ],
+)
+def test_an_if_with_an_else_that_the_pattern_leaves_out_keeps_it(edit, after):
+    if "rewrite" in edit:
+        edit = {"find": "if x: ...", **edit}
+    made = edited(edit, IF_ELSE)
+    inner = "".join(f"    {line}\n" for line in IF_ELSE.splitlines()[1:])
+    assert made == (after or f"def f(x):\n    with c:\n{inner}")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"find": "if x: ...", "rewrite": "while x: ..."},
+        {"find": "if x: ...", "rewrite": "..."},
+        {"find": "if x: ...", "rewrite": "if x: ...\nelse: c()"},
+        {"delete": "if x: ..."},
+    ],
+)
+def test_an_else_that_would_be_lost_is_a_conflict(edit):
+    result = run(edit, IF_ELSE)
+    assert result.mismatch is not None
+    assert result.view.read("vllm/m.py").decode() == IF_ELSE

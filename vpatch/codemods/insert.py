@@ -169,7 +169,8 @@ class _Beside(_Inserter):
             if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
                 self._refuse(statement.body)
             elif (match := self._anchored(statement)) is not None:
-                anchors.append((index + behind, statement, match))
+                below = 1 + self._is_documented(before.body[index : index + 2])
+                anchors.append((index + below * behind, statement, match))
         # Inner blocks come first: where one has the anchor, no other import is needed.
         if not anchors and not self.sites and isinstance(block, cst.Module):
             others = (i for i, each in enumerate(before.body) if self._brings(each))
@@ -190,6 +191,16 @@ class _Beside(_Inserter):
             )
             statements = new if new is not None else statements
         return updated if statements == list(block.body) else block.with_changes(body=statements)
+
+    def _is_documented(self, statements: Sequence[cst.CSTNode]) -> bool:
+        """Whether a string below a variable, as of a field, says what it is.
+
+        Code that begins with such a string goes right below the variable itself.
+        """
+        match statements:
+            case [cst.SimpleStatementLine(body=[cst.Assign() | cst.AnnAssign()]), below]:
+                return _is_string(below) and not _is_string(self.spec.code[0])
+        return False
 
     def _anchored(self, statement: cst.CSTNode) -> Match | None:
         node = statement
@@ -246,10 +257,14 @@ class _Inside(_Inserter):
 
 
 def _behind_docstring(statements: Sequence[cst.CSTNode]) -> int:
-    match statements:
-        case [cst.SimpleStatementLine(body=[cst.Expr(value=cst.BaseString())]), *_]:
-            return 1
-    return 0
+    return int(bool(statements) and _is_string(statements[0]))
+
+
+def _is_string(statement: cst.CSTNode) -> bool:
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.BaseString())]):
+            return True
+    return False
 
 
 def _set_apart(behind: list[cst.CSTNode], blank: int) -> list[cst.CSTNode]:
