@@ -275,8 +275,13 @@ def test_lines_inside_of_strings_are_not_moved():
 
 
 def test_a_file_of_comments_that_becomes_empty_has_no_edit():
-    with pytest.raises(NotDerivedError, match="vllm/m"):
+    with pytest.raises(NotDerivedError, match=r"^vllm/m.py, line 1: nothing would be left of"):
         derived("", "# a\n")
+
+
+def test_an_empty_file_that_gets_comments_has_no_edit():
+    with pytest.raises(NotDerivedError, match="has no text by which an edit could find its place"):
+        derived("# a\n", "\n")
 
 
 def test_a_text_beside_an_edit_of_another_layout_is_what_exact_makes():

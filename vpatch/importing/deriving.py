@@ -122,7 +122,16 @@ def _text_for(
     for candidate in texts(path, now, lines, new, name):
         if trial.verdict(candidate, content, wanted) == "exact":
             return candidate
-    raise NotDerivedError(f"{path}, line {lines[0] + 1}: its lines are not unique")
+    raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
+
+
+def _why_no_text(content: bytes, wanted: bytes) -> str:
+    """Why neither a text nor a diff says a change."""
+    if not wanted.strip():
+        return "nothing would be left of the file, and an edit by text leaves text in its place"
+    if not content.strip():
+        return "the file has no text by which an edit could find its place"
+    return "its lines are not unique"
 
 
 def _of_python(
