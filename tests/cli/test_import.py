@@ -323,3 +323,13 @@ def test_a_new_patch_needs_an_id_of_its_own(empty):
     assert empty.run("new", "fix-it", code=2).codes == ("importing.exists",)
     assert empty.run("new", "Fix_It", code=2).codes == ("cli.bad-value",)
     assert {path.name for path in empty.patches.iterdir()} == {"fix-it"}
+
+
+def test_what_the_changed_code_raises_is_a_proposed_symptom(empty, source):
+    added = '+    raise ValueError("this mode is too slow")\n'
+    diff = ENGINE_DIFF.replace('+    return launch(config, mode="slow")\n', added)
+    imported(empty, source(diff))
+    lines = (empty.patches / "fix" / "patch.yaml").read_text().splitlines()
+    at = lines.index("symptoms:")
+    assert lines[at - 1].startswith("# Proposed by vpatch import")
+    assert lines[at + 1] == '  - "this mode is too slow"'

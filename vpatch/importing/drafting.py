@@ -10,6 +10,7 @@ from vpatch.importing.assembling import AssembledPatch, assemble
 from vpatch.importing.claims import concerns_of, effect_of
 from vpatch.importing.deriving import BY_TEXT, DerivedEdit, NotDerivedError, derive
 from vpatch.importing.hunks import HunkCounts, count_hunks
+from vpatch.importing.logged import messages_of
 from vpatch.importing.writing import AS_TEXT, patch_yaml
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.state import State
@@ -62,6 +63,7 @@ class Draft:
             effect=self.effect,
             requires=requires,
             upstreamed_in=upstreamed_in,
+            messages=messages_of(self.change.files),
         )
         (folder / DECLARATION).write_text(text, encoding="utf-8")
 

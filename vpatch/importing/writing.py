@@ -27,6 +27,7 @@ _ORDER = (
 AS_TEXT = "As text: "
 _PROPOSED = "Proposed by vpatch import: look at it, then delete this line."
 _SYMPTOM = re.compile(r"\b\w*(?:Error|Exception)\b: \S|Traceback|\bassert\b", re.IGNORECASE)
+_MOST_SYMPTOMS = 3
 _UNKNOWN = "write what people see without the patch, as it is in a log"
 
 
@@ -40,11 +41,13 @@ def patch_yaml(
     effect: Declared | None,
     requires: Sequence[str] = (),
     upstreamed_in: str | None = None,
+    messages: Sequence[str] = (),
 ) -> str:
     """Return the text of patch.yaml.
 
     What the source does not say is a proposal, and has a comment that says so. `notes` are comments
     above edits, by their number. `upstreamed_in` is the first release that has the change.
+    `messages` are what the changed code raises and logs.
     """
     message = change.message
     title = message.title or f"Import {change.where}"
@@ -53,7 +56,7 @@ def patch_yaml(
     document["id"] = change.id
     document["title"] = DoubleQuotedScalarString(title)
     document["why"] = _block(why)
-    document["symptoms"] = CommentedSeq(_symptoms(message.body))
+    document["symptoms"] = CommentedSeq(_symptoms(message.body, messages))
     document["needed-in"] = CommentedMap(
         {tree: DoubleQuotedScalarString(claim) for tree, claim in needed_in.items()}
     )
@@ -114,9 +117,12 @@ def _dumped(document: CommentedMap) -> str:
     return text.getvalue()
 
 
-def _symptoms(body: str) -> list[Any]:
-    found = [line.strip() for line in body.splitlines() if _SYMPTOM.search(line)]
-    return [DoubleQuotedScalarString(line) for line in found[:3]] or [_UNKNOWN]
+def _symptoms(body: str, messages: Sequence[str]) -> list[Any]:
+    """Proposals: what the source says of failures, and then what the changed code says of them."""
+    said = [line.strip() for line in body.splitlines() if _SYMPTOM.search(line)]
+    others = [text for text in messages if not any(text in line for line in said)]
+    found = [*said[:_MOST_SYMPTOMS], *others][:_MOST_SYMPTOMS]
+    return [DoubleQuotedScalarString(line) for line in found] or [_UNKNOWN]
 
 
 def _ordered(edit: Declared) -> CommentedMap:

@@ -1,0 +1,59 @@
+"""Symptoms that an import proposes: what the changed code raises and logs."""
+
+from __future__ import annotations
+
+import pytest
+
+from vpatch.importing.change import FileChange
+from vpatch.importing.logged import messages_of
+
+BEFORE = """\
+def check(a):
+    if a > 4:
+        raise ValueError(f"cannot take more than {a} drafts at once")
+    logger.warning("%d drafts are slow on this device", a)
+    logger.info("this is no failure at all")
+    self.log.error(
+        "the drafts of this checkpoint are lost "
+        "on the way"
+    )
+    print("not a message of a log")
+    parser.error("this option is of no log")
+    raise KeyError("short")
+"""
+
+
+def messages(before, after, path="vllm/m.py"):
+    return messages_of([FileChange(path, before.encode(), after.encode())])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("more than {a}", "above {a}", ["cannot take more than", "cannot take above"]),
+        ("slow on this", "slow on any", [
+            "drafts are slow on this device", "drafts are slow on any device"]),
+        ('        "on the way"\n', "", [
+            "the drafts of this checkpoint are lost on the way"]),
+        ("no failure", "failure", []),
+        ("a > 4", "a > 5", []),
+        ("not a message", "a message", []),
+        ("of no log", "of no log either", []),
+        ('"short"', '"shorter"', []),
+    ],
+)  # fmt: skip
+def test_what_changed_lines_raise_and_log(old, new, found):
+    assert messages(BEFORE, BEFORE.replace(old, new)) == found
+
+
+def test_what_is_removed_comes_first():
+    raised = 'raise ValueError("the {} mode is unknown here")\n'
+    after = "x = 1\n" + raised.replace("unknown", "new and unknown")
+    assert messages(raised, after) == ["mode is unknown here", "mode is new and unknown here"]
+
+
+def test_what_is_not_python_has_no_messages():
+    assert messages("raise x(", 'raise ValueError("this is not known yet")') == [
+        "this is not known yet"
+    ]
+    assert messages("", 'raise ValueError("this is not known yet")', "a.sh") == []
