@@ -333,3 +333,27 @@ def test_what_the_changed_code_raises_is_a_proposed_symptom(empty, source):
     at = lines.index("symptoms:")
     assert lines[at - 1].startswith("# Proposed by vpatch import")
     assert lines[at + 1] == '  - "this mode is too slow"'
+
+
+def test_a_comment_that_is_left_out_is_said(empty, source):
+    diff = (
+        ENGINE_DIFF
+        + """\
+--- a/vllm/models/llama.py
++++ b/vllm/models/llama.py
+@@ -1,4 +1,4 @@
+ class Llama:
+     def __init__(self, prefix):
+-        self.proj = Linear(4, 4)  # narrow
++        self.proj = Linear(4, 4)  # wide
+         self.head = Linear(4, 8)
+"""
+    )
+    run = imported(empty, source(diff), "--json")
+    (patch,) = run.json["patches"]
+    assert patch["gives"] == "code"
+    assert [(left["path"], left["line"]) for left in patch["left_out"]] == [(LLAMA, 3)]
+    run = imported(empty, source(diff), "--id", "again")
+    assert f"left out  {LLAMA}:3  only comments or blank lines change; --exact keeps" in run.out
+    run = imported(empty, source(diff), "--id", "exact", "--exact")
+    assert "gives the same bytes as the source" in run.out

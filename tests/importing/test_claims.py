@@ -106,3 +106,29 @@ def test_lines_that_go_away_leave_their_neighbours_together():
 
 def test_without_any_new_text_there_is_no_effect():
     assert effect_by_text([FileChange(PATH, b"a = 1\na = 1\n", b"a = 1\n")]) is None
+
+
+COMMENTED = BEFORE.replace("    y = g(x)\n", "    # Why.\n    y = g(x)\n")
+
+
+def test_a_comment_beside_another_change_is_left_out():
+    made = drafted(COMMENTED.replace("def h(x)", "def h(x, a=1)"))
+    assert [min(edit) for edit in made.assembled.edits] == ["add-keyword"]
+    (left,) = made.left_out
+    assert (left.path, left.lines[0], left.why) == (PATH, 2, "only comments or blank lines change")
+    # It is one hunk of git's, and not all of it is by meaning.
+    assert (made.counts.python, made.counts.by_meaning) == (1, 0)
+    assert dict(made.counts.kinds) == {"add-keyword": 1}
+
+
+@pytest.mark.parametrize("options", [{"exact": True}, {"text": True}])
+def test_a_comment_is_text_where_that_was_asked_for(options):
+    made = drafted(COMMENTED.replace("def h(x)", "def h(x, a=1)"), **options)
+    assert made.left_out == ()
+    assert "text" in made.assembled.edits[0]
+
+
+def test_a_comment_alone_is_text():
+    made = drafted(COMMENTED)
+    assert made.left_out == ()
+    assert [min(edit) for edit in made.assembled.edits] == ["files"]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.app.import_run import ImportedPatch
+    from vpatch.importing.drafting import Draft
 
 _GIVES = {
     "exact": "the same bytes as the source",
@@ -232,11 +233,7 @@ def _lines(one: ImportedPatch) -> Iterator[str]:
         yield f"  {share}; edits: {kinds}"
     elif kinds:
         yield f"  edits: {kinds}"
-    for edit in draft.derived:
-        if edit.why is not None:
-            yield f"  {edit.kind}  {edit.path}:{edit.lines[0]}  {edit.why}"
-    for edit in draft.inexact:
-        yield f"  {edit.gives}  {edit.path}:{edit.lines[0]}  {_GIVES[str(edit.gives)]}"
+    yield from _not_by_meaning(draft)
     for left in draft.change.aside:
         yield f"  left aside  {left.path}  {counted(left.hunks, 'hunk')}: {left.why}"
     for note in _notes(one):
@@ -265,3 +262,14 @@ def _notes(one: ImportedPatch) -> Iterator[str]:
             f"the patch is {wrong.state} in {wrong.version}, which has the change: write an "
             "`effect` that tells"
         )
+
+
+def _not_by_meaning(draft: Draft) -> Iterator[str]:
+    """What goes by text, gives less than the bytes, or is left out."""
+    for edit in draft.derived:
+        if edit.why is not None:
+            yield f"  {edit.kind}  {edit.path}:{edit.lines[0]}  {edit.why}"
+    for edit in draft.inexact:
+        yield f"  {edit.gives}  {edit.path}:{edit.lines[0]}  {_GIVES[str(edit.gives)]}"
+    for edit in draft.left_out:
+        yield f"  left out  {edit.path}:{edit.lines[0]}  {edit.why}; --exact keeps it as text"

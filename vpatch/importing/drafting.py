@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.importing.assembling import AssembledPatch, assemble
 from vpatch.importing.claims import concerns_of, effect_of
-from vpatch.importing.deriving import BY_TEXT, DerivedEdit, NotDerivedError, derive
+from vpatch.importing.deriving import BY_TEXT, ONLY_COMMENTS, DerivedEdit, NotDerivedError, derive
 from vpatch.importing.hunks import HunkCounts, count_hunks
 from vpatch.importing.logged import messages_of
 from vpatch.importing.writing import AS_TEXT, patch_yaml
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Draft:
-    """A patch before it is written. `tree` is what its change is on top of."""
+    """A patch before it is written. `tree` is what its change is on top of.
+
+    `left_out` are changes of comments alone, which the patch does not make.
+    """
 
     change: SourceChange
     derived: tuple[DerivedEdit, ...]
@@ -37,6 +40,7 @@ class Draft:
     effect: Declared | None
     counts: HunkCounts
     tree: Tree
+    left_out: tuple[DerivedEdit, ...] = ()
 
     @property
     def inexact(self) -> tuple[DerivedEdit, ...]:
@@ -107,7 +111,9 @@ def draft(
 ) -> Draft:
     """Find the edits of a change; with `text`, none by meaning.
 
-    With `merge`, edits that are the same in several places become one.
+    With `merge`, edits that are the same in several places become one. Changes of comments alone
+    are left out, unless there is no other change or the bytes must be `exact`: as text, they would
+    be the first to conflict.
 
     Raises:
         UsageError: no edit of vpatch says a part of it.
@@ -126,6 +132,16 @@ def draft(
     if errors:
         raise combine(errors)
     added = [file for file in change.files if file.before is None]
+    comments = [edit for edit in derived if edit.why == ONLY_COMMENTS]
+    left_out: list[DerivedEdit] = []
+    if not exact and not text and (added or len(comments) < len(derived)):
+        left_out = comments
+        derived = [edit for edit in derived if edit.why != ONLY_COMMENTS]
+    counts = count_hunks(change.files, derived, left_out)
+    untouched = {edit.path for edit in left_out} - {edit.path for edit in derived}
+    if untouched:
+        files = tuple(file for file in change.files if file.path not in untouched)
+        change = replace(change, files=files)
     assembled = assemble(added, derived, tree, merge=merge)
     before, after = View(tree), View(changed(tree, change))
     return Draft(
@@ -134,8 +150,9 @@ def draft(
         assembled,
         concerns_of(change.files, assembled.edits),
         effect_of(assembled, before, after),
-        count_hunks(change.files, derived),
+        counts,
         tree,
+        tuple(left_out),
     )
 
 

@@ -31,8 +31,15 @@ class HunkCounts:
     kinds: Counter[str]
 
 
-def count_hunks(files: Sequence[FileChange], edits: Sequence[DerivedEdit]) -> HunkCounts:
-    """Count hunks as `git diff` makes them, with three lines of context."""
+def count_hunks(
+    files: Sequence[FileChange],
+    edits: Sequence[DerivedEdit],
+    left_out: Sequence[DerivedEdit] = (),
+) -> HunkCounts:
+    """Count hunks as `git diff` makes them, with three lines of context.
+
+    A hunk with a change that is `left_out` is not by meaning.
+    """
     python = meaning = others = 0
     for file in files:
         if file.before is None:
@@ -41,7 +48,8 @@ def count_hunks(files: Sequence[FileChange], edits: Sequence[DerivedEdit]) -> Hu
         if not file.path.endswith(".py"):
             others += len(ranges)
             continue
-        text = [e.lines for e in edits if e.path == file.path and e.kind in BY_TEXT]
+        by_text = [e for e in (*edits, *left_out) if e.kind in BY_TEXT]
+        text = [e.lines for e in by_text if e.path == file.path]
         python += len(ranges)
         meaning += sum(not any(_meet(lines, hunk) for lines in text) for hunk in ranges)
     return HunkCounts(python, meaning, others, Counter(edit.kind for edit in edits))

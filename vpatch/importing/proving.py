@@ -97,7 +97,7 @@ def _proof(decision: Decision, draft: Draft) -> ImportProof:
     if made.keys() != wanted.keys():
         paths = sorted(made.keys() ^ wanted.keys())
         return ImportProof(failure=f"it does not change the same files: {', '.join(paths)}")
-    worst: Verdict = "exact"
+    worst: Verdict = "code" if draft.left_out else "exact"
     for path, text in wanted.items():
         verdict = likeness(made[path], text) if path.endswith(".py") else None
         if made[path] != text and verdict is None:

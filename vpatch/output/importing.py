@@ -37,6 +37,16 @@ class AsideOutput(OutputModel):
     """A sentence for people."""
 
 
+class LeftOutOutput(OutputModel):
+    """A change of comments alone, which the patch does not make."""
+
+    path: str
+    line: int
+    """Its first line in the file before, from 1."""
+    why: str
+    """A sentence for people."""
+
+
 class OnReleaseOutput(OutputModel):
     """What the patch means for another release, beside git."""
 
@@ -65,6 +75,7 @@ class ImportedPatchOutput(OutputModel):
     edits: dict[str, int]
     """How many edits of each kind there are."""
     as_text: list[TextualEditOutput]
+    left_out: list[LeftOutOutput]
     aside: list[AsideOutput]
     requires: list[str]
     upstreamed_in: str | None
@@ -91,6 +102,9 @@ class ImportedPatchOutput(OutputModel):
                 )
                 for e in draft.derived
                 if e.why is not None
+            ],
+            left_out=[
+                LeftOutOutput(path=e.path, line=e.lines[0], why=str(e.why)) for e in draft.left_out
             ],
             aside=[AsideOutput.model_validate(left) for left in draft.change.aside],
             requires=list(one.requires),
