@@ -51,7 +51,7 @@ def test_the_command_line_stays_small():
     """It parses and renders. What grows beyond this for each command belongs to `app`."""
     files = list((PACKAGE / "cli").glob("*.py"))
     commands = sum(path.name.endswith("_command.py") for path in files)
-    assert sum(len(path.read_text().splitlines()) for path in files) < 170 * commands
+    assert sum(len(path.read_text().splitlines()) for path in files) < 175 * commands
 
 
 def test_no_class_name_is_defined_twice():

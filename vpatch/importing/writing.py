@@ -31,7 +31,7 @@ _MOST_SYMPTOMS = 3
 _UNKNOWN = "write what people see without the patch, as it is in a log"
 
 
-def patch_yaml(
+def patch_yaml(  # noqa: PLR0913
     change: SourceChange,
     edits: Sequence[Declared],
     *,
