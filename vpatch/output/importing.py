@@ -37,7 +37,7 @@ class AsideOutput(OutputModel):
     """A sentence for people."""
 
 
-class LeftOutOutput(OutputModel):
+class LeftOutChangeOutput(OutputModel):
     """A change of comments alone, which the patch does not make."""
 
     path: str
@@ -75,7 +75,7 @@ class ImportedPatchOutput(OutputModel):
     edits: dict[str, int]
     """How many edits of each kind there are."""
     as_text: list[TextualEditOutput]
-    left_out: list[LeftOutOutput]
+    left_out: list[LeftOutChangeOutput]
     aside: list[AsideOutput]
     requires: list[str]
     upstreamed_in: str | None
@@ -104,7 +104,7 @@ class ImportedPatchOutput(OutputModel):
                 if e.why is not None
             ],
             left_out=[
-                LeftOutOutput(path=e.path, line=e.lines[0], why=str(e.why)) for e in draft.left_out
+                LeftOutChangeOutput(path=e.path, line=e.lines[0], why=str(e.why)) for e in draft.left_out
             ],
             aside=[AsideOutput.model_validate(left) for left in draft.change.aside],
             requires=list(one.requires),
