@@ -104,7 +104,8 @@ class ImportedPatchOutput(OutputModel):
                 if e.why is not None
             ],
             left_out=[
-                LeftOutChangeOutput(path=e.path, line=e.lines[0], why=str(e.why)) for e in draft.left_out
+                LeftOutChangeOutput(path=e.path, line=e.lines[0], why=str(e.why))
+                for e in draft.left_out
             ],
             aside=[AsideOutput.model_validate(left) for left in draft.change.aside],
             requires=list(one.requires),
