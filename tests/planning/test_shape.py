@@ -424,3 +424,24 @@ def test_the_shape_is_that_of_the_pristine_tree(tmp_path, patch):
     decisions = plan([first, known], tree_of(FILES)).decisions
     assert [d.state for d in decisions] == [State.NEEDED, State.NEEDED]
     assert not decisions[1].new_shape
+
+
+def test_a_statement_that_an_earlier_patch_edits_is_read_as_it_was(tmp_path):
+    """The key of a statement is its digest, so the earlier edit changes it."""
+    source = "if TYPE_CHECKING:\n    FIRST: int = 1\n    SECOND: int = 2\n\nOTHER = 3\n"
+    first, second = (
+        patch_of(
+            tmp_path,
+            name.lower(),
+            edits=[{"insert": f"{name}_LIMIT: int = 0", "after": f"{name}: int = $_"}],
+            concerns={"text": name},
+        )
+        for name in ("FIRST", "SECOND")
+    )
+    files = {MODULE: source}
+    known = recorded(second, files)
+    decisions = plan([first, known], tree_of(files)).decisions
+    assert [d.state for d in decisions] == [State.NEEDED, State.NEEDED]
+    assert not decisions[1].new_shape
+    changed = {MODULE: source.replace("SECOND: int = 2", "SECOND: int = 2\n    THIRD: int = 3")}
+    assert plan([first, known], tree_of(changed)).decisions[1].new_shape

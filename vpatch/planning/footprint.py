@@ -12,6 +12,7 @@ import ast
 import hashlib
 import json
 from collections import Counter
+from difflib import SequenceMatcher
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,9 @@ def definitions_read(
     for site in sites:
         for key in _definitions_of(site, view):
             wanted.setdefault(site.path, set()).add(key)
+    for path, change in changes.items():
+        if path in wanted and is_python(path) and change.before is not None:
+            wanted[path] |= _statements_before(wanted[path], path, change.before, view)
     read = [(path, frozenset(keys)) for path, keys in wanted.items()]
     for other, key in (
         *(found for path, keys in read for found in users_elsewhere(path, keys, view)),
@@ -81,6 +85,25 @@ def definitions_read(
             f"digests of {sorted(keys)}", path, partial(_digests_of, keys, path, view)
         )
         found |= {f"{path}::{name}": digest for name, digest in digests.items()}
+    return found
+
+
+def _statements_before(keys: Iterable[str], path: str, text: bytes, view: View) -> set[str]:
+    """The keys that edited statements of a file have in the pristine tree.
+
+    The key of a statement is its digest, so the edit of an earlier patch gives it another one.
+    """
+    pristine = view.outline(path)
+    old = [one.key for one in pristine]
+    edited = set(keys).difference(old)
+    if not edited or text == view.pristine(path):
+        return set()
+    new = [one.key for one in view.outline_of(path, text)]
+    found: set[str] = set()
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for kind, first, last, start, end in steps:
+        if kind == "replace" and edited.intersection(new[start:end]):
+            found.update(o.key for o in pristine[first:last] if o.name.endswith(STATEMENT))
     return found
 
 
