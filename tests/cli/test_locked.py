@@ -22,7 +22,7 @@ image = LockedImage(mode="overlay", base="b", pinned="sha256:" + "1" * 64)
 if sys.argv[2] == "die":
     Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 changed = lock.model_copy(update={"image": image})
-Locked(checkout / "vpatch.lock", lock, None, checkout).keep(changed)
+Locked(checkout / "vpatch.lock", lock, None, checkout, {}).keep(changed)
 """
 
 

@@ -14,11 +14,12 @@ from vpatch.app.planned import planned
 from vpatch.errors import UsageError, VpatchError
 from vpatch.library.advisories import read_advisories, shipped_advisories, with_newer
 from vpatch.planning.state import State, overall_changes
+from vpatch.security.documents import document_of
 from vpatch.security.judge import judge
 from vpatch.security.result import AuditedTree, AuditResult
 from vpatch.source.memory import ChangedTree, MemoryTree
 from vpatch.source.spec import FolderSpec, parse_vllm
-from vpatch.source.tree import LOCK_FILE, Pin
+from vpatch.source.tree import LOCK_FILE, Pin, Tree
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
     advisories = shipped_advisories()
     if request.advisories is not None:
         advisories = with_newer(advisories, read_advisories(request.advisories))
-    patches = [p for p in context.library.load_all() if p.declaration.resolves]
-    patches = selection.with_required([p.id for p in patches], context.library)
-    found = _audited(context, request, patches)
+    found = _audited(context, request, _resolving(context))
     trees = tuple(
         replace(
             one,
@@ -108,16 +107,40 @@ def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedT
     with context.tree(job.spec, job.expected_digest) as tree:
         made = planned(context, job.patches, tree, to_write=True)
         refuse_stopping([made], asked_for=False, strict=job.strict)
-        files = {path: change.after for path, change in overall_changes(made).items()}
-        carried = tree.carried | {decision.patch.id for decision in made.taken}
-        found = _decided(patches, ChangedTree(tree, files, carried), context)
+        found, carried = _patched(context, tree, made, patches)
     options = ("--recipe", recipe, "--security", "all")
-    return AuditedTree(
-        f"recipe {recipe}: {_named(found)}",
-        found,
-        carried=_known(context, carried),
-        next_options=options,
-    )
+    subject = f"recipe {recipe}: {_named(found)}"
+    return AuditedTree(subject, found, carried=carried, next_options=options)
+
+
+def _patched(
+    context: Context, tree: Tree, made: Plan, patches: Sequence[Patch]
+) -> tuple[Plan, tuple[Patch, ...]]:
+    """Decide on a tree as a plan leaves it; also return the patches that it carries then."""
+    files = {path: change.after for path, change in overall_changes(made).items()}
+    carried = tree.carried | {decision.patch.id for decision in made.taken}
+    found = _decided(patches, ChangedTree(tree, files, carried), context)
+    return found, _known(context, carried)
+
+
+def documents_of(context: Context, tree: Tree, made: Plan, forms: Sequence[str]) -> dict[str, str]:
+    """Return documents of an audit of what a plan makes of a tree, by their formats.
+
+    They are dated as the advisories are, unless SOURCE_DATE_EPOCH says otherwise: the same inputs
+    give the same bytes.
+    """
+    advisories = shipped_advisories()
+    found, carried = _patched(context, tree, made, _resolving(context))
+    findings = judge(advisories.all, found)
+    audited = AuditedTree(_named(found), found, findings, carried)
+    result = AuditResult(advisories, (audited,))
+    return {form: document_of(result, form, advisories.as_of) for form in forms}
+
+
+def _resolving(context: Context) -> list[Patch]:
+    """The patches that resolve an advisory, and those that they require."""
+    found = [patch.id for patch in context.library.load_all() if patch.declaration.resolves]
+    return selection.with_required(found, context.library)
 
 
 def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> AuditedTree:
@@ -129,14 +152,7 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
             code="checkout.no-lock",
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
-        found = planned(
-            context,
-            patches,
-            tree,
-            to_write=False,
-            tell="all",
-            alone=[patch.id for patch in patches],
-        )
+        found = _decided(patches, tree, context)
         carried = _known(context, tree.carried)
     return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
 
@@ -205,12 +221,10 @@ def _tree(
     return MemoryTree(pin, files, carried)
 
 
-def _decided(patches: Sequence[Patch], tree: MemoryTree | ChangedTree, context: Context) -> Plan:
-    # What is remembered needs no libcst.
-    from vpatch.planning.plan import plan  # noqa: PLC0415
-
+def _decided(patches: Sequence[Patch], tree: Tree, context: Context) -> Plan:
+    """Decide on each patch for itself; the pin of the tree must tell its content."""
     alone = [patch.id for patch in patches]
-    return plan(patches, tree, tell="all", alone=alone, answers=context.answers)
+    return planned(context, patches, tree, to_write=False, tell="all", alone=alone)
 
 
 def _named(made: Plan) -> str:

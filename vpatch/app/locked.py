@@ -6,36 +6,44 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
+from vpatch.app.audit import documents_of
 from vpatch.app.checkout import order_for, planned_again, refuse_stopping
 from vpatch.checkout.apply import apply
 from vpatch.checkout.drift import drift
 from vpatch.checkout.lockfile import LockedImage, LockFile, read_lock
 from vpatch.checkout.transaction import writing
 from vpatch.errors import UsageError, VpatchError
-from vpatch.image.context import Payload
+from vpatch.image.context import DOCUMENTS, Payload
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.files import replace_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import ExitStack
     from pathlib import Path
 
     from vpatch.app.context import Context
     from vpatch.planning.state import Plan
+    from vpatch.source.tree import Tree
 
 
 @dataclass(frozen=True)
 class Locked:
-    """A lock, where it lies, the plan that it is of, and its checkout if there is one."""
+    """A lock, where it lies, the plan that it is of, and its checkout if there is one.
+
+    `documents` are for scanners; see `vpatch.image.context.Payload`.
+    """
 
     path: Path
     lock: LockFile
     plan: Plan
     checkout: Path | None
+    documents: Mapping[str, str]
 
     def payload(self, image: LockedImage) -> Payload:
         """Return what an image on such a base is to have."""
-        return Payload(self.lock.model_copy(update={"image": image}), image, self.plan)
+        lock = self.lock.model_copy(update={"image": image})
+        return Payload(lock, image, self.plan, documents=self.documents)
 
     def keep(self, lock: LockFile) -> None:
         """Write the lock with its base to its checkout; one that is kept elsewhere stays."""
@@ -48,7 +56,7 @@ class Locked:
 def from_lock(context: Context, path: Path, stack: ExitStack) -> Locked:
     """A lock that is kept somewhere, whose patches must still make what it says."""
     lock = read_lock(path)
-    _, made = stack.enter_context(planned_again(context, lock))
+    tree, made = stack.enter_context(planned_again(context, lock))
     differences = list(drift(lock, made))
     if differences:
         lines = "".join(f"\n    {line}" for line in differences)
@@ -58,7 +66,7 @@ def from_lock(context: Context, path: Path, stack: ExitStack) -> Locked:
             hint="build without --lock, and keep the new lock",
             code="image.lock-outdated",
         )
-    return Locked(path, lock, made, None)
+    return Locked(path, lock, made, None, _documents(context, tree, made))
 
 
 def applied(
@@ -82,4 +90,10 @@ def applied(
     asked_for = bool(asked[0].recipe or request.patches)
     refuse_stopping([order.plan], asked_for=asked_for, strict=asked[0].strict)
     (done,) = apply([order], force=force, progress=context.progress)
-    return Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target)
+    documents = _documents(context, order.workplace.tree, order.plan)
+    return Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target, documents)
+
+
+def _documents(context: Context, tree: Tree, made: Plan) -> dict[str, str]:
+    found = documents_of(context, tree, made, [form for _, form in DOCUMENTS.values()])
+    return {path: found[form] for path, form in DOCUMENTS.values()}

@@ -58,7 +58,7 @@ class CheckoutTransaction:
 
     def __init__(self, target: Path, tree: CachedTree, progress: Progress) -> None:
         self.target = target
-        self._tree = tree
+        self.tree = tree
         self._progress = progress
         self._workdir = target.parent / f".{target.name}.vpatch"
         self._staging = self._workdir / f"{_NEW}{os.getpid()}"
@@ -82,7 +82,7 @@ class CheckoutTransaction:
             stack.callback(self._clean)
             self._clean()
             # Made here if it has to be: a second thread must not draw its progress.
-            self._base = self._tree.base_repository(self._progress)
+            self._base = self.tree.base_repository(self._progress)
             self._stack = stack.pop_all()
         return self
 
@@ -97,7 +97,7 @@ class CheckoutTransaction:
     @property
     def carried(self) -> frozenset[str]:
         """Ids of the patches that the source tree carries already."""
-        return self._tree.carried
+        return self.tree.carried
 
     @property
     def base(self) -> str:
@@ -159,7 +159,7 @@ class CheckoutTransaction:
             )
 
     def _create(self) -> None:
-        if self._tree.is_private:
+        if self.tree.is_private:
             self._staging.mkdir(mode=0o700)
         git.create_checkout(self._staging, *self._base, [LOCK_FILE])
 

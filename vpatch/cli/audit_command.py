@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,5 +112,5 @@ def command(
     if form == "text":
         print_audit(result)
     else:
-        click.echo(document_of(result, form), nl=False)
+        click.echo(document_of(result, form, datetime.now(UTC).replace(microsecond=0)), nl=False)
     return code

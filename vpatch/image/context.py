@@ -2,8 +2,8 @@
 
 In a folder that becomes /opt/vpatch: `lock`; `NOTICE`, which files were modified
 (Apache-2.0, section 4b); `manifest.json`, what the image is verified against; `package.json`, the
-files of vllm below the patches; `build`, the patched files and the scripts that install and verify
-them.
+files of vllm below the patches; `vllm.openvex.json` and `vllm.cdx.json`, what security advisories
+mean for the patched vLLM; `build`, the patched files and the scripts that install and verify them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,11 @@ LOCK = f"{FOLDER}/lock"
 MANIFEST = f"{FOLDER}/manifest.json"
 INSTALLED = f"{FOLDER}/installed.json"
 PACKAGE_LIST = f"{FOLDER}/package.json"
+# What scanners read, by the label that names it and by the format.
+DOCUMENTS = {
+    "vpatch.vex": (f"{FOLDER}/vllm.openvex.json", "openvex"),
+    "vpatch.sbom": (f"{FOLDER}/vllm.cdx.json", "cyclonedx"),
+}
 # The time of all files that a build writes, unless SOURCE_DATE_EPOCH says another: 1980-01-01, the
 # first that a zip file can have.
 EPOCH = 315532800
@@ -54,12 +59,14 @@ class Payload:
     """What an image is to have. `lock` is with `image`, `plan` of its own patches and source.
 
     `below` is the list of the files of vllm without the patches; see `LockedImage.contents`.
+    `documents` are the texts of `DOCUMENTS`, by their paths.
     """
 
     lock: LockFile
     image: LockedImage
     plan: Plan
     below: str = "{}\n"
+    documents: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, image: LockedImage, below: str) -> Payload:
         """Return the same on what a build found below the patches."""
@@ -134,6 +141,7 @@ def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
         f"{_LABEL}.lock": digest_of_lock(lock),
         f"{_LABEL}.manifest": digest_of(manifest.encode()),
         f"{_LABEL}.patches": " ".join(f"{p.id}@{p.digest}" for p in lock.patches),
+        **{label: path for label, (path, _) in DOCUMENTS.items()},
     }
     if image is not None:
         labels |= {
@@ -173,6 +181,8 @@ def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) 
     (workdir / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
     (workdir / "manifest.json").write_text(payload.manifest, encoding="utf-8")
     (workdir / "package.json").write_text(payload.below, encoding="utf-8")
+    for path, text in payload.documents.items():
+        (folder / "image" / path.lstrip("/")).write_text(text, encoding="utf-8")
     build = workdir / "build"
     build.mkdir()
     for script in SCRIPTS:

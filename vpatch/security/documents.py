@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 FORMATS = ("openvex", "cyclonedx", "sarif")
 
 
-def document_of(result: AuditResult, form: str) -> str:
-    """Return an audit in one of `FORMATS`, dated now or as SOURCE_DATE_EPOCH says.
+def document_of(result: AuditResult, form: str, now: datetime) -> str:
+    """Return an audit in one of `FORMATS`, dated `now` or as SOURCE_DATE_EPOCH says.
 
     Raises:
         UsageError: SOURCE_DATE_EPOCH is not a number of seconds.
         UnavailableError: the packages for the format are not installed.
     """
     seconds = source_date_epoch()
-    now = datetime.now(UTC).replace(microsecond=0)
     at = now if seconds is None else datetime.fromtimestamp(seconds, UTC)
     # Each format is imported where it is asked for: CycloneDX takes 0.3 s.
     if form == "openvex":

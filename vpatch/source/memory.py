@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,13 @@ class ChangedTree:
     carried: frozenset[str]
     left_out: frozenset[str] = field(default=frozenset())
 
-    @property
+    @cached_property
     def pin(self) -> Pin:
-        return self.tree.pin
+        """The pin of the other tree, with a digest of the changes as well: it tells the content."""
+        digest = hashlib.sha256(self.tree.pin.digest.encode())
+        for path, text in sorted(self.files.items()):
+            digest.update(f"{hashlib.sha256(text).hexdigest()}  {path}\n".encode())
+        return replace(self.tree.pin, digest=f"sha256:{digest.hexdigest()}")
 
     @property
     def links(self) -> frozenset[str]:

@@ -1,0 +1,130 @@
+"""The backports in patches/security: what each is in all releases, and how close it is to upstream.
+
+A backport may differ from upstream's cure where the older code does. Then its NOTES.md names the
+definition and says why.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from packaging.version import Version
+
+from vpatch.app.context import Context
+from vpatch.app.deciding import plans_for
+from vpatch.app.planned import planned
+from vpatch.app.selection import Selection, with_required
+from vpatch.library.advisories import shipped_advisories
+from vpatch.planning.state import State
+from vpatch.source.spec import parse_vllm
+
+KNOWN = {State.NEEDED, State.UPSTREAMED, State.ABSENT}
+
+
+@pytest.fixture(scope="module")
+def context():
+    with Context(()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def backports(context):
+    return [context.library.patch(name) for name in sorted(context.library.security)]
+
+
+def test_each_backport_says_what_it_cures(backports):
+    known = {name for one in shipped_advisories().all for name in one.names}
+    for patch in backports:
+        assert patch.declaration.resolves, patch.id
+        assert {one.id for one in patch.declaration.resolves} <= known, patch.id
+
+
+def test_each_backport_has_an_attack_that_was_run(backports):
+    """In an engine the attack succeeds on the pristine release, and fails on the patched one."""
+    for patch in backports:
+        assert patch.declaration.proof, patch.id
+        results = [
+            result
+            for releases in patch.shapes.behaviour.values()
+            for found in releases.values()
+            for result in found
+        ]
+        held = {result.test for result in results if result.outcome == "holds"}
+        assert held == {proof.test for proof in patch.declaration.proof}, patch.id
+        assert {result.outcome for result in results} <= {"holds", "not asked"}, patch.id
+
+
+def test_an_advisory_has_a_backport_or_a_reason(backports):
+    cured = {one.id for patch in backports for one in patch.declaration.resolves}
+    for advisory in shipped_advisories().all:
+        assert (advisory.not_carried is None) == (not advisory.names.isdisjoint(cured)), advisory.id
+
+
+@pytest.mark.slow
+def test_each_backport_is_known_on_every_release(context, backports):
+    """Decided anew, and not taken from the record."""
+    versions = context.releases()
+    patches = with_required([patch.id for patch in backports], context.library)
+    jobs = [Selection(parse_vllm(version), tuple(patches)) for version in versions]
+    for made in plans_for(context, jobs, (), tell="none", each_alone=True):
+        for decision in made.decisions:
+            where = f"{decision.patch.id} in {made.pin.label}: {decision.reason}"
+            assert decision.state in KNOWN, where
+            assert decision.disagreement is None, where
+            assert not decision.new_shape, where
+
+
+@pytest.mark.slow
+def test_each_backport_makes_what_upstream_made(context, backports):
+    """Compared definition by definition with the first release that has the cure."""
+    for patch in backports:
+        states = {
+            release: shape.state
+            for shape in patch.shapes.shapes["vllm"]
+            for release in shape.releases
+        }
+        cured = sorted((r for r, s in states.items() if s == State.UPSTREAMED), key=Version)
+        older = sorted((r for r, s in states.items() if s == State.NEEDED), key=Version)
+        older = [r for r in older if cured and Version(r) < Version(cured[0])]
+        if not older:
+            continue
+        patches = with_required([patch.id], context.library)
+        with context.tree(parse_vllm(older[-1])) as tree:
+            made = planned(context, patches, tree, to_write=True)
+        (decision,) = [one for one in made.decisions if one.patch.id == patch.id]
+        with context.tree(parse_vllm(cured[0])) as tree:
+            differing = [
+                name
+                for path, change in decision.changes.items()
+                if path.endswith(".py") and change.before is not None and path in tree.package_files
+                for name in unlike(change, tree.package_files[path])
+            ]
+        file = patch.folder / "NOTES.md"
+        notes = file.read_text() if file.is_file() else ""
+        missing = [name for name in differing if name.rpartition(".")[2] not in notes]
+        assert missing == [], f"{patch.id}, {older[-1]} against {cured[0]}"
+
+
+def unlike(change, upstream):
+    """The definitions that a patch changes, and that upstream's release has otherwise."""
+    before, after, theirs = (definitions(code) for code in (change.before, change.after, upstream))
+    changed = [name for name, code in after.items() if before.get(name) != code]
+    return [name for name in changed if name in theirs and theirs[name] != after[name]]
+
+
+def definitions(code):
+    """Functions and methods by their qualified names, without what is defined in them."""
+    found = {}
+
+    def visit(node, above):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                found[".".join([*above, child.name])] = ast.dump(child)
+            elif isinstance(child, ast.ClassDef):
+                visit(child, [*above, child.name])
+            elif isinstance(child, ast.If | ast.Try):
+                visit(child, above)
+
+    visit(ast.parse(code), [])
+    return found
