@@ -136,11 +136,12 @@ def test_what_is_damaged_is_made_again(tmp_path, patch, made, damage):
     assert file.read_text() == text
 
 
-def test_what_has_findings_to_tell_is_not_kept(tmp_path, patch, made):
-    for _ in range(2):
-        plan = remembered(tmp_path, patch, files={"vllm/m.py": "f(1)\nf(2)\n"})
-        assert plan.decisions[0].findings
-    assert len(made) == 2
+def test_findings_are_kept_too(tmp_path, patch, made):
+    files = {"vllm/m.py": "f(1)\nf(2)\n"}
+    plans = [remembered(tmp_path, patch, files=files) for _ in range(2)]
+    assert plans[0].decisions[0].findings
+    assert plans[1].decisions[0].findings == plans[0].decisions[0].findings
+    assert len(made) == 1
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, patch, made):

@@ -91,7 +91,12 @@ def _releases(
 ) -> list[AuditedTree]:
     root = context.library.folder
     jobs = [selection.Selection(parse_vllm(one, root), tuple(patches)) for one in versions]
-    plans = plans_for(context, jobs, (), tell="all", each_alone=True)
+    if len(jobs) == 1:
+        with context.tree(jobs[0].spec) as tree:
+            plans = [_decided(patches, tree, context)]
+    else:
+        # What a table does not show need not be found.
+        plans = plans_for(context, jobs, (), tell="none", each_alone=True)
     return [
         AuditedTree(_named(made), made, next_options=("--vllm", version, "--security", "all"))
         for version, made in zip(versions, plans, strict=True)
@@ -139,7 +144,7 @@ def documents_of(context: Context, tree: Tree, made: Plan, forms: Sequence[str])
 
 def _resolving(context: Context) -> list[Patch]:
     """The patches that resolve an advisory, and those that they require."""
-    found = [patch.id for patch in context.library.load_all() if patch.declaration.resolves]
+    found = [patch.id for patch in context.library.load_all() if patch.cures]
     return selection.with_required(found, context.library)
 
 
@@ -222,9 +227,12 @@ def _tree(
 
 
 def _decided(patches: Sequence[Patch], tree: Tree, context: Context) -> Plan:
-    """Decide on each patch for itself; the pin of the tree must tell its content."""
+    """Decide on each patch for itself; the pin of the tree must tell its content.
+
+    What a patch would change says where the defect is.
+    """
     alone = [patch.id for patch in patches]
-    return planned(context, patches, tree, to_write=False, tell="all", alone=alone)
+    return planned(context, patches, tree, to_write=True, alone=alone)
 
 
 def _named(made: Plan) -> str:

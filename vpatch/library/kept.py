@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.library.patch import DECLARATION, BoundVariant, OwnCode, Patch, Relations
+from vpatch.library.patch import (
+    DECLARATION,
+    BoundVariant,
+    Cured,
+    OwnCode,
+    Patch,
+    Relations,
+    digest_of_shapes,
+)
 from vpatch.trust.decision import changed_while_read
 from vpatch.trust.store import content_of
 from vpatch.util.kept_record import read_record, write_record
@@ -55,6 +63,9 @@ class KeptPatch(Patch):
             title=record["title"],
             why=record["why"],
             relations=Relations(**{**relations, **lists}),
+            cures=tuple(
+                Cured(one["id"], tuple(one["aliases"]), one["severity"]) for one in record["cures"]
+            ),
             _trust=trust,
             _codemods=record["codemods"],
         )
@@ -85,7 +96,12 @@ class KeptPatch(Patch):
 
     @cached_property
     def shapes(self) -> Shapes | None:
-        return self._whole.shapes
+        from vpatch.library.shapes import read_shapes  # noqa: PLC0415 - needs pydantic
+
+        found = read_shapes(self.folder)
+        if digest_of_shapes(found) != self.recorded:
+            raise changed_while_read(self.folder)
+        return found
 
     @cached_property
     def _whole(self) -> Patch:
@@ -179,6 +195,7 @@ def _keep(file: Path, patch: Patch, digests: Mapping[str, str]) -> None:
         "title": patch.title,
         "why": patch.why,
         "relations": asdict(patch.relations),
+        "cures": [asdict(one) for one in patch.cures],
     }
     write_record(file, record)
 

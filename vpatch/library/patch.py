@@ -41,6 +41,15 @@ class Relations:
 
 
 @dataclass(frozen=True)
+class Cured:
+    """A security problem that a patch cures; see `vpatch.declare.patch.Resolves`."""
+
+    id: str
+    aliases: tuple[str, ...]
+    severity: str | None
+
+
+@dataclass(frozen=True)
 class OwnCode:
     """What decides what a codemod.py of a patch does.
 
@@ -99,6 +108,10 @@ class Patch:
         return Relations(dict(it.needed_in), it.requires, it.conflicts, it.on_request)
 
     @cached_property
+    def cures(self) -> tuple[Cured, ...]:
+        return tuple(Cured(o.id, o.aliases, o.severity) for o in self.declaration.resolves)
+
+    @cached_property
     def own_code(self) -> tuple[OwnCode, ...]:
         """One for each edit that runs a codemod.py. Nothing of it runs."""
         return tuple(OwnCode(c.inputs.digest, c.inputs.reason, c.refusal) for c in self.codemods)
@@ -122,6 +135,11 @@ class Patch:
     @cached_property
     def recorded(self) -> str | None:
         """A digest of its shapes; None where none are recorded."""
-        if self.shapes is None:
-            return None
-        return hashlib.sha256(self.shapes.model_dump_json().encode()).hexdigest()
+        return digest_of_shapes(self.shapes)
+
+
+def digest_of_shapes(shapes: Shapes | None) -> str | None:
+    """Return a digest of what is recorded of a patch; None where nothing is."""
+    if shapes is None:
+        return None
+    return hashlib.sha256(shapes.model_dump_json().encode()).hexdigest()

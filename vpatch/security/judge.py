@@ -10,17 +10,15 @@ from vpatch.library.advisories import SEVERITIES
 from vpatch.planning.proven import proof_of
 from vpatch.planning.shape import patched_alike
 from vpatch.planning.state import State
+from vpatch.security.places import changed_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from vpatch.declare.patch import Resolves
     from vpatch.library.advisories import Advisory
+    from vpatch.library.patch import Cured
     from vpatch.library.shapes import Shapes
     from vpatch.planning.state import Decision, Finding, Plan
-
-# The end of what a decision says of a place that an edit would change.
-_TO_DO = ": to do"
 
 
 class Status(StrEnum):
@@ -85,9 +83,9 @@ def judge(
     Returns:
         One finding for each advisory, in their order.
     """
-    by_name: dict[str, list[tuple[Decision, Resolves]]] = {}
+    by_name: dict[str, list[tuple[Decision, Cured]]] = {}
     for decision in plan.decisions:
-        for one in decision.patch.declaration.resolves:
+        for one in decision.patch.cures:
             for name in {one.id, *one.aliases}:
                 by_name.setdefault(name, []).append((decision, one))
     return tuple(
@@ -97,15 +95,15 @@ def judge(
 
 
 def _curing(
-    advisory: Advisory, by_name: Mapping[str, Sequence[tuple[Decision, Resolves]]]
-) -> dict[str, tuple[Decision, Resolves]]:
+    advisory: Advisory, by_name: Mapping[str, Sequence[tuple[Decision, Cured]]]
+) -> dict[str, tuple[Decision, Cured]]:
     found = [pair for name in sorted(advisory.names) for pair in by_name.get(name, ())]
     return {decision.patch.id: (decision, resolves) for decision, resolves in found}
 
 
 def _finding(
     advisory: Advisory,
-    curing: Mapping[str, tuple[Decision, Resolves]],
+    curing: Mapping[str, tuple[Decision, Cured]],
     plan: Plan,
     *,
     trust_untested: bool,
@@ -134,9 +132,11 @@ def _finding(
 
 
 def _places(decision: Decision) -> Iterator[Finding]:
-    """What an edit would change, or else everything that was found."""
-    to_do = [one for one in decision.findings if one.path and one.what.endswith(_TO_DO)]
-    yield from to_do or [one for one in decision.findings if one.path]
+    """What the patch would change, or else where it was looked for."""
+    if decision.changes:
+        yield from changed_places(decision)
+    else:
+        yield from (one for one in decision.findings if one.path)
 
 
 def _verdict(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
