@@ -337,6 +337,7 @@ def patched(smoked, docker):
     name = uuid.uuid4().hex[:8]
     base, tag = f"vpatch-test-fake:{name}", f"vpatch-test-smoked:{name}"
     files = {path: text.encode() for path, text in FAKE.items()} | {"torch.py": b""}
+    files["vllm/_version.py"] = b"__version__ = version = '0.50.0+cpu'\n"
     copies = f"COPY vllm {PACKAGES}/vllm\nCOPY torch.py {PACKAGES}/\n"
     docker.build(base, f"FROM {docker.base}\n{copies}", files)
     smoked.run("build-image", "--vllm", "0.50", "--base", base, "--tag", tag)

@@ -83,6 +83,8 @@ def test_audit_of_an_environment_reads_its_code(holed, tmp_path):
     run = audit(holed, "--python", str(python), "--json", code=1)
     assert ours(run)["status"] == "affected"
     assert run.json["trees"][0]["version"] == VERSION
+    vex = json.loads(audit(holed, "--python", str(python), "--format", "openvex", code=1).out)
+    assert vex["statements"][0]["products"] == [{"@id": f"pkg:pypi/vllm@{VERSION}%2Bcpu"}]
     engine = site / ENGINE
     engine.write_text(engine.read_text().replace("fast", "slow"))
     found = ours(audit(holed, "--python", str(python), "--json"))

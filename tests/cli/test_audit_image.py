@@ -29,7 +29,9 @@ def test_audit_of_an_image_verifies_it_first(patched, docker):
         one for one in json.loads(vex.out)["statements"] if one["vulnerability"]["name"] == ID
     ]
     assert statement["status"] == "fixed"
-    assert statement["products"][0]["@id"].startswith("pkg:oci/vpatch-test-smoked@sha256%3A")
+    whole, package = statement["products"]
+    assert whole["@id"].startswith("pkg:oci/vpatch-test-smoked@sha256%3A")
+    assert package["@id"] == "pkg:pypi/vllm@0.50.0%2Bcpu"
     changed = f"{patched.tag}-changed"
     docker.build(changed, f"FROM {patched.tag}\nCOPY layer.py {PACKAGES}/vllm/", {"layer.py": b""})
     bare = f"{patched.tag}-bare"

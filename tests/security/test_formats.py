@@ -7,7 +7,9 @@ for OpenVEX those of tests/security/openvex_model.py.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 import pytest
 from cyclonedx.schema import SchemaVersion
@@ -116,11 +118,39 @@ def test_openvex_of_an_image(audited):
     assert whole["subcomponents"] == [package] == [{"@id": "pkg:pypi/vllm@0.23.0"}]
 
 
+def test_what_is_installed_has_its_own_version(audited):
+    (tree,) = audited("fixed").trees
+    tree = replace(tree, installed="0.24.0+cpu")
+    result = AuditResult(Advisories((advisory(),), AT), (tree,))
+    purl = "pkg:pypi/vllm@0.24.0%2Bcpu"
+    assert as_vex(openvex(result, AT))["statements"][0]["products"] == [{"@id": purl}]
+    component = json.loads(cyclonedx(result, AT))["metadata"]["component"]
+    assert (component["purl"], component["version"]) == (purl, "0.24.0+cpu")
+
+
+def test_code_without_a_version_is_named_by_its_content(audited):
+    """A package URL without a version would name every release."""
+    (tree,) = audited("fixed").trees
+    plan = replace(tree.plan, pin=replace(tree.plan.pin, version=None))
+    result = AuditResult(Advisories((advisory(),), AT), (replace(tree, plan=plan),))
+    purl = "pkg:generic/vllm@sha256%3A" + "0" * 64
+    assert as_vex(openvex(result, AT))["statements"][0]["products"] == [{"@id": purl}]
+    text = cyclonedx(result, AT)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert "pkg:pypi" not in text
+
+
 @pytest.mark.parametrize("write", [openvex, cyclonedx])
 def test_the_same_audit_gives_the_same_bytes(audited, write):
     result = audited(*CASES)
     assert write(result, AT) == write(result, AT)
     assert write(result, AT) != write(audited("affected"), AT)
+
+
+def link_to(component, document):
+    """The BOM-Link of a component: what other documents call it."""
+    serial = document["serialNumber"].removeprefix("urn:uuid:")
+    return f"urn:cdx:{serial}/{document['version']}#{quote(component['bom-ref'])}"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +170,8 @@ def test_cyclonedx(audited, case, state):
     assert found[ID]["analysis"]["state"] == state
     assert found[ID]["ratings"] == [{"severity": "high"}]
     component = json.loads(text)["metadata"]["component"]
-    assert found[ID]["affects"] == [{"ref": component["bom-ref"]}]
+    refs = {one["ref"] for one in found[ID]["affects"]}
+    assert refs == {component["bom-ref"], link_to(component, json.loads(text))}
 
 
 def test_cyclonedx_has_the_pedigree_of_what_was_patched(audited):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from vpatch.planning.state import Plan
 
 _BYTECODE = "__pycache__"
+# What the build of a vLLM writes, the part after + included.
+_VERSION_FILE = "vllm/_version.py"
+_VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.+]{0,80})'", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -174,9 +178,9 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
         if _BYTECODE not in path.parts and path.is_file() and not path.is_symlink()
     }
     task.done()
-    tree = _tree(files, package.version, str(package.folder))
+    tree = _tree(files, package.release, str(package.folder))
     found = _decided(patches, tree, context)
-    return AuditedTree(f"{python}: {_named(found)}", found)
+    return AuditedTree(f"{python}: {_named(found)}", found, installed=package.version)
 
 
 def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -203,8 +207,13 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
     tree = _tree(files, lock.source.version, name, carried)
     found = _decided(patches, tree, context)
     subject = f"image {name}: {_named(found)}"
+    said = _VERSION.search(files.get(_VERSION_FILE, b""))
     return AuditedTree(
-        subject, found, carried=_known(context, carried), image=(name, verified.image)
+        subject,
+        found,
+        carried=_known(context, carried),
+        image=(name, verified.image),
+        installed=said[1].decode() if said else None,
     )
 
 

@@ -20,10 +20,15 @@ _TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class InstalledPackage:
-    """`folder` is that of the package `vllm`; `version` its release, such as 0.23.0."""
+    """`folder` is that of the package `vllm`; `version` what its metadata says: 0.23.0+cpu."""
 
     folder: Path
     version: str
+
+    @property
+    def release(self) -> str:
+        """The release whose code it has, such as 0.23.0."""
+        return Version(self.version).public
 
 
 def find_installed(typed: str) -> InstalledPackage:
@@ -68,7 +73,6 @@ def _answer(text: str) -> tuple[str | None, str | None]:
     try:
         found = parse_json(line[1]) if line else {}
         package, version = found.get("package"), found.get("version")
-        # 0.23.0+cpu has the code of 0.23.0.
-        return package and str(package), version and Version(str(version)).public
+        return package and str(package), version and str(Version(str(version)))
     except (ValueError, AttributeError, InvalidVersion):
         return None, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from cyclonedx.contrib.hash.factories import HashTypeFactory
 from cyclonedx.model import ExternalReference, ExternalReferenceType, XsUri
@@ -70,14 +71,15 @@ def cyclonedx(result: AuditResult, at: datetime) -> str:
     components = [_component(tree) for tree in result.trees]
     # A bill of materials is of one thing. Several releases are listed beside each other.
     alone = components[0] if len(components) == 1 else None
+    serial = _serial(result, at)
     bom = Bom(
         components=() if alone else components,
         vulnerabilities=[
-            _vulnerability(finding, component, at)
+            _vulnerability(finding, component, serial, at)
             for tree, component in zip(result.trees, components, strict=True)
             for finding in tree.stated
         ],
-        serial_number=_serial(result, at),
+        serial_number=serial,
     )
     bom.metadata.component = alone
     bom.metadata.timestamp = at
@@ -96,10 +98,10 @@ def _serial(result: AuditResult, at: datetime) -> uuid.UUID:
 
 def _component(tree: AuditedTree) -> Component:
     pin = tree.plan.pin
-    purl = PackageURL("pypi", None, pin.tree, pin.version)
     patched = [*tree.carried]
     pedigree = None
     if patched:
+        purl = PackageURL("pypi", None, pin.tree, pin.version)
         ancestor = Component(
             name=pin.tree,
             version=pin.version,
@@ -110,9 +112,9 @@ def _component(tree: AuditedTree) -> Component:
         pedigree = Pedigree(ancestors=[ancestor], patches=[_patch(one) for one in patched])
     return Component(
         name=pin.tree,
-        version=pin.version,
+        version=tree.version,
         type=ComponentType.LIBRARY,
-        purl=purl,
+        purl=PackageURL.from_string(tree.purl),
         bom_ref=tree.subject,
         hashes=[HashTypeFactory().from_composite_str(pin.digest)],
         pedigree=pedigree,
@@ -141,11 +143,16 @@ def _threads(patch: Patch) -> Iterator[IssueType]:
         yield IssueType(type=IssueClassification.DEFECT, id=thread.ref, name=patch.title)
 
 
-def _vulnerability(finding: AuditFinding, component: Component, at: datetime) -> Vulnerability:
+def _vulnerability(
+    finding: AuditFinding, component: Component, serial: uuid.UUID, at: datetime
+) -> Vulnerability:
     advisory = finding.advisory
     state = _STATES[finding.status]
     if finding.status is Status.FIXED and component.pedigree is not None:
         state = ImpactAnalysisState.RESOLVED_WITH_PEDIGREE
+    ref = str(component.bom_ref.value)
+    # Trivy matches only the second: a BOM-Link, which names this document and the component in it.
+    affected = (ref, f"urn:cdx:{serial}/1#{quote(ref, safe='')}")
     absent = finding.status is Status.NOT_AFFECTED
     severity = _SEVERITIES.get(finding.severity or "", VulnerabilitySeverity.UNKNOWN)
     return Vulnerability(
@@ -168,7 +175,7 @@ def _vulnerability(finding: AuditFinding, component: Component, at: datetime) ->
             detail=finding.reason,
             last_updated=at,
         ),
-        affects=[BomTarget(ref=str(component.bom_ref.value))],
+        affects=[BomTarget(ref=one) for one in affected],
     )
 
 

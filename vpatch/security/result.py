@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from vpatch.security.judge import Status
 
@@ -21,7 +22,8 @@ class AuditedTree:
     `subject` names it for people. `plan` has a decision on each patch that resolves an advisory.
     `carried` are all patches of the library that the code carries, as its lock says. `next_options`
     make `vpatch apply` cure what can be cured; none where only its owner knows how. `image` is the
-    name and the id of an image.
+    name and the id of an image. `installed` is the version that an installed vLLM says it has, with
+    the part after `+`; None for what is not installed.
     """
 
     subject: str
@@ -30,12 +32,21 @@ class AuditedTree:
     carried: tuple[Patch, ...] = ()
     next_options: tuple[str, ...] = ()
     image: tuple[str, str] | None = None
+    installed: str | None = None
 
     @property
     def purl(self) -> str:
         """The package URL of the vLLM, for scanners."""
-        version = self.plan.pin.version
-        return f"pkg:pypi/{self.plan.pin.tree}" + (f"@{version}" if version else "")
+        pin = self.plan.pin
+        if self.version is None:
+            # A URL without a version names every version. A scanner would hide the holes of others.
+            return f"pkg:generic/{pin.tree}@{quote(pin.digest, safe='')}"
+        return f"pkg:pypi/{pin.tree}@{quote(self.version, safe='')}"
+
+    @property
+    def version(self) -> str | None:
+        """The version that a scanner finds: for it, 0.23.0+cpu is another one than 0.23.0."""
+        return self.installed or self.plan.pin.version
 
     @property
     def stated(self) -> list[AuditFinding]:
