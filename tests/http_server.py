@@ -9,7 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextmanager
 def answering(answer):
-    """Serve GET requests, and give the port. `answer(path)` returns a status and a body."""
+    """Serve requests, and give the port. `answer(path)` returns a status and a body.
+
+    Nothing reads what a POST request sends.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -18,6 +21,10 @@ def answering(answer):
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
 
         def log_message(self, *_):
             pass
