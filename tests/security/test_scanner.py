@@ -12,7 +12,7 @@ import pytest
 
 from tests.documents import run
 from tests.security.mixed import ADVISORIES, APPLIED, AT, CLAIMED, CURED_ONES, VERSION
-from tests.security.trivy import RUNS_HERE, scan, write_database, write_installed
+from tests.security.trivy import RUNS_HERE, scan, write_database, write_image, write_installed
 from vpatch.library.catalog import installed
 from vpatch.security.cyclonedx import cyclonedx
 from vpatch.security.openvex import openvex
@@ -41,9 +41,11 @@ def written(folder, tree, write=openvex):
 
 @pytest.mark.parametrize("image", [None, PATCHED_IMAGE])
 def test_exactly_what_is_cured_disappears(cache, mixed, image, tmp_path):
-    root = write_installed(tmp_path / "root", VERSION)
-    assert scan(cache, root) == CLAIMED
-    left = scan(cache, root, vex=written(tmp_path, replace(mixed, image=image)))
+    scanned = write_installed(tmp_path / "root", VERSION)
+    if image is not None:
+        scanned = write_image(tmp_path / "image.tar", scanned)
+    assert scan(cache, scanned) == CLAIMED
+    left = scan(cache, scanned, vex=written(tmp_path, replace(mixed, image=image)))
     assert CLAIMED - left == CURED_ONES
     assert left < CLAIMED
 

@@ -6,11 +6,14 @@ buckets in buckets, in one file of pages. This writes the smallest such file.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import struct
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 PROGRAM = Path(sys.executable).parent / "trivy"
@@ -56,14 +59,43 @@ def write_installed(folder, version):
     return folder
 
 
+def write_image(path, root):
+    """Write a folder as an image of one layer, in the form of `docker save`."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        tar.add(root, arcname=".")
+    digest = f"sha256:{hashlib.sha256(layer.getvalue()).hexdigest()}"
+    config = _json(
+        architecture="amd64", os="linux", rootfs={"type": "layers", "diff_ids": [digest]}
+    )
+    manifest = [{"Config": "config.json", "RepoTags": ["vllm:1"], "Layers": ["layer.tar"]}]
+    files = {
+        "config.json": config,
+        "layer.tar": layer.getvalue(),
+        "manifest.json": json.dumps(manifest).encode(),
+    }
+    with tarfile.open(path, mode="w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
 def scan(cache, target, *, vex=None):
-    """The ids that Trivy reports: `target` is a folder with programs in it, or an SBOM."""
+    """The ids that Trivy reports: `target` is a folder with programs, an image or an SBOM."""
+    if target.is_dir():
+        what = ["rootfs", target]
+    elif target.suffix == ".tar":
+        what = ["image", "--input", target]
+    else:
+        what = ["sbom", target]
     options = ["--offline-scan", "--skip-db-update", "--skip-version-check", "--disable-telemetry"]
     options += ["--vex", vex] if vex else []
     done = subprocess.run(
         [
             PROGRAM,
-            *("rootfs" if target.is_dir() else "sbom", target, "--scanners", "vuln"),
+            *(*what, "--scanners", "vuln"),
             *("--cache-dir", cache, "--format", "json", *options),
         ],
         # No server listens there: the test has no network.
