@@ -47,10 +47,11 @@ def fix(folder, resolves=f"[{{id: {ID}}}]", patch_id="fix"):
     )
 
 
-def recorded(patch, *, outcome="holds"):
+def recorded(patch, *, outcome="holds", upstream=True):
     """The patch, recorded on 0.23.0 with its hole, on 0.24.0 with upstream's cure, and absent.
 
-    `outcome` is what its behaviour test showed; None for no test.
+    `outcome` is what its behaviour test showed; None for no test. Without `upstream`, no release
+    has the cure.
     """
     needed = decided(patch, HOLE)
     applied = decided(patch, CURED, carried={patch.id})
@@ -92,6 +93,7 @@ def recorded(patch, *, outcome="holds"):
         test_digest="sha256:0",
     )
     behaviour = {"vllm": {"0.23.0": (ran,)}} if outcome else {}
+    shapes = shapes if upstream else (shapes[0], shapes[2])
     kept = Shapes(patch_digest=patch.digest, shapes={"vllm": shapes}, behaviour=behaviour)
     return replace(patch, shapes=kept)
 

@@ -42,7 +42,6 @@ def test_a_hole_is_shown_where_it_is(patch):
     ("code", "tree", "reason"),
     [
         (CURED, {"version": "0.24.0"}, "vLLM 0.24.0 has the fix, and this is its code"),
-        (CURED, {"carried": {"fix"}}, "fix is applied, and its test holds: by behaviour on cpu"),
         # By other means than vpatch: the code is the same.
         (CURED, {"version": "0.23.0"}, "vLLM 0.24.0 has the fix, and this is its code"),
     ],
@@ -50,6 +49,19 @@ def test_a_hole_is_shown_where_it_is(patch):
 def test_fixed_needs_proof(patch, code, tree, reason):
     finding = judged([patch], code, **tree)
     assert (finding.status, finding.reason[: len(reason)]) == (Status.FIXED, reason)
+
+
+def test_a_patch_whose_test_holds_is_a_fix(tmp_path):
+    patch = recorded(fix(tmp_path), upstream=False)
+    finding = judged([patch], CURED, carried={"fix"})
+    assert finding.status is Status.FIXED
+    assert finding.reason.startswith("fix is applied, and its test holds: by behaviour on cpu")
+
+
+def test_upstreams_own_code_is_a_fix_whoever_put_it_there(tmp_path):
+    patch = recorded(fix(tmp_path), outcome=None)
+    finding = judged([patch], CURED, carried={"fix"})
+    assert finding.reason == "vLLM 0.24.0 has the fix, and this is its code"
 
 
 def test_a_cure_that_nobody_tested_is_not_fixed(patch):
@@ -61,7 +73,7 @@ def test_a_cure_that_nobody_tested_is_not_fixed(patch):
 
 @pytest.mark.parametrize("outcome", [None, "contradicts", "not asked"])
 def test_a_patch_without_a_test_that_holds_fixes_nothing(tmp_path, outcome):
-    patch = recorded(fix(tmp_path), outcome=outcome)
+    patch = recorded(fix(tmp_path), outcome=outcome, upstream=False)
     finding = judged([patch], CURED, carried={"fix"})
     assert finding.status is Status.UNDER_INVESTIGATION
     assert "no behaviour test has shown" in finding.reason
@@ -96,7 +108,7 @@ def test_what_nobody_can_tell_is_not_fixed(patch, state):
 
 
 def test_the_worst_of_several_patches_counts(tmp_path, patch):
-    other = recorded(fix(tmp_path, patch_id="other"), outcome=None)
+    other = recorded(fix(tmp_path, patch_id="other"), outcome=None, upstream=False)
     finding = judged([patch, other], CURED, carried={"fix", "other"})
     assert finding.status is Status.UNDER_INVESTIGATION
     assert finding.reason.startswith("other is applied")

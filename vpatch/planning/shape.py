@@ -80,15 +80,21 @@ def shape_of(
     return CodeShape(definitions, (), nearest.releases[-1], differing, stale=stale)
 
 
-def patched_alike(
-    definitions: Mapping[str, str], recorded: Iterable[KnownShape]
+def cured_alike(
+    definitions: Mapping[str, str],
+    recorded: Iterable[KnownShape],
+    by: Literal[State.NEEDED, State.UPSTREAMED],
 ) -> tuple[str, ...]:
-    """Return the releases that the patch, as it is recorded, turns into these definitions."""
+    """Return the releases that have these definitions: by upstream, or once the patch is applied.
+
+    `by` is the recorded state of the patch in these releases.
+    """
     own = _as_multiset(definitions)
     return tuple(
         release
         for one in recorded
-        if one.state == State.NEEDED and own == _as_multiset(one.patched)
+        if one.state == by
+        and own == _as_multiset(one.patched if by == State.NEEDED else one.definitions)
         for release in one.releases
     )
 

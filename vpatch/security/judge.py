@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vpatch.library.advisories import SEVERITIES
 from vpatch.planning.proven import proof_of
-from vpatch.planning.shape import patched_alike
+from vpatch.planning.shape import cured_alike
 from vpatch.planning.state import State
 from vpatch.security.places import changed_places
 
@@ -157,15 +157,18 @@ def _verdict(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict
 
 
 def _cured(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
-    name, shape, shapes = decision.patch.id, decision.shape, decision.patch.shapes
-    if decision.state is State.UPSTREAMED and shape is not None and shape.known:
-        return _Verdict(Status.FIXED, f"vLLM {shape.known[0]} has the fix, and this is its code")
-    patched = _patched_as(decision, tree)
+    name, shapes = decision.patch.id, decision.patch.shapes
+    upstreamed = _alike(decision, tree, State.UPSTREAMED)
+    if upstreamed:
+        return _Verdict(Status.FIXED, f"vLLM {upstreamed[0]} has the fix, and this is its code")
+    patched = _alike(decision, tree, State.NEEDED)
     held = _held(shapes, tree, patched) if shapes else None
     if held is not None:
         return _Verdict(Status.FIXED, f"{name} is applied, and its test holds: {held}")
     if patched:
         reason = f"{name} is applied, and no behaviour test has shown that it cures exactly this"
+    elif decision.state is State.APPLIED:
+        reason = f"{name} is applied, on code that nobody has tested it on"
     else:
         reason = f"the code has the cure of {name}, in a form that nobody has tested"
     if trust_untested:
@@ -173,12 +176,14 @@ def _cured(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
     return _Verdict(Status.UNDER_INVESTIGATION, reason)
 
 
-def _patched_as(decision: Decision, tree: str) -> tuple[str, ...]:
-    """The releases whose code the patch turns into exactly this."""
+def _alike(
+    decision: Decision, tree: str, by: Literal[State.NEEDED, State.UPSTREAMED]
+) -> tuple[str, ...]:
+    """The releases on record with the same cured code; see `cured_alike`."""
     shape, shapes = decision.shape, decision.patch.shapes
     if shape is None or shapes is None or shapes.patch_digest != decision.patch.digest:
         return ()
-    return patched_alike(shape.definitions, shapes.shapes.get(tree, ()))
+    return cured_alike(shape.definitions, shapes.shapes.get(tree, ()), by)
 
 
 def _held(shapes: Shapes, tree: str, releases: Sequence[str]) -> str | None:
