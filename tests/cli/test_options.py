@@ -52,7 +52,16 @@ def test_these_options_have_old_names():
     }
     with_library = {name for name, options in found.items() if LIBRARY.items() <= options.items()}
     assert with_library == {
-        *("apply", "bench", "build-image", "check", "checkpoint inspect", "diagnose", "diff"),
+        *(
+            "apply",
+            "audit",
+            "bench",
+            "build-image",
+            "check",
+            "checkpoint inspect",
+            "diagnose",
+            "diff",
+        ),
         *("evidence list", "evidence verify", "list", "show", "smoke", "status", "test"),
         *("upstream-pr", "upstream-status"),
     }

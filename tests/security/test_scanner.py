@@ -13,7 +13,6 @@ import pytest
 from tests.documents import run
 from tests.security.mixed import ADVISORIES, APPLIED, AT, CLAIMED, CURED_ONES, VERSION
 from tests.security.trivy import RUNS_HERE, scan, write_database, write_image, write_installed
-from vpatch.library.catalog import installed
 from vpatch.security.cyclonedx import cyclonedx
 from vpatch.security.openvex import openvex
 from vpatch.security.result import AuditResult
@@ -89,9 +88,6 @@ def test_cyclonedx_is_the_vex_of_its_own_bill_of_materials(cache, mixed, tmp_pat
     assert CLAIMED - scan(cache, document, vex=document) == CURED_ONES
 
 
-@pytest.mark.skipif(
-    not (installed("patches") / "security").is_dir(), reason="there is no backport to apply"
-)
 def test_a_release_with_all_backports(cache, tmp_path):
     """The real code, the patches that come with vpatch, and the command line of both programs."""
     recipes = tmp_path / "recipes"
