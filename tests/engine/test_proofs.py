@@ -58,6 +58,18 @@ def test_fails_before_and_passes_after(patch_id, evidence):
         assert all(test["outcome"] == "passed" for test in document["patched"]["tests"])
 
 
+# All backports would take a quarter of an hour. tests/security/test_backports.py checks that the
+# attack of each was run, and that neither it nor the patch has changed since.
+ATTACKS = ("cve-2026-54235", "cve-2026-93592", "ghsa-rhcx-5729-88vg")
+
+
+@pytest.mark.usefixtures("cpu_engine")
+@pytest.mark.parametrize("patch_id", ATTACKS)
+def test_an_attack_succeeds_before_and_fails_after(patch_id, evidence):
+    run = run_proofs(patch_id, evidence)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 # Of those that need no network.
 GREEN = {
     "needed upstream",
