@@ -36,7 +36,7 @@ def ours(run):
 def test_audit_of_a_release(holed):
     run = audit(holed, "--vllm", VERSION, code=1)
     assert f"{ID}        high      A request without a key gets an answer." in run.out
-    assert f"    {ENGINE}:2: rewrite launch($config" in run.out
+    assert f"    {ENGINE}:2: in start\n" in run.out
     assert f"next: vpatch apply --vllm {VERSION} --security all  (1 patch)" in run.out
     assert run.out.splitlines()[-1].endswith(" ago")
 

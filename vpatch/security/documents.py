@@ -29,7 +29,7 @@ def document_of(result: AuditResult, form: str, now: datetime) -> str:
 
         return openvex(result, at)
     if form == "cyclonedx":
-        require("audit", "`vpatch audit --format cyclonedx`")
+        require("audit", "a CycloneDX document")
         from vpatch.security.cyclonedx import cyclonedx  # noqa: PLC0415
 
         return cyclonedx(result, at)
