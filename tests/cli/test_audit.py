@@ -7,6 +7,7 @@ import pytest
 
 from tests.projects import ENGINE, FILES, SLOW_MODE, VERSION, write_patch, write_tree
 from tests.security.cases import advisory
+from vpatch.app.context import Context
 
 ID = "CVE-2026-1234"
 
@@ -145,3 +146,19 @@ def test_a_second_audit_gives_the_same(holed):
     declared = holed.patches / "security" / "fix" / "patch.yaml"
     declared.write_text(declared.read_text().replace("def start", "def begin"))
     assert ours(audit(holed, "--vllm", VERSION, "--json"))["status"] != "affected"
+
+
+def test_a_checkout_whose_code_was_put_back_is_affected(holed):
+    holed.run("apply", "--vllm", VERSION, "--security", "all")
+    engine = holed.target / ENGINE
+    engine.write_text(engine.read_text().replace("slow", "fast"))
+    for args in (("--checkout", str(holed.target)), ("--vllm", f"./.vpatch/vllm-{VERSION}")):
+        found = ours(audit(holed, *args, "--json", code=1))
+        assert found["status"] == "affected"
+        assert "run vpatch check" in found["reason"]
+
+
+def test_backports_that_come_with_vpatch_are_trusted():
+    context = Context(())
+    folders = [context.library.patches[name] for name in context.library.security]
+    assert {context.trust.state(folder) for folder in folders} == {"shipped"}

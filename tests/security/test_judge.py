@@ -150,3 +150,13 @@ def test_what_fails_a_run(patch, severity, least, expected):
 def test_the_id_in_the_patch_is_that_of_the_advisory(patch):
     assert judged([patch], HOLE, about=advisory("CVE-2026-12345")).decisions == ()
     assert judged([patch], HOLE, about=advisory(ID)).decisions != ()
+
+
+def test_a_lock_is_no_proof(patch):
+    """Somebody put the old code back: the lock names the patch, and the hole is there."""
+    made = plan_of([patch], HOLE, carried={"fix"})
+    assert made.decisions[0].state is State.CONFLICT
+    (finding,) = judge([advisory()], made, locked={"fix"})
+    assert finding.status is Status.AFFECTED
+    assert finding.reason.startswith("the lock names fix, and the code does not have all of it")
+    assert is_open(finding, "high")

@@ -19,7 +19,7 @@ from vpatch.security.documents import document_of
 from vpatch.security.judge import judge
 from vpatch.security.result import AuditedTree, AuditResult
 from vpatch.source.memory import ChangedTree, MemoryTree
-from vpatch.source.spec import FolderSpec, parse_vllm
+from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
 from vpatch.source.tree import LOCK_FILE, Pin, Tree
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 
@@ -67,7 +67,12 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
     trees = tuple(
         replace(
             one,
-            findings=judge(advisories.all, one.plan, trust_untested=request.trust_untested),
+            findings=judge(
+                advisories.all,
+                one.plan,
+                locked=one.locked,
+                trust_untested=request.trust_untested,
+            ),
         )
         for one in found
     )
@@ -102,9 +107,22 @@ def _releases(
         # What a table does not show need not be found.
         plans = plans_for(context, jobs, (), tell="none", each_alone=True)
     return [
-        AuditedTree(_named(made), made, next_options=("--vllm", version, "--security", "all"))
-        for version, made in zip(versions, plans, strict=True)
+        AuditedTree(
+            _named(made),
+            made,
+            locked=_locked(context, job),
+            next_options=("--vllm", version, "--security", "all"),
+        )
+        for version, job, made in zip(versions, jobs, plans, strict=True)
     ]
+
+
+def _locked(context: Context, job: selection.Selection) -> frozenset[str]:
+    """The patches that a lock in the sources names; a release has none."""
+    if isinstance(job.spec, PypiSpec):
+        return frozenset()
+    with context.tree(job.spec) as tree:
+        return tree.carried
 
 
 def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -162,8 +180,9 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
         found = _decided(patches, tree, context)
-        carried = _known(context, tree.carried)
-    return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
+        locked = tree.carried
+    subject = f"checkout {folder}: {_named(found)}"
+    return AuditedTree(subject, found, carried=_known(context, locked), locked=locked)
 
 
 def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -212,6 +231,7 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
         subject,
         found,
         carried=_known(context, carried),
+        locked=carried,
         image=(name, verified.image),
         installed=said[1].decode() if said else None,
     )

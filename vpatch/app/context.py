@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from packaging.version import Version
 
 from vpatch.errors import UsageError, VpatchError, combine
-from vpatch.library.catalog import Library, find_library, installed
+from vpatch.library.catalog import SECURITY, Library, find_library, installed
 from vpatch.library.project import Project, find_project
 from vpatch.progress import Progress, Silent
 from vpatch.source import index
@@ -90,6 +90,7 @@ class Context:
     def trust(self) -> Trust:
         """What of a project may run: what the user recorded, or all of it."""
         shipped = tuple(installed(kind) for kind in ("patches", "recipes", "targets"))
+        shipped += (installed("patches") / SECURITY,)
         return Trust(Store(default_folder()), shipped=shipped, everything=self.trust_everything)
 
     def __enter__(self) -> Self:

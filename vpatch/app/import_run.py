@@ -79,6 +79,12 @@ class ImportedPatch:
         return self.draft.change.id
 
     @property
+    def is_partial(self) -> bool:
+        """Whether the source changes modules of vLLM that the release does not have."""
+        aside = self.draft.change.aside
+        return any(left.missing and left.path.startswith("vllm/") for left in aside)
+
+    @property
     def unrecognised(self) -> OnRelease | None:
         """What the patch is in the release that has it already, if that is not `upstreamed`."""
         own = (one for one in self.releases if one.version == self.upstreamed_in)

@@ -175,7 +175,8 @@ def command(
         seen_at,
     )
     made = import_patches(context, request)
-    code = ExitCode.FINDINGS if any(one.unrecognised for one in made) else ExitCode.CLEAN
+    open_ends = any(one.unrecognised or one.is_partial for one in made)
+    code = ExitCode.FINDINGS if open_ends else ExitCode.CLEAN
     if as_json:
         return CommandResult(ImportOutput.of(made), code)
     for one in made:
@@ -251,7 +252,8 @@ def _head(one: ImportedPatch) -> Iterator[str]:
     yield f"{style(one.id, bold=True)}  from {one.draft.change.where}"
     if one.upstreamed_in is not None:
         yield f"  {one.upstreamed_in} has this change already: vpatch took it out to make the patch"
-    yield f"  gives {_GIVES[one.proof.gives]}"
+    only = " for the files that the release has" if one.is_partial else ""
+    yield f"  gives {_GIVES[one.proof.gives]}{only}"
 
 
 def _notes(one: ImportedPatch) -> Iterator[str]:

@@ -22,13 +22,15 @@ class FileChange:
 class LeftAside:
     """A file of the source that is not in the patch, with the reason and the number of hunks.
 
-    `diff` is what the source says of it, as text.
+    `diff` is what the source says of it, as text. `missing` says that the release has no such file:
+    then a part of the source is lost, unless it is for a file that does not matter.
     """
 
     path: str
     why: str
     hunks: int
     diff: str = ""
+    missing: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ _COMMIT = re.compile(r"^commit [0-9a-f]{7,64}\b")
 _HEAD = re.compile(
     r"^(From|Subject|Date|Author|AuthorDate|Commit|CommitDate|Merge|Message-I[dD]): ?"
 )
+# What diff and Subversion write above a diff.
+_TOOL = re.compile(r"^(diff -|Index: |Only in |={20})")
 # What git keeps in the last paragraph of a message, such as Signed-off-by.
 _TRAILER = re.compile(r"[A-Z][A-Za-z]*(-[A-Za-z]+)+: \S|Cc: \S")
 # What vpatch writes into its own commits.
@@ -32,7 +34,8 @@ def read_message(text: str) -> Message:
 
     Any other text makes a title and a body too. An empty text makes an empty message.
     """
-    text = text.replace("\r\n", "\n").strip("\n")
+    lines = text.replace("\r\n", "\n").split("\n")
+    text = "\n".join(line for line in lines if not _TOOL.match(line)).strip("\n")
     if not text:
         return Message()
     if text.startswith("From ") or re.match(r"^(From|Subject): ", text):

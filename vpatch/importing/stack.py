@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FAILED = re.compile(r"^error: patch failed: (.+):(\d+)$", re.MULTILINE)
 
+_MISSING = "the release has no such file"
+
 
 class Stack:
     """A release and the changes that were read so far, which the next one is on top of."""
@@ -58,7 +60,8 @@ class Stack:
             path = self.paths.meant(diff.name)
             why = self._why_aside(diff, path)
             if why is not None:
-                left.append(LeftAside(path, why, len(diff.hunks), diff.text(path)))
+                missing = why == _MISSING
+                left.append(LeftAside(path, why, len(diff.hunks), diff.text(path), missing))
             elif (problem := self._problem(diff, path)) is not None:
                 errors.append(_unsupported(f"the diff {problem}: {path}", where))
             else:
@@ -89,7 +92,7 @@ class Stack:
         if found is not None:
             return found
         if diff.old is not None and self.read(path) is None and self.paths.meant(diff.old) == path:
-            return "the release has no such file"
+            return _MISSING
         return None
 
     def _problem(self, diff: FileDiff, path: str) -> str | None:

@@ -13,7 +13,7 @@ from vpatch.planning.state import State
 from vpatch.security.places import changed_places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from vpatch.library.advisories import Advisory
     from vpatch.library.patch import Cured
@@ -56,8 +56,7 @@ class AuditFinding:
         """How the advisory's range and the code disagree; None where they agree."""
         if self.claimed is None or not self.decisions:
             return None
-        affected = self.status in {Status.AFFECTED, Status.UNDER_INVESTIGATION}
-        if affected and not self.claimed:
+        if self.status is Status.AFFECTED and not self.claimed:
             return "the advisory's range does not have this version; the code does"
         if self.status is Status.NOT_AFFECTED and self.claimed:
             return "the advisory's range has this version; the code does not"
@@ -71,13 +70,19 @@ class _Verdict:
 
 
 def judge(
-    advisories: Iterable[Advisory], plan: Plan, *, trust_untested: bool = False
+    advisories: Iterable[Advisory],
+    plan: Plan,
+    *,
+    locked: Collection[str] = (),
+    trust_untested: bool = False,
 ) -> tuple[AuditFinding, ...]:
     """Judge advisories by a plan that has a decision on each patch that resolves one of them.
 
     Args:
         advisories: what to judge.
         plan: decisions on the code that is really there, each for itself.
+        locked: ids of the patches that a lock says the code carries. If the code does not show one,
+            it is not cured.
         trust_untested: take a patch as a cure that no behaviour test has shown to be one.
 
     Returns:
@@ -89,7 +94,7 @@ def judge(
             for name in {one.id, *one.aliases}:
                 by_name.setdefault(name, []).append((decision, one))
     return tuple(
-        _finding(one, _curing(one, by_name), plan, trust_untested=trust_untested)
+        _finding(one, _curing(one, by_name), plan, locked, trust_untested=trust_untested)
         for one in advisories
     )
 
@@ -105,6 +110,7 @@ def _finding(
     advisory: Advisory,
     curing: Mapping[str, tuple[Decision, Cured]],
     plan: Plan,
+    locked: Collection[str],
     *,
     trust_untested: bool,
 ) -> AuditFinding:
@@ -119,7 +125,9 @@ def _finding(
             reason = "its range does not have this version; the code was not read"
         return AuditFinding(advisory, status, reason, claimed=claimed, severity=severity)
     decisions = tuple(decision for decision, _ in curing.values())
-    verdicts = [_verdict(one, plan.pin.tree, trust_untested=trust_untested) for one in decisions]
+    verdicts = [
+        _verdict(one, plan.pin.tree, locked, trust_untested=trust_untested) for one in decisions
+    ]
     # A problem that several patches cure is as bad as the worst of them.
     worst = min(verdicts, key=lambda one: list(Status).index(one.status))
     places = tuple(
@@ -139,9 +147,14 @@ def _places(decision: Decision) -> Iterator[Finding]:
         yield from (one for one in decision.findings if one.path)
 
 
-def _verdict(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
+def _verdict(
+    decision: Decision, tree: str, locked: Collection[str], *, trust_untested: bool
+) -> _Verdict:
     name = decision.patch.id
     match decision.state:
+        case State.CONFLICT if name in locked:
+            reason = f"the lock names {name}, and the code does not have all of it"
+            return _Verdict(Status.AFFECTED, f"{reason}; run vpatch check: {decision.reason}")
         case State.NEEDED:
             return _Verdict(Status.AFFECTED, f"{name} is needed: {decision.reason}")
         case State.APPLIED | State.UPSTREAMED:

@@ -20,7 +20,8 @@ class AuditedTree:
     """What was read, and what the advisories mean for it.
 
     `subject` names it for people. `plan` has a decision on each patch that resolves an advisory.
-    `carried` are all patches of the library that the code carries, as its lock says. `next_options`
+    `carried` are all patches of the library that the code carries, as its lock says; `locked` are
+    the ids of these and of patches that the library does not have. `next_options`
     make `vpatch apply` cure what can be cured; none where only its owner knows how. `image` is the
     name and the id of an image. `installed` is the version that an installed vLLM says it has, with
     the part after `+`; None for what is not installed.
@@ -30,6 +31,7 @@ class AuditedTree:
     plan: Plan
     findings: tuple[AuditFinding, ...] = ()
     carried: tuple[Patch, ...] = ()
+    locked: frozenset[str] = frozenset()
     next_options: tuple[str, ...] = ()
     image: tuple[str, str] | None = None
     installed: str | None = None
