@@ -62,6 +62,15 @@ def test_a_diff_becomes_a_patch_that_applies(empty, source):
     assert b"self.tail = None\n" in (empty.target / LLAMA).read_bytes()
 
 
+def test_a_part_of_a_source_is_no_success(empty, source):
+    """A module that upstream moved: its hunks are not in the patch."""
+    moved = LLAMA_DIFF.replace("models/llama.py", "models/lama.py")
+    run = imported(empty, source(ENGINE_DIFF + moved, "slow.diff"), code=1)
+    assert "left aside  vllm/models/lama.py  1 hunk: the release has no such file" in run.out
+    assert "gives the same bytes as the source for the files that the release has" in run.out
+    assert imported(empty, source(ENGINE_DIFF, "whole.diff")).code == 0
+
+
 def test_proposals_are_marked(empty, source):
     imported(empty, source(ENGINE_DIFF))
     lines = (empty.patches / "fix" / "patch.yaml").read_text().splitlines()

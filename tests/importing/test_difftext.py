@@ -153,3 +153,12 @@ def test_the_message_of_git_show():
 )
 def test_an_id_is_made_of_the_title_or_the_file(title, file, found):
     assert id_of(title, file) == found
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["diff -ruN a/vllm/a.py b/vllm/a.py", "Index: vllm/a.py\n" + "=" * 67, "Only in b: a.orig"],
+)
+def test_what_a_tool_writes_is_no_title(line):
+    assert read_message(line).title == ""
+    assert read_message(f"{line}\nA reason.").title == "A reason."
