@@ -143,7 +143,7 @@ def _import(
     for alias in node.names:
         if _name(alias) not in used:
             continue
-        one = ast.Import([alias])
+        one: ast.stmt = ast.Import([alias])
         if isinstance(node, ast.ImportFrom):
             source = moved.get(node.module or "", node.module)
             one = ast.ImportFrom(source, [alias], node.level)
