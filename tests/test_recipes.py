@@ -14,7 +14,9 @@ from vpatch.smoke.cells import cells_of
 from vpatch.source.spec import parse_vllm
 
 ROOT = Path(__file__).parents[1]
-RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
+EVERY = sorted((ROOT / "recipes").glob("*.yaml"))
+# Those of backports have nothing to run of their own.
+RECIPES = [path for path in EVERY if not path.stem.startswith("security-")]
 
 
 def declared(path):
@@ -37,6 +39,15 @@ def test_there_is_one_for_each_run():
         "qwen3.5-mtp-metax",
         "vllm-0.23",
     ]
+
+
+def test_each_release_has_a_recipe_of_its_backports():
+    found = {path.stem.removeprefix("security-"): declared(path) for path in EVERY}
+    found = {name: recipe for name, recipe in found.items() if recipe.security}
+    assert {name: recipe.vllm.source for name, recipe in found.items()} == {
+        release: release for release in Context(offline=True).releases()
+    }
+    assert all(recipe.why and not recipe.patches for recipe in found.values())
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

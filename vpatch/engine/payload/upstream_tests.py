@@ -87,7 +87,7 @@ def _name(alias: ast.alias) -> str:
 
 
 def _keep_methods(bindings: Mapping[str, ast.stmt], wanted: tuple[str, ...]) -> None:
-    """Remove the other tests of a class of which only some methods are wanted."""
+    """Remove the other tests of a class if only some of its methods are wanted."""
     for scope in {name.partition(".")[0] for name in wanted if "." in name}:
         node = bindings.get(scope)
         if not isinstance(node, ast.ClassDef):
