@@ -134,7 +134,7 @@ def test_a_package_that_cannot_be_imported_is_a_fault(tmp_path):
     (tmp_path / "docker").mkdir()
     (tmp_path / "docker" / "__init__.py").write_text("import no_such_module")
     code = f"sys.path.insert(0, {str(tmp_path)!r}); {MAIN}"
-    run = without(ALL - {"docker"}, "verify-image", "some:tag", code=code, folder=tmp_path)
+    run = without(ALL - {*EXTRAS["image"]}, "verify-image", "some:tag", code=code, folder=tmp_path)
     assert "ModuleNotFoundError: No module named 'no_such_module'" in run.stderr
     assert "this is a fault of vpatch" in run.stderr
     assert run.returncode == 3

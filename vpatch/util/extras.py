@@ -7,14 +7,15 @@ from importlib.util import find_spec
 from vpatch.errors import UnavailableError
 
 _ENGINE = ("prometheus_client", "psutil")
+_AUDIT = ("cyclonedx", "packageurl")
 # The modules of each extra in pyproject.toml, by the names that an import uses.
 EXTRAS = {
     "engine": _ENGINE,
-    "image": ("docker",),
+    "image": ("docker", *_AUDIT),
     "bench": ("jinja2", "matplotlib", "numpy", "scipy", *_ENGINE),
     "upstream": ("github", "pre_commit"),
     "checkpoint": ("ml_dtypes", "numpy"),
-    "audit": ("cyclonedx", "packageurl"),
+    "audit": _AUDIT,
 }
 
 
