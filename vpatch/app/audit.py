@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from vpatch.security.result import AuditedTree, AuditResult
 from vpatch.source.memory import ChangedTree, MemoryTree
 from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
 from vpatch.source.tree import LOCK_FILE, Pin, Tree
+from vpatch.util.digest import digest_of_files
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 
 if TYPE_CHECKING:
@@ -248,11 +248,9 @@ def _tree(
     origin: str,
     carried: frozenset[str] = frozenset(),
 ) -> MemoryTree:
-    digest = hashlib.sha256()
-    for path, content in sorted(files.items()):
-        digest.update(f"{hashlib.sha256(content).hexdigest()}  {path}\n".encode())
-    pin = Pin("vllm", "folder", version, f"sha256:{digest.hexdigest()}", origin)
-    return MemoryTree(pin, files, carried)
+    return MemoryTree(
+        Pin("vllm", "folder", version, digest_of_files(files), origin), files, carried
+    )
 
 
 def _decided(patches: Sequence[Patch], tree: Tree, context: Context) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +15,7 @@ from vpatch.declare.yamlfile import Positions, read_yaml
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.library.patch import DECLARATION, BoundVariant, Patch
 from vpatch.library.shapes import read_shapes
+from vpatch.util.digest import digest_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -140,7 +140,4 @@ def _digest(declaration: PatchDeclaration, folder: Path, variants: Sequence[Boun
     used = {path for variant in variants for edit in variant.edits for path in edit.uses}
     parts = {path.relative_to(folder).as_posix(): path.read_bytes() for path in used}
     parts[DECLARATION] = json.dumps(declared, sort_keys=True).encode()
-    digest = hashlib.sha256()
-    for name, content in sorted(parts.items()):
-        digest.update(f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode())
-    return f"sha256:{digest.hexdigest()}"
+    return digest_of_files(parts)

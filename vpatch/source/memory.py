@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from vpatch.source.lazy_files import LazyFiles
 from vpatch.source.searched import SearchedTree, files_with_text, files_with_word, words_of
+from vpatch.util.digest import digest_of, digest_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,10 +51,8 @@ class ChangedTree:
     @cached_property
     def pin(self) -> Pin:
         """The pin of the other tree, with a digest of the changes as well: it tells the content."""
-        digest = hashlib.sha256(self.tree.pin.digest.encode())
-        for path, text in sorted(self.files.items()):
-            digest.update(f"{hashlib.sha256(text).hexdigest()}  {path}\n".encode())
-        return replace(self.tree.pin, digest=f"sha256:{digest.hexdigest()}")
+        text = f"{self.tree.pin.digest} {digest_of_files(self.files)}"
+        return replace(self.tree.pin, digest=digest_of(text.encode()))
 
     @property
     def links(self) -> frozenset[str]:
