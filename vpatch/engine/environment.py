@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import sys
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.version import Version
 
+from vpatch.engine.asking import answer_in, ask
 from vpatch.engine.making import EngineError, fill, install_aside
-from vpatch.engine.process import run
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.util.disk_size import disk_size
 from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
-from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,28 +120,15 @@ def existing_engine(typed: str) -> Engine:
             code="engine.no-python",
         )
     python = Path(found_python).absolute()
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
-        command = (python, "-c", PROBE)
-        try:
-            ended = run(
-                command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=_PROBE_TIMEOUT
-            )
-        except OSError as error:
-            raise UsageError(
-                f"it is not a Python: {error}",
-                where=typed,
-                hint="give the path of a Python in which vLLM is installed",
-                code="engine.no-python",
-            ) from error
-        text = ended.log.read_text(encoding="utf-8", errors="replace")
-        found = probed(text)
-        if found is None:
-            raise UsageError(
-                f"its vLLM does not start:\n{ended.ending}",
-                where=str(python),
-                hint="make `import vllm` work in this Python",
-                code="engine.vllm-does-not-start",
-            )
+    said = ask(python, ("-c", PROBE), _PROBE_TIMEOUT, typed)
+    found = probed(said.text)
+    if found is None:
+        raise UsageError(
+            f"its vLLM does not start:\n{said.ending}",
+            where=str(python),
+            hint="make `import vllm` work in this Python",
+            code="engine.vllm-does-not-start",
+        )
     if not found["package"]:
         raise UsageError(
             "it has no vLLM",
@@ -188,9 +173,8 @@ def probed(text: str) -> dict[str, Any] | None:
 
     `package`, the folder of vllm; `kind`, what it runs on; `pytest`, whether that is there.
     """
-    answer = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
     try:
-        found = parse_json(answer[1]) if answer else None
+        found = answer_in(text)
         if not found:
             return None
         package, kind = (None if found[key] is None else str(found[key]) for key in _TOLD)

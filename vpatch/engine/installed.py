@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.engine.process import run
+from vpatch.engine.asking import answer_in, ask
 from vpatch.errors import UsageError
-from vpatch.util.untrusted import parse_json
 
 _SCRIPT = Path(__file__).parent / "payload" / "locate.py"
 _TIMEOUT = 120.0
@@ -44,34 +41,22 @@ def find_installed(typed: str) -> InstalledPackage:
             hint="give the path of a Python in which vLLM is installed",
             code="engine.no-python",
         )
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
-        # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
-        command = (str(Path(found).absolute()), "-I", str(_SCRIPT))
-        try:
-            ended = run(command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=_TIMEOUT)
-        except OSError as error:
-            raise UsageError(
-                f"it is not a Python: {error}",
-                where=typed,
-                hint="give the path of a Python in which vLLM is installed",
-                code="engine.no-python",
-            ) from error
-        text = ended.log.read_text(encoding="utf-8", errors="replace")
-        package, version = _answer(text)
-        if package is None or version is None:
-            raise UsageError(
-                f"it has no vLLM\n{ended.ending}".rstrip() if ended.code else "it has no vLLM",
-                where=typed,
-                hint="install vLLM in this Python, or name another",
-                code="engine.no-vllm",
-            )
+    # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
+    said = ask(Path(found).absolute(), ("-I", str(_SCRIPT)), _TIMEOUT, typed)
+    package, version = _answer(said.text)
+    if package is None or version is None:
+        raise UsageError(
+            f"it has no vLLM\n{said.ending}".rstrip() if said.code else "it has no vLLM",
+            where=typed,
+            hint="install vLLM in this Python, or name another",
+            code="engine.no-vllm",
+        )
     return InstalledPackage(Path(package), version)
 
 
 def _answer(text: str) -> tuple[str | None, str | None]:
-    line = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
     try:
-        found = parse_json(line[1]) if line else {}
+        found = answer_in(text)
         package, version = found.get("package"), found.get("version")
         return package and str(package), version and str(Version(str(version)))
     except (ValueError, AttributeError, InvalidVersion):

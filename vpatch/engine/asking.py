@@ -1,0 +1,62 @@
+"""Asking a Python about the vLLM that it has."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.engine.process import run
+from vpatch.errors import UsageError
+from vpatch.util.untrusted import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a Python printed, and its last lines for people; `code` as in `Ended`."""
+
+    code: int | None
+    text: str
+    ending: str
+
+
+def ask(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
+    """Run a Python with some arguments in an empty folder.
+
+    Args:
+        python: the path of the Python.
+        words: its arguments.
+        timeout: in seconds.
+        typed: the Python as the user named it.
+
+    Raises:
+        UsageError: it is not a Python.
+    """
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
+        try:
+            command: list[str | Path] = [python, *words]
+            ended = run(command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=timeout)
+        except OSError as error:
+            raise UsageError(
+                f"it is not a Python: {error}",
+                where=typed,
+                hint="give the path of a Python in which vLLM is installed",
+                code="engine.no-python",
+            ) from error
+        text = ended.log.read_text(encoding="utf-8", errors="replace")
+        return Said(ended.code, text, ended.ending)
+
+
+def answer_in(text: str) -> Any:
+    """Return the JSON behind `vpatch:`, between whatever else was printed; None without any.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    line = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
+    return parse_json(line[1]) if line else None
