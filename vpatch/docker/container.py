@@ -7,7 +7,7 @@ import io
 import tarfile
 import time
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
@@ -132,13 +132,8 @@ class Container:
         A file is given by its sha256:HEX, a link by where it leads. The engine reads the layers:
         no program of the image runs.
         """
-        with asking(folder):
-            try:
-                chunks, _ = self.api.get_archive(self.id, folder)
-            except NotFound:
-                return None
-            with tarfile.open(fileobj=_Stream(chunks), mode="r|", bufsize=_AT_ONCE) as archive:
-                return _digests(archive)
+        with self._archive(folder) as archive:
+            return None if archive is None else _digests(archive)
 
     def files(self, folder: str, suffix: str) -> dict[str, bytes] | None:
         """Return the files below a folder whose names end in `suffix`, by paths in it.
@@ -146,18 +141,27 @@ class Container:
         None where there is no such folder. Links are left out. The engine reads the layers: no
         program of the image runs.
         """
+        with self._archive(folder) as archive:
+            if archive is None:
+                return None
+            return {
+                entry.name.partition("/")[2]: content.read()
+                for entry in archive
+                if entry.isfile() and entry.name.endswith(suffix)
+                if (content := archive.extractfile(entry)) is not None
+            }
+
+    @contextmanager
+    def _archive(self, folder: str) -> Iterator[tarfile.TarFile | None]:
+        """What lies below a folder, to be read once from its start; None for no such folder."""
         with asking(folder):
             try:
                 chunks, _ = self.api.get_archive(self.id, folder)
             except NotFound:
-                return None
+                yield None
+                return
             with tarfile.open(fileobj=_Stream(chunks), mode="r|", bufsize=_AT_ONCE) as archive:
-                return {
-                    entry.name.partition("/")[2]: content.read()
-                    for entry in archive
-                    if entry.isfile() and entry.name.endswith(suffix)
-                    if (content := archive.extractfile(entry)) is not None
-                }
+                yield archive
 
     def start(self) -> None:
         with asking(self.id):
