@@ -13,7 +13,7 @@ from vpatch.app.deciding import plans_for
 from vpatch.app.planned import planned
 from vpatch.errors import UsageError, VpatchError
 from vpatch.library.advisories import read_advisories, shipped_advisories, with_newer
-from vpatch.planning.state import State, overall_changes
+from vpatch.planning.state import overall_changes
 from vpatch.security.documents import document_of
 from vpatch.security.judge import judge
 from vpatch.security.result import AuditedTree, AuditResult
@@ -70,7 +70,7 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
             findings=judge(
                 advisories.all,
                 one.plan,
-                locked=one.locked,
+                locked={patch.id for patch in one.carried},
                 trust_untested=request.trust_untested,
             ),
         )
@@ -110,19 +110,19 @@ def _releases(
         AuditedTree(
             _named(made),
             made,
-            locked=_locked(context, job),
+            carried=_carried_by(context, job),
             next_options=("--vllm", version, "--security", "all"),
         )
         for version, job, made in zip(versions, jobs, plans, strict=True)
     ]
 
 
-def _locked(context: Context, job: selection.Selection) -> frozenset[str]:
+def _carried_by(context: Context, job: selection.Selection) -> tuple[Patch, ...]:
     """The patches that a lock in the sources names; a release has none."""
     if isinstance(job.spec, PypiSpec):
-        return frozenset()
+        return ()
     with context.tree(job.spec) as tree:
-        return tree.carried
+        return _known(context, tree.carried)
 
 
 def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -180,9 +180,8 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
         found = _decided(patches, tree, context)
-        locked = tree.carried
-    subject = f"checkout {folder}: {_named(found)}"
-    return AuditedTree(subject, found, carried=_known(context, locked), locked=locked)
+        carried = _known(context, tree.carried)
+    return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
 
 
 def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -231,7 +230,6 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
         subject,
         found,
         carried=_known(context, carried),
-        locked=carried,
         image=(name, verified.image),
         installed=said[1].decode() if said else None,
     )
@@ -264,15 +262,3 @@ def _decided(patches: Sequence[Patch], tree: Tree, context: Context) -> Plan:
 
 def _named(made: Plan) -> str:
     return f"{made.pin.tree} {made.pin.version or made.pin.ref or made.pin.origin}"
-
-
-def curable(tree: AuditedTree) -> list[str]:
-    """The ids of the patches that would cure what is open, in order."""
-    return sorted(
-        {
-            decision.patch.id
-            for finding in tree.findings
-            for decision in finding.decisions
-            if decision.state is State.NEEDED
-        }
-    )

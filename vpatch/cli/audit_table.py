@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.app.audit import curable
 from vpatch.cli.output import secho
 from vpatch.security.judge import Status
 from vpatch.util.plural import counted
@@ -67,7 +66,7 @@ def _print_tree(tree: AuditedTree, width: int) -> None:
         _print_wrapped(f"{_words(status)}: {names}", width, 2)
         for remark in {finding.remark for finding in found if finding.remark}:
             click.echo(f"  * {remark}")
-    patches = curable(tree)
+    patches = tree.curable
     if patches and tree.next_options:
         cured = counted(len(patches), "patch")
         click.echo(f"next: vpatch apply {' '.join(tree.next_options)}  ({cured})")

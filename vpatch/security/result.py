@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from vpatch.planning.state import State
 from vpatch.security.judge import Status
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ class AuditedTree:
     """What was read, and what the advisories mean for it.
 
     `subject` names it for people. `plan` has a decision on each patch that resolves an advisory.
-    `carried` are all patches of the library that the code carries, as its lock says; `locked` are
-    the ids of these and of patches that the library does not have. `next_options`
+    `carried` are all patches of the library that the code carries, as its lock says. `next_options`
     make `vpatch apply` cure what can be cured; none where only its owner knows how. `image` is the
     name and the id of an image. `installed` is the version that an installed vLLM says it has, with
     the part after `+`; None for what is not installed.
@@ -31,7 +31,6 @@ class AuditedTree:
     plan: Plan
     findings: tuple[AuditFinding, ...] = ()
     carried: tuple[Patch, ...] = ()
-    locked: frozenset[str] = frozenset()
     next_options: tuple[str, ...] = ()
     image: tuple[str, str] | None = None
     installed: str | None = None
@@ -49,6 +48,12 @@ class AuditedTree:
     def version(self) -> str | None:
         """The version that a scanner finds: for it, 0.23.0+cpu is another one than 0.23.0."""
         return self.installed or self.plan.pin.version
+
+    @property
+    def curable(self) -> list[str]:
+        """The ids of the patches that would cure what is open, in order."""
+        decisions = (decision for finding in self.findings for decision in finding.decisions)
+        return sorted({one.patch.id for one in decisions if one.state is State.NEEDED})
 
     @property
     def stated(self) -> list[AuditFinding]:
