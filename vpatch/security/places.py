@@ -9,10 +9,12 @@ from vpatch.planning.lines import changed_lines
 from vpatch.planning.state import Finding
 
 if TYPE_CHECKING:
+    from vpatch.planning.outline import Definition
     from vpatch.planning.state import Decision
 
 
 _PYTHON = (".py", ".pyi")
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def changed_places(decision: Decision) -> list[Finding]:
@@ -34,24 +36,14 @@ def changed_places(decision: Decision) -> list[Finding]:
     return [found[key] for key in sorted(found, key=lambda key: key[1] is None)]
 
 
-def _definitions(source: bytes) -> list[tuple[str, int, int]]:
-    """Functions and classes by qualified names, with their first and last lines."""
-    found: list[tuple[str, int, int]] = []
+def _definitions(source: bytes) -> list[Definition]:
+    """The functions and classes of a file."""
+    # It needs libcst, which takes 0.3 s to import, and few audits show places.
+    from vpatch.planning.outline import outline  # noqa: PLC0415
 
-    def visit(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-                found.append((prefix + node.name, first, node.end_lineno or first))
-            if isinstance(node, ast.ClassDef):
-                visit(node.body, f"{prefix}{node.name}.")
-            elif isinstance(node, ast.If | ast.Try):
-                visit([*node.body, *node.orelse], prefix)
-
-    visit(ast.parse(source).body, "")
-    return found
+    return [one for one in outline(source) if isinstance(one.node, _NAMED)]
 
 
-def _at(definitions: list[tuple[str, int, int]], line: int) -> str | None:
-    around = [one for one in definitions if one[1] <= line <= one[2]]
-    return min(around, key=lambda one: one[2] - one[1])[0] if around else None
+def _at(definitions: list[Definition], line: int) -> str | None:
+    around = [one for one in definitions if one.first <= line <= one.last]
+    return min(around, key=lambda one: one.last - one.first).name if around else None
