@@ -81,6 +81,20 @@ def test_changes_build_on_each_other(tmp_path, patch, made):
     }
 
 
+@pytest.mark.parametrize("alone", [(), ("fix",), ("second",), ("fix", "second")])
+def test_changes_of_patches_that_are_decided_alone(tmp_path, patch, made, alone):
+    """Two patches change one file; each that is alone starts from the file as it is."""
+    other = patch_of(
+        tmp_path, "second", edits=[{"find": "k($x)", "rewrite": "l($x)"}], concerns={"text": "k("}
+    )
+    files = {"vllm/m.py": "f(1)\nk(1)\n"}
+    first, again = (remembered(tmp_path, patch, other, files=files, alone=alone) for _ in range(2))
+    assert len(made) == 1
+    assert again == first
+    expected = b"g(1)\nk(1)\n" if not alone else files["vllm/m.py"].encode()
+    assert again.decisions[1].changes["vllm/m.py"].before == expected
+
+
 def test_a_plan_that_is_only_shown_has_no_changes(tmp_path, patch, made):
     remembered(tmp_path, patch, to_write=False)
     (decision,) = remembered(tmp_path, patch, to_write=False).decisions

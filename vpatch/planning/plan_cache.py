@@ -65,7 +65,7 @@ def cached_plan(
         return known
     before()
     made = _plan(patches, tree, tell, alone, answers)
-    rows = [_row(decision, with_changes=to_write) for decision in made.decisions]
+    rows = [_row(one, with_changes=to_write, alone=one.patch.id in alone) for one in made.decisions]
     # Where nothing can be written, the next run takes as long.
     with suppress(OSError):
         # A plan has contents of files, which may be private.
@@ -158,15 +158,25 @@ def _key(
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
 
-def _row(decision: Decision, *, with_changes: bool) -> dict[str, Any]:
+def _row(decision: Decision, *, with_changes: bool, alone: bool = False) -> dict[str, Any]:
+    """A decision as JSON can have it.
+
+    What is decided `alone` does not follow from the changes before it, so its own `before` is kept.
+    """
     changes = decision.changes.items() if with_changes else ()
+    before = {path: _encoded(change.before) for path, change in changes} if alone else None
     return {
         "patch": decision.patch.id,
         **{name: getattr(decision, name) for name in _FIELDS},
         "findings": [asdict(one) for one in decision.findings],
         "shape": row_of_shape(decision.shape),
-        "after": {path: base64.b64encode(change.after).decode() for path, change in changes},
+        "before": before,
+        "after": {path: _encoded(change.after) for path, change in changes},
     }
+
+
+def _encoded(content: bytes | None) -> str | None:
+    return None if content is None else base64.b64encode(content).decode()
 
 
 def _recall(
@@ -206,13 +216,16 @@ def _plan_of(
     current: dict[str, bytes] = {}
     found: list[Decision] = []
     for row in rows:
-        changes = {
-            path: Change(
-                current[path] if path in current else pristine(path), base64.b64decode(after)
-            )
-            for path, after in row["after"].items()
-        }
-        current |= {path: change.after for path, change in changes.items()}
+        alone = row["before"]
+        changes = {}
+        for path, text in row["after"].items():
+            after = base64.b64decode(text)
+            if alone is not None:
+                before = None if alone[path] is None else base64.b64decode(alone[path])
+            else:
+                before = current[path] if path in current else pristine(path)
+                current[path] = after
+            changes[path] = Change(before, after)
         found.append(
             Decision(
                 by_id[row["patch"]],
