@@ -106,10 +106,10 @@ def verify_image(docker: Docker, name: str, lock: LockFile | None, progress: Pro
                     code="image.not-built-by-vpatch",
                 )
             lock = parse_lock(carried, f"{name}:{LOCK}")
-        gone = [path for path, _ in DOCUMENTS.values() if files_only.read(path) is None]
         text = files_only.read(MANIFEST)
-        found = [Problem(path, "it is missing") for path in gone]
-        found += _of_lock(lock, carried, image.labels, text)
+        found = list(_of_lock(lock, carried, image.labels, text))
+        gone = [path for path, _ in DOCUMENTS.values() if files_only.read(path) is None]
+        found += [Problem(path, "it is missing") for path in gone]
         # Which names to ask for a build knows; all else follows from the lock.
         wanted = manifest_of(lock, {}) | {"probes": _probes(lock, text, found)}
         left = _installed(files_only.read(INSTALLED), found)
