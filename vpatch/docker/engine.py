@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from vpatch.progress import Task
 
 _log = logging.getLogger(__name__)
-_ANSWER_SECONDS = 60
+# To remove an image of gigabytes takes minutes where the disk is busy.
+_ANSWER_SECONDS = 600
 _ID = "sha256:"
 _LOCAL = "vpatch-base"
 _SHOWN = 15
