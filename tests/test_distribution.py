@@ -104,7 +104,7 @@ def test_the_wheel_applies_a_patch_of_its_library(installed, tmp_path):
     assert package.is_relative_to(installed.parents[1])
     listed = json.loads(run(vpatch, "list", "--json", cwd=tmp_path))
     assert {patch["id"] for patch in listed["result"]["patches"]} == {
-        path.parent.name for path in (ROOT / "patches").glob("*/patch.yaml")
+        path.parent.name for path in (ROOT / "patches").rglob("patch.yaml")
     }
     example = package / "data" / "patches" / PATCH / "examples" / EXAMPLE
     tree = shutil.copytree(example / "before", tmp_path / "tree")

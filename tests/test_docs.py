@@ -254,7 +254,7 @@ def test_the_tutorial_ends_in_a_working_patch(tmp_path):
 
 @pytest.mark.slow
 def test_a_diff_is_imported_by_its_page(tmp_path):
-    assert followed(page("how-to/import.md"), tmp_path) == (2, 3)
+    assert followed(page("how-to/import.md"), tmp_path) == (2, 4)
     documents.run("vpatch apply --vllm 0.23 --patch the-tokens-of-one-more-draft", tmp_path)
 
 

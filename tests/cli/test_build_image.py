@@ -101,10 +101,13 @@ def test_an_overlay(project, docker, small, tag):
         "vpatch.source": f"vllm 0.50.0 {lock.source.digest}",
         "vpatch.lock": digest,
         "vpatch.manifest": digest_of(docker.files(tag, "/opt/vpatch")["manifest.json"]),
+        "vpatch.vex": "/opt/vpatch/vllm.openvex.json",
+        "vpatch.sbom": "/opt/vpatch/vllm.cdx.json",
         "vpatch.patches": " ".join(f"{patch.id}@{patch.digest}" for patch in lock.patches),
     }
     files = docker.files(tag, "/opt/vpatch")
     names = {"lock", "NOTICE", "manifest.json", "package.json", "installed.json"}
+    names |= {"vllm.openvex.json", "vllm.cdx.json"}
     names |= {"build/epoch", "build/install.py", "build/verify.py"}
     assert files.keys() == names | {f"build/files/{path}" for path in (LLAMA, ENGINE)}
     assert files["lock"] == (project.target / "vpatch.lock").read_bytes()

@@ -91,6 +91,7 @@ def test_and_nothing_else(built):
     after = names(built.docker, built.tag)
     before = names(built.docker, built.below)
     own = {"lock", "NOTICE", "manifest.json", "package.json", "installed.json"}
+    own |= {"vllm.openvex.json", "vllm.cdx.json"}
     own |= {f"build/{name}" for name in ("epoch", "install.py", "verify.py")}
     own |= {f"build/files/{file.path}" for file in built.lock.files}
     added = {f"{PACKAGES}/{file.path}" for file in built.lock.files if file.before is None}
