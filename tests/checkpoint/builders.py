@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 
-from vpatch.checkpoint.header import BITS, Tensor, write_header
+from vpatch.checkpoint.files import FolderFiles
+from vpatch.checkpoint.header import BITS, Tensor, read_shard, write_header
+from vpatch.checkpoint.inspection import inspect
 
 HIDDEN = 8
 # The most memory that a process had since it began its program, in bytes: ru_maxrss has that of
@@ -39,6 +41,16 @@ def write_shard(path, tensors, values=None):
             file.seek(len(header) + made[name].begin)
             file.write(value)
     return path
+
+
+def read(path):
+    """Read the header of a safetensors file."""
+    return read_shard(FolderFiles(path.parent), path.name)
+
+
+def look_at(folder):
+    """Inspect a checkpoint in a folder."""
+    return inspect(FolderFiles(folder))
 
 
 def write_checkpoint(folder, config, shards, *, index=None, tokenizer=None, values=None):

@@ -6,19 +6,19 @@ import pytest
 
 from tests.checkpoint import builders as b
 from tests.helpers import fails
+from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.findings import findings_of
-from vpatch.checkpoint.inspection import inspect
 from vpatch.checkpoint.needs import needs_of
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
 
 
 def kinds(folder, *, platform=None, tokenizer=None, faults=True):
-    found = findings_of(inspect(folder), tokenizer or Tokenizer(None), platform)
+    found = findings_of(b.look_at(folder), tokenizer or Tokenizer(None), platform)
     return {finding.kind: finding.what for finding in found if finding.fault is faults}
 
 
 def needed(folder, platform=None):
-    return {need.patch: need.reason for need in needs_of(inspect(folder), platform)}
+    return {need.patch: need.reason for need in needs_of(b.look_at(folder), platform)}
 
 
 def quantised(method="fp8", **keys):
@@ -109,7 +109,7 @@ def test_modelopt_has_a_file_of_its_own(tmp_path):
     assert "quantised-without-config" in kinds(tmp_path)
     (tmp_path / "hf_quant_config.json").write_text('{"quantization": {"quant_algo": "FP8"}}')
     assert kinds(tmp_path) == {}
-    assert inspect(tmp_path).quantisation.method == "modelopt"
+    assert b.look_at(tmp_path).quantisation.method == "modelopt"
 
 
 def test_packed_weights_without_a_config(tmp_path):
@@ -178,10 +178,10 @@ def test_an_unquantised_head_that_is_left_out(tmp_path):
 
 def test_deepseek_v4_has_two_projections_that_no_trunk_has(tmp_path):
     names = ["e_proj", "h_proj"]
-    found = inspect(b.v4(tmp_path, [r"re:.*\.(attn|ffn)\."])).built_quantised()
+    found = b.look_at(b.v4(tmp_path, [r"re:.*\.(attn|ffn)\."])).built_quantised()
     assert found == [f"mtp.0.{name}" for name in names]
     left_out = [f"model.layers.2.{name}" for name in names]
-    assert inspect(b.v4(tmp_path, [r"re:.*\.(attn|ffn)\.", *left_out])).built_quantised() == []
+    assert b.look_at(b.v4(tmp_path, [r"re:.*\.(attn|ffn)\.", *left_out])).built_quantised() == []
 
 
 def test_a_head_in_another_quantised_format(tmp_path):
@@ -241,7 +241,7 @@ def test_a_tokenizer_that_transformers_has_or_lacks(named, known, tmp_path):
     python = fake_transformers(tmp_path, "Qwen2Tokenizer")
     config = b.config_of("LlamaForCausalLM")
     b.write_checkpoint(tmp_path, config, b.trunk(), tokenizer={"tokenizer_class": named})
-    asked = tokenizer_of(tmp_path, python)
+    asked = tokenizer_of(FolderFiles(tmp_path), python)
     assert asked == Tokenizer(named, False, "4.57.1", known)
     found = kinds(tmp_path, tokenizer=asked)
     assert bool(found) is not known
@@ -252,20 +252,20 @@ def test_a_tokenizer_that_transformers_has_or_lacks(named, known, tmp_path):
 def test_a_new_tokenizer_is_noted_where_nobody_is_asked(tmp_path):
     b.mimo(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "TokenizersBackend"}')
-    found = tokenizer_of(tmp_path, None)
+    found = tokenizer_of(FolderFiles(tmp_path), None)
     assert "tokenizer-new" in kinds(tmp_path, tokenizer=found, faults=False)
 
 
 @pytest.mark.parametrize("settings", ["{}", '{"tokenizer_class": 1}'])
 def test_a_tokenizer_of_no_class(settings, tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(settings)
-    assert tokenizer_of(tmp_path, tmp_path / "no-python") == Tokenizer(None)
+    assert tokenizer_of(FolderFiles(tmp_path), tmp_path / "no-python") == Tokenizer(None)
 
 
 def test_a_tokenizer_with_its_own_code_is_not_asked_for(tmp_path):
     settings = '{"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", null]}}'
     (tmp_path / "tokenizer_config.json").write_text(settings)
-    assert tokenizer_of(tmp_path, tmp_path / "no-python") == Tokenizer("Own", True)
+    assert tokenizer_of(FolderFiles(tmp_path), tmp_path / "no-python") == Tokenizer("Own", True)
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo no", "exec no-such-program"])
@@ -275,9 +275,9 @@ def test_a_python_that_does_not_answer(script, tmp_path):
     python.chmod(0o755)
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "Any"}')
     with fails("checkpoint.wrong-engine"):
-        tokenizer_of(tmp_path, python)
+        tokenizer_of(FolderFiles(tmp_path), python)
     with fails("checkpoint.wrong-engine"):
-        tokenizer_of(tmp_path, tmp_path / "nowhere")
+        tokenizer_of(FolderFiles(tmp_path), tmp_path / "nowhere")
 
 
 def test_what_deepseek_v4_needs(tmp_path):

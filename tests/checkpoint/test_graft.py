@@ -13,9 +13,9 @@ import pytest
 from tests.checkpoint import builders as b
 from tests.helpers import fails
 from vpatch.checkpoint import graft as module
+from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.folder import open_checkpoint
 from vpatch.checkpoint.graft import graft
-from vpatch.checkpoint.header import CheckpointError
 from vpatch.progress import Silent
 
 INDEX = "model.safetensors.index.json"
@@ -178,7 +178,7 @@ def test_only_what_is_missing_is_taken(source, tmp_path):
 
 
 def _tensors(path):
-    return module.read_shard(path).tensors
+    return b.read(path).tensors
 
 
 def test_another_tensor_of_the_same_name_is_not_touched(source, tmp_path):
@@ -370,11 +370,11 @@ def test_a_disk_that_lies_is_found_out(source, tmp_path, monkeypatch):
     before = digests(target)
     real = module.read_shard
 
-    def flipped(path):
-        with path.open("r+b") as file:
+    def flipped(files, name):
+        with (files.root / name).open("r+b") as file:
             file.seek(-1, os.SEEK_END)
             file.write(b"\xff")
-        return real(path)
+        return real(files, name)
 
     monkeypatch.setattr(module, "read_shard", flipped)
     with fails("checkpoint.written-wrong"):

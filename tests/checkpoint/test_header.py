@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from tests.checkpoint.builders import matrix, write_shard
-from vpatch.checkpoint.header import BITS, LARGEST, CheckpointError, read_shard
+from tests.checkpoint.builders import matrix, read, write_shard
+from vpatch.checkpoint.errors import CheckpointError
+from vpatch.checkpoint.header import BITS, LARGEST
 
 
 def with_header(path, document, data=b"", *, announced=None):
@@ -21,7 +22,7 @@ def entry(begin=0, end=4, dtype="F32", shape=(1,)):
 
 def refused(path):
     with pytest.raises(CheckpointError) as caught:
-        read_shard(path)
+        read(path)
     error = caught.value
     assert error.where == str(path)
     assert error.hint
@@ -31,7 +32,7 @@ def refused(path):
 
 def test_a_header_is_read(tmp_path):
     path = write_shard(tmp_path / "a.safetensors", {"x": ("F32", (2, 3)), "y": ("BF16", ())})
-    shard = read_shard(path)
+    shard = read(path)
     assert shard.tensors["x"] == ("F32", (2, 3), 0, 24)
     assert shard.tensors["y"].size == 2
     assert path.stat().st_size == shard.data + 26
@@ -41,7 +42,7 @@ def test_a_header_is_read(tmp_path):
 @pytest.mark.parametrize("dtype", BITS)
 def test_every_dtype_has_its_size(dtype, tmp_path):
     path = write_shard(tmp_path / "a.safetensors", {"x": (dtype, (8,))})
-    assert read_shard(path).tensors["x"].size == BITS[dtype]
+    assert read(path).tensors["x"].size == BITS[dtype]
 
 
 @pytest.mark.parametrize("kept", [0, 7, 8, 20])

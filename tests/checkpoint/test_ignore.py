@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from tests.checkpoint import builders as b
 from vpatch.checkpoint.generalise import pattern_for
 from vpatch.checkpoint.ignore_fix import fix_lists
-from vpatch.checkpoint.inspection import inspect
 
 
 def judged(folder):
-    (one,) = inspect(folder).judged
+    (one,) = b.look_at(folder).judged
     return one
 
 
@@ -30,7 +29,7 @@ def listed(folder, method, key, value, tensors=None, architecture="LlamaForCausa
 
 
 def fixed(folder):
-    assert fix_lists(folder, inspect(folder).judged)
+    assert fix_lists(folder, b.look_at(folder).judged)
     config = json.loads((folder / "config.json").read_text())["quantization_config"]
     assert judged(folder).clean
     return config
@@ -196,17 +195,17 @@ def test_gptq_patterns_of_parts_are_fixed_in_their_table(tmp_path):
 
 def test_a_method_that_is_not_known_has_no_lists(tmp_path):
     listed(tmp_path, "quark", "exclude", ["x"])
-    assert inspect(tmp_path).judged == ()
+    assert b.look_at(tmp_path).judged == ()
 
 
 def test_the_config_is_kept_and_never_twice_the_same(tmp_path):
     b.v4(tmp_path, ["mtp.0.e_proj"])
     (tmp_path / "config.json.orig").write_text("somebody's own")
     before = (tmp_path / "config.json").read_bytes()
-    assert fix_lists(tmp_path, inspect(tmp_path).judged).name == "config.json.orig.2"
+    assert fix_lists(tmp_path, b.look_at(tmp_path).judged).name == "config.json.orig.2"
     assert (tmp_path / "config.json.orig").read_text() == "somebody's own"
     assert (tmp_path / "config.json.orig.2").read_bytes() == before
-    assert fix_lists(tmp_path, inspect(tmp_path).judged) is None
+    assert fix_lists(tmp_path, b.look_at(tmp_path).judged) is None
     names = {path.name for path in tmp_path.iterdir()}
     assert not any(name.startswith(".") for name in names)
 

@@ -14,9 +14,10 @@ MEASURED = f"""
 import sys
 from vpatch.checkpoint.findings import findings_of
 from vpatch.checkpoint.tokenizer import Tokenizer
+from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.inspection import inspect
 from pathlib import Path
-found = inspect(Path(sys.argv[1]))
+found = inspect(FolderFiles(Path(sys.argv[1])))
 size = sum(amount.size for amount in found.by_dtype.values())
 kinds = [one.kind for one in findings_of(found, Tokenizer(None), None) if one.fault]
 print(peak(), size, *kinds)

@@ -3,12 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tests.checkpoint import builders as b
-from vpatch.checkpoint.inspection import inspect
 from vpatch.checkpoint.schemes import FAMILIES
 
 
 def mtp_of(folder, architecture, tensors, **keys):
-    return inspect(b.write_checkpoint(folder, b.config_of(architecture, **keys), tensors)).mtp
+    return b.look_at(b.write_checkpoint(folder, b.config_of(architecture, **keys), tensors)).mtp
 
 
 NEXTN = {"num_nextn_predict_layers": 1}
@@ -52,11 +51,11 @@ def test_a_trunk_has_no_mtp_layers(tmp_path):
 def test_layers_behind_the_trunk_need_its_number(tmp_path):
     tensors = b.trunk(2) | b.deepseek_head(2)
     config = {"architectures": ["DeepseekV3ForCausalLM"]}
-    assert inspect(b.write_checkpoint(tmp_path, config, tensors)).mtp.scheme is None
+    assert b.look_at(b.write_checkpoint(tmp_path, config, tensors)).mtp.scheme is None
 
 
 def test_deepseek_v4(tmp_path):
-    found = inspect(b.v4(tmp_path, [])).mtp
+    found = b.look_at(b.v4(tmp_path, [])).mtp
     assert (found.scheme.name, len(found.names), found.missing) == ("mtp.N", 21, ())
 
 

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.checkpoint import builders as b
+from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.findings import findings_of
 from vpatch.checkpoint.graft_plan import lost_keys
-from vpatch.checkpoint.header import read_shard, write_header
-from vpatch.checkpoint.inspection import inspect
+from vpatch.checkpoint.header import write_header
 from vpatch.checkpoint.needs import needs_of
 from vpatch.checkpoint.tokenizer import tokenizer_of
 from vpatch.errors import VpatchError
@@ -66,13 +66,13 @@ def test_any_config(tmp_path, keys, quantised, tokenizer):
     tokenizer |= {"tokenizer_class": keys.get("architectures"), "auto_map": keys.get("text_config")}
     folder = tmp_path / "any"
     b.write_checkpoint(folder, config, b.trunk() | b.mimo_head(), tokenizer=tokenizer)
-    found = inspect(folder)
+    found = b.look_at(folder)
     assert found.mtp.scheme.name == "model.mtp_layers.N"
-    assert findings_of(found, tokenizer_of(folder, None), "cpu")
+    assert findings_of(found, tokenizer_of(FolderFiles(folder), None), "cpu")
     needs_of(found, "cpu")
     assert found.quantisation is None or isinstance(found.quantisation.bits, tuple)
-    lost_keys(inspect(b.mimo(tmp_path / "other")).checkpoint, found.checkpoint)
-    lost_keys(found.checkpoint, inspect(tmp_path / "other").checkpoint)
+    lost_keys(b.look_at(b.mimo(tmp_path / "other")).checkpoint, found.checkpoint)
+    lost_keys(found.checkpoint, b.look_at(tmp_path / "other").checkpoint)
 
 
 @SLOW
@@ -82,7 +82,7 @@ def test_any_index(tmp_path, document, weights):
     for written in (document, {"weight_map": weights}):
         (tmp_path / "model.safetensors.index.json").write_text(json.dumps(written))
         with pytest.raises(VpatchError):
-            inspect(tmp_path)
+            b.look_at(tmp_path)
 
 
 @SLOW
@@ -92,7 +92,7 @@ def test_any_file(tmp_path, junk, header, data):
     for content in (junk, len(text).to_bytes(8, "little") + text + data):
         (tmp_path / "a").write_bytes(content)
         try:
-            shard = read_shard(tmp_path / "a")
+            shard = b.read(tmp_path / "a")
         except VpatchError:
             continue
         sizes = [tensor.size for tensor in shard.tensors.values()]
@@ -108,13 +108,13 @@ def test_a_cut_or_changed_header_is_found_or_harmless(tmp_path, change):
         content[(i * 7 + byte) % len(content)] = byte
     path.write_bytes(content[: len(content) - len(change) % 5])
     try:
-        shard = read_shard(path)
+        shard = b.read(path)
     except VpatchError:
         return
     assert all(0 <= t.begin <= t.end <= len(content) for t in shard.tensors.values())
 
 
 def test_what_is_written_is_read(tmp_path):
-    made = read_shard(b.write_shard(tmp_path / "a", b.trunk()))
+    made = b.read(b.write_shard(tmp_path / "a", b.trunk()))
     header = write_header(made.tensors, {"format": "pt"})
     assert (tmp_path / "a").read_bytes()[: made.data] == header

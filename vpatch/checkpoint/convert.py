@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from vpatch.checkpoint.header import CheckpointError
+from vpatch.checkpoint.errors import CheckpointError
 
 # numpy itself has no bfloat16.
 _TYPES: dict[str, Any] = {

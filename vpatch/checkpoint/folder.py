@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vpatch.checkpoint.header import (
-    CheckpointError,
-    CheckpointUnavailableError,
-    Shard,
-    Tensor,
-    read_shard,
-)
+from vpatch.checkpoint.errors import CheckpointError
+from vpatch.checkpoint.files import FolderFiles, read_object
+from vpatch.checkpoint.header import Shard, Tensor, read_shard
 from vpatch.errors import UsageError, combine
-from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from vpatch.checkpoint.files import Files
 
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
@@ -26,8 +24,8 @@ MODELOPT = "hf_quant_config.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Some models have their language model's config in one of these.
 _NESTED = ("text_config", "llm_config", "language_config")
-_LARGEST_JSON = 256_000_000
-_REMEDY = "fetch it again, or correct it"
+# Enough to wait for a server with, and few enough for it.
+_THREADS = 8
 # Of layers, for instance: all of them are gone through.
 _MOST = 100_000
 
@@ -36,6 +34,7 @@ _MOST = 100_000
 class Checkpoint:
     """What the files of a checkpoint tell without their data.
 
+    `folder` is where it is, or what the user typed for a repository of the Hub.
     `modelopt` is what a quantisation config in a file of its own has. `missing` has each shard that
     the index names and that is not there, with the tensors in it; `absent` the tensors that the
     index promises and whose shard has them not; `unlisted` the shards that are there and that the
@@ -80,6 +79,11 @@ class Checkpoint:
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint of a folder, with the errors of `read_checkpoint`."""
+    return read_checkpoint(FolderFiles(folder))
+
+
+def read_checkpoint(files: Files) -> Checkpoint:
     """Read a checkpoint's JSON files, and the headers of its shards.
 
     Raises:
@@ -87,36 +91,22 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         CheckpointError: a file is damaged, or the index names a file that cannot be a shard.
         CheckpointUnavailableError: a file cannot be read.
     """
-    if not folder.is_dir():
-        raise UsageError(
-            "there is no such folder",
-            where=str(folder),
-            hint="name the folder of a checkpoint",
-            code="checkpoint.no-such-folder",
-        )
-    config = read_json(folder / CONFIG) if (folder / CONFIG).exists() else {}
-    there = sorted(path.name for path in folder.glob("*.safetensors"))
-    index = read_json(folder / INDEX) if (folder / INDEX).exists() else None
+    names = files.names()
+    config = read_object(files, CONFIG) if CONFIG in names else {}
+    there = sorted(name for name in names if name.endswith(".safetensors"))
+    index = read_object(files, INDEX) if INDEX in names else None
     if not there and index is None:
-        raise _no_tensors(folder)
-    listed = _listed(folder, index) if index is not None else dict.fromkeys(there, ())
-    present = [name for name in listed if (folder / name).exists()]
-    shards, errors = [], []
-    for name in present:
-        try:
-            shards.append(read_shard(folder / name))
-        except CheckpointError as error:
-            errors.append(error)
-    if errors:
-        raise combine(errors)
+        raise _no_tensors(files.root, names)
+    listed = _listed(files.root, index) if index is not None else dict.fromkeys(there, ())
+    shards = _read_shards(files, [name for name in listed if name in names])
     _check_once(shards)
     inside = {shard.path.name: shard.tensors for shard in shards}
     return Checkpoint(
-        folder,
+        files.root,
         config,
         index,
         tuple(shards),
-        read_json(folder / MODELOPT) if (folder / MODELOPT).exists() else None,
+        read_object(files, MODELOPT) if MODELOPT in names else None,
         {name: names for name, names in listed.items() if name not in inside},
         tuple(
             n
@@ -135,29 +125,28 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: it cannot be read, or has something else.
     """
-    try:
-        if not path.is_file():
-            raise CheckpointError("it is not a regular file", where=str(path), hint=_REMEDY)
-        if path.stat().st_size > _LARGEST_JSON:
-            raise CheckpointError("it is too large", where=str(path), hint=_REMEDY)
-        found = parse_json(path.read_bytes())
-    except OSError as error:
-        raise CheckpointUnavailableError(
-            f"it cannot be read: {error.strerror or error}",
-            where=str(path),
-            hint="check the disk and the permissions",
-        ) from error
-    except ValueError as error:
-        raise CheckpointError(f"it is not JSON: {error}", where=str(path), hint=_REMEDY) from error
-    if not isinstance(found, dict):
-        raise CheckpointError("it is not a JSON object", where=str(path), hint=_REMEDY)
-    return found
+    return read_object(FolderFiles(path.parent), path.name)
 
 
 def as_count(value: object) -> int | None:
     """Return a value of a config that counts something; None for what cannot be a count."""
     valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
     return value if valid and isinstance(value, int) else None
+
+
+def _read_shards(files: Files, names: Iterable[str]) -> list[Shard]:
+    def read(name: str) -> Shard | CheckpointError:
+        try:
+            return read_shard(files, name)
+        except CheckpointError as error:
+            return error
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(read, names))
+    errors = [one for one in found if isinstance(one, CheckpointError)]
+    if errors:
+        raise combine(errors)
+    return [one for one in found if isinstance(one, Shard)]
 
 
 def _listed(folder: Path, index: dict[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -200,8 +189,8 @@ def _check_once(shards: list[Shard]) -> None:
             seen[name] = shard
 
 
-def _no_tensors(folder: Path) -> UsageError:
-    files = sorted(path.name for path in folder.iterdir())
+def _no_tensors(folder: Path, names: Iterable[str]) -> UsageError:
+    files = sorted(names)
     pickles = [name for name in files if name.endswith(_PICKLES)]
     if pickles:
         return UsageError(

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vpatch.checkpoint.errors import CheckpointError, CheckpointUnavailableError
+from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint, read_json
 from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
 from vpatch.checkpoint.header import (
     BITS,
-    CheckpointError,
-    CheckpointUnavailableError,
     Tensor,
     read_shard,
     write_header,
@@ -72,9 +72,9 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
         CheckpointError: a file is damaged, a tensor cannot be converted, or the target has another
             tensor under the same name; or what was written does not read back as it should.
     """
-    its = inspect(source)
+    its = inspect(FolderFiles(source))
     with alone_in(target):
-        mine = inspect(target)
+        mine = inspect(FolderFiles(target))
         taken = plan_graft(mine, its, as_trunk=as_trunk)
         if any(one.dtype != one.tensor.dtype for one in taken):
             require("checkpoint", "a graft that converts tensors")
@@ -220,7 +220,7 @@ def _write_shard(path: Path, new: Sequence[Taken], progress: Progress) -> None:
 
 
 def _verify(path: Path, written: str, digests: dict[str, bytes], progress: Progress) -> None:
-    shard = read_shard(path.with_name(os.path.basename(written)))  # noqa: PTH119
+    shard = read_shard(FolderFiles(path.parent), os.path.basename(written))  # noqa: PTH119
     task = progress.start("Reading it back", total=sum(t.size for t in shard.tensors.values()))
     for name, tensor in shard.tensors.items():
         if _digest(_read(shard, tensor), task) != digests[name]:

@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.folder import as_count
-from vpatch.checkpoint.header import BITS, CheckpointError, Tensor
+from vpatch.checkpoint.header import BITS, Tensor
 from vpatch.checkpoint.modules import FLOATS, any_expert
 from vpatch.checkpoint.schemes import KEYS, TRUNK
 from vpatch.errors import UsageError

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vpatch.errors import UnavailableError, VpatchError
+from vpatch.checkpoint.errors import REMEDY, CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from vpatch.checkpoint.files import Files
 
 # The format's own limit; the reference implementation refuses larger ones too.
 LARGEST = 100_000_000
@@ -30,19 +30,8 @@ BITS = {
 # A number of thousands of digits cannot even be shown.
 _NUMBERS = 1 << 63
 _DIMENSIONS = 64
-_REMEDY = "fetch the file again, or convert the checkpoint again"
-
-
-class CheckpointError(VpatchError):
-    """A checkpoint is damaged, or a graft does not fit it."""
-
-    code = "checkpoint.damaged"
-
-
-class CheckpointUnavailableError(CheckpointError, UnavailableError):
-    """A checkpoint cannot be read or written now: the disk, permissions, another process."""
-
-    code = "checkpoint.unreadable"
+# The headers of most files have less, so one read is enough for them.
+_MOST_HEADERS = 100_000
 
 
 class Tensor(NamedTuple):
@@ -67,33 +56,28 @@ class Shard:
     tensors: dict[str, Tensor]
 
 
-def read_shard(path: Path) -> Shard:
+def read_shard(files: Files, name: str) -> Shard:
     """Read the header of a safetensors file, and compare it with the file's size.
 
     Raises:
         CheckpointError: the file is truncated, is not a safetensors file, or its header is wrong.
         CheckpointUnavailableError: the file cannot be read.
     """
-    try:
-        with _opened(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            announced = int.from_bytes(file.read(LENGTH), "little")
-            if announced > LARGEST:
-                raise _damaged(
-                    path,
-                    f"is not a safetensors file: it announces a header of {announced} bytes, "
-                    f"more than the limit of {LARGEST}",
-                )
-            if announced > size - LENGTH:
-                raise _damaged(path, f"is truncated: {size} bytes, in the middle of its header")
-            text = file.read(announced)
-    except OSError as error:
-        raise CheckpointUnavailableError(
-            f"it cannot be read: {error.strerror or error}",
-            where=str(path),
-            hint="check the disk and the permissions",
-        ) from error
-    return Shard(path, LENGTH + announced, _tensors(path, text, size - LENGTH - announced))
+    path, size = files.root / name, files.size(name)
+    text = files.start(name, _MOST_HEADERS)
+    announced = int.from_bytes(text[:LENGTH], "little")
+    if announced > LARGEST:
+        raise _damaged(
+            path,
+            f"is not a safetensors file: it announces a header of {announced} bytes, "
+            f"more than the limit of {LARGEST}",
+        )
+    if announced > size - LENGTH:
+        raise _damaged(path, f"is truncated: {size} bytes, in the middle of its header")
+    if announced > len(text) - LENGTH:
+        text = files.start(name, LENGTH + announced)
+    header = text[LENGTH : LENGTH + announced]
+    return Shard(path, LENGTH + announced, _tensors(path, header, size - LENGTH - announced))
 
 
 def write_header(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
@@ -105,13 +89,6 @@ def write_header(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
     text = json.dumps(document, separators=(",", ":")).encode()
     text += b" " * (-len(text) % LENGTH)
     return len(text).to_bytes(LENGTH, "little") + text
-
-
-def _opened(path: Path) -> Any:
-    # Reading a pipe might never end.
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise _damaged(path, "is not a regular file")
-    return path.open("rb")
 
 
 def _tensors(path: Path, text: bytes, workdir: int) -> dict[str, Tensor]:
@@ -164,4 +141,4 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _damaged(path: Path, what: str) -> CheckpointError:
-    return CheckpointError(f"it {what}", where=str(path), hint=_REMEDY)
+    return CheckpointError(f"it {what}", where=str(path), hint=REMEDY)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from vpatch.checkpoint.folder import open_checkpoint
+from vpatch.checkpoint.folder import read_checkpoint
 from vpatch.checkpoint.fused import run_time_modules
 from vpatch.checkpoint.ignore import judge, left_out
 from vpatch.checkpoint.modules import FLOATS, any_expert, modules_of
@@ -16,8 +16,7 @@ from vpatch.checkpoint.quantisation import quantisation_of
 from vpatch.checkpoint.schemes import TRUNK
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from vpatch.checkpoint.files import Files
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.ignore import JudgedList
     from vpatch.checkpoint.modules import Module
@@ -115,13 +114,13 @@ class Inspection:
         return bool(formats) and not any(kind in FLOATS for kind in formats or ())
 
 
-def inspect(folder: Path) -> Inspection:
+def inspect(files: Files) -> Inspection:
     """Read what there is to read; no tensor is.
 
     Raises:
         VpatchError: what is there is no checkpoint, or a damaged one.
     """
-    checkpoint = open_checkpoint(folder)
+    checkpoint = read_checkpoint(files)
     modules = modules_of(checkpoint)
     mtp = find_mtp(checkpoint, modules)
     quantisation = quantisation_of(checkpoint)

@@ -6,12 +6,14 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.checkpoint.folder import read_json
+from vpatch.checkpoint.files import read_object
 from vpatch.errors import UsageError
 from vpatch.util.own_environment import inherited
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from vpatch.checkpoint.files import Files
 
 _SETTINGS = "tokenizer_config.json"
 # transformers itself looks for a class with and without this at its end.
@@ -40,13 +42,13 @@ class Tokenizer:
     known: bool | None = None
 
 
-def tokenizer_of(folder: Path, python: Path | None) -> Tokenizer:
+def tokenizer_of(files: Files, python: Path | None) -> Tokenizer:
     """Read which class a tokenizer is of; ask a Python whether its transformers has that.
 
     Raises:
         UsageError: that Python cannot be run, or has no transformers.
     """
-    settings = read_json(folder / _SETTINGS) if (folder / _SETTINGS).exists() else {}
+    settings = read_object(files, _SETTINGS) if _SETTINGS in files.names() else {}
     name = settings.get("tokenizer_class")
     own = isinstance(settings.get("auto_map"), dict) and "AutoTokenizer" in settings["auto_map"]
     if not isinstance(name, str):

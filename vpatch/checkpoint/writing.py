@@ -9,7 +9,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from vpatch.checkpoint.header import CheckpointUnavailableError
+from vpatch.checkpoint.errors import CheckpointUnavailableError
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.findings import findings_of
 from vpatch.checkpoint.graft import graft
 from vpatch.checkpoint.ignore_fix import fix_lists
 from vpatch.checkpoint.inspection import inspect as look_at
 from vpatch.checkpoint.needs import needs_of
+from vpatch.checkpoint.opening import open_files
 from vpatch.checkpoint.platforms import NAMES
 from vpatch.checkpoint.report import Line, graft_lines, inspection_lines, list_lines
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
@@ -36,7 +38,8 @@ _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Pat
 def command() -> None:
     """Inspect a checkpoint without loading it, and repair its MTP layers.
 
-    PATH is the folder with config.json and *.safetensors.
+    PATH is the folder with config.json and *.safetensors. `inspect` and `ignore-names` also take
+    ORG/NAME or ORG/NAME@REVISION, and read the headers from the Hugging Face Hub.
     """
 
 
@@ -65,8 +68,9 @@ def inspect(
     vpatch reads no tensor, so this takes seconds at any size. Ends with 1 if something prevents
     loading the checkpoint or its MTP layers.
     """
-    found = look_at(folder)
-    tokenizer = tokenizer_of(folder, python)
+    files = open_files(folder)
+    found = look_at(files)
+    tokenizer = tokenizer_of(files, python)
     findings = findings_of(found, tokenizer, platform)
     needs = [(need, _needed_in(context, need)) for need in needs_of(found, platform)]
     code = ExitCode.FINDINGS if any(f.fault for f in findings) else ExitCode.CLEAN
@@ -89,7 +93,15 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     matches both names, and keeps the old file as config.json.orig. Ends with 1 if an entry matches
     only the names on disk, and is not fixed.
     """
-    before = look_at(folder)
+    files = open_files(folder)
+    if fix and not isinstance(files, FolderFiles):
+        raise UsageError(
+            "a repository of the Hub is only read",
+            where=str(folder),
+            hint="download it, and name its folder",
+            code="checkpoint.read-only",
+        )
+    before = look_at(files)
     if before.quantisation is not None and not before.quantisation.understood:
         raise UsageError(
             f"vpatch does not know how vLLM matches names for {before.quantisation.method}",
@@ -98,7 +110,7 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
             code="checkpoint.unknown-method",
         )
     backup = fix_lists(folder, before.judged) if fix else None
-    after = look_at(folder).judged if backup else before.judged
+    after = look_at(files).judged if backup else before.judged
     clean = all(one.clean for one in after)
     code = ExitCode.CLEAN if clean else ExitCode.FINDINGS
     if as_json:
@@ -142,7 +154,7 @@ def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> Comman
     done = graft(folder, source, as_trunk=form == "trunk", progress=open_context().progress)
     after = [
         f
-        for f in findings_of(look_at(folder), Tokenizer(None), None)
+        for f in findings_of(look_at(FolderFiles(folder)), Tokenizer(None), None)
         if f.fault and f.kind.startswith("mtp-")
     ]
     code = ExitCode.FINDINGS if after else ExitCode.CLEAN

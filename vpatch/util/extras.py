@@ -15,6 +15,7 @@ EXTRAS = {
     "bench": ("jinja2", "matplotlib", "numpy", "scipy", *_ENGINE),
     "upstream": ("github", "pre_commit"),
     "checkpoint": ("ml_dtypes", "numpy"),
+    "hub": ("huggingface_hub",),
     "audit": _AUDIT,
 }
 

@@ -1,0 +1,167 @@
+"""vpatch checkpoint on a repository of the Hub: the real client, and a Hub of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.checkpoint import builders as b
+from tests.checkpoint.fake_hub import COMMIT, TOKEN, running
+
+NAME = "acme/small"
+
+
+@pytest.fixture
+def hub(empty, tmp_path):
+    with running() as found:
+        found.add(NAME, b.v4(tmp_path / "v4", ["mtp.0.e_proj"]))
+        cache = str(tmp_path / "hub")
+        empty.env |= {"HF_ENDPOINT": found.url, "HF_HOME": cache, "NO_PROXY": "127.0.0.1,localhost"}
+        empty.env |= {"HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
+        yield found
+
+
+def inspect(project, *args, **options):
+    # The client reads its settings when it is imported, so each has a process of its own.
+    return project.run("checkpoint", "inspect", *args, in_process=False, **options)
+
+
+# Each way to be refused: what is typed, what the Hub answers, and how the command ends.
+REFUSED = [
+    ("acme/none", {}, 2, "checkpoint.no-such-repository", "the Hub shows this user no such"),
+    (f"{NAME}@v9", {}, 2, "checkpoint.no-such-repository", "the repository has no such revision"),
+    (NAME, {f"/{NAME}/resolve": (403, "GatedRepo")}, 4, "checkpoint.gated", "is gated"),
+    (NAME, {"/api/": (429, "")}, 4, "checkpoint.hub-unavailable", "too many requests"),
+    (NAME, {"/api/": (500, "")}, 4, "checkpoint.hub-unavailable", "the Hub answers with 500"),
+]
+
+
+def same(text, root):
+    return text.replace(str(root), "ROOT")
+
+
+@pytest.mark.parametrize("revision", ["", "@main", f"@{COMMIT}"])
+def test_the_answer_is_that_of_the_folder(hub, empty, revision):
+    folder = hub.repositories[NAME]
+    there = inspect(empty, NAME + revision, code=1)
+    assert same(there.out, NAME + revision) == same(inspect(empty, folder, code=1).out, folder)
+    assert TOKEN not in there.out + there.err
+
+
+def test_150_gb_by_their_headers_alone(hub, empty, tmp_path):
+    shards = {
+        f"model-{n}.safetensors": {
+            f"model.layers.{n}.{name}.weight": b.matrix(rows=8192, columns=32768)
+            for name in "abcdefghi"
+        }
+        for n in range(31)
+    }
+    folder = b.write_checkpoint(tmp_path / "large", b.config_of("LlamaForCausalLM"), shards)
+    sizes = [path.stat().st_size for path in folder.glob("*.safetensors")]
+    assert sum(sizes) > 149e9
+    hub.add("acme/large", folder)
+    found = inspect(empty, "acme/large", "--json", code=None).json
+    assert len(found["shards"]["present"]) == 31
+    assert hub.sent < 5_000_000
+
+
+def test_a_header_that_is_longer_than_most(hub, empty, tmp_path):
+    tensors = {f"model.layers.0.experts.{n}.up.weight": b.matrix() for n in range(2000)}
+    folder = b.write_checkpoint(tmp_path / "long", b.config_of("LlamaForCausalLM"), tensors)
+    hub.add("acme/long", folder)
+    found = inspect(empty, "acme/long", "--json", code=None).json
+    assert found["dtypes"]["BF16"]["tensors"] == 2000
+
+
+def test_the_token_goes_to_the_hub_alone(hub, empty):
+    hub.private.add(NAME)
+    inspect(empty, NAME, code=1)
+    asked = [one for one in hub.of("hub") if NAME in one.path]
+    assert {one.authorization for one in asked} == {f"Bearer {TOKEN}"}
+    assert {one.authorization for one in hub.of("cdn")} == {None}
+
+
+@pytest.mark.parametrize(("typed", "ends", "code", "name", "says"), REFUSED)
+def test_what_the_hub_refuses(hub, empty, typed, ends, code, name, says):
+    hub.ends = {path: [end] * 40 for path, end in ends.items()}
+    run = inspect(empty, typed, "--json", code=code)
+    (error,) = run.json_errors
+    assert error["code"] == name
+    assert error["where"].startswith(typed)
+    assert says in error["what"]
+    assert error["hint"]
+    assert TOKEN not in run.out + run.err
+
+
+def test_an_answer_that_comes_at_the_second_request(hub, empty):
+    hub.ends = {f"/{NAME}/resolve": [(503, "")]}
+    inspect(empty, NAME, code=1)
+    assert not hub.ends[f"/{NAME}/resolve"]
+
+
+def test_a_server_that_would_send_whole_files(hub, empty, tmp_path):
+    shard = {"model.layers.0.a.weight": b.matrix(rows=65536, columns=65536)}
+    hub.add("acme/whole", b.write_checkpoint(tmp_path / "whole", {}, shard))
+    hub.ranges = False
+    run = inspect(empty, "acme/whole", code=4)
+    assert "the server does not send ranges of a file" in run.errors
+    assert hub.sent < 50_000_000
+
+
+def test_an_answer_that_breaks_off(hub, empty):
+    hub.cut = True
+    run = inspect(empty, NAME, code=4)
+    assert "the Hub does not answer: RemoteProtocolError" in run.errors
+
+
+@pytest.mark.usefixtures("hub")
+def test_no_hub(empty):
+    empty.env["HF_ENDPOINT"] = "http://127.0.0.1:9"
+    run = inspect(empty, NAME, code=4)
+    assert f"{NAME}: the Hub does not answer: ConnectError" in run.errors
+
+
+def test_offline_with_nothing_in_the_cache(hub, empty):
+    empty.env["HF_HUB_OFFLINE"] = "1"
+    run = inspect(empty, NAME, code=4)
+    assert "the cache of the Hub's client does not have it" in run.errors
+    assert hub.requests == []
+
+
+def test_the_cache_is_used(hub, empty):
+    fetched = "import sys, huggingface_hub as h; print(h.snapshot_download(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", fetched, NAME],
+        env=os.environ | empty.env,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    hub.requests.clear()
+    online = inspect(empty, NAME, code=1)
+    assert not [one.path for one in hub.requests if "/resolve/" in one.path]
+    hub.requests.clear()
+    empty.env["HF_HUB_OFFLINE"] = "1"
+    offline = inspect(empty, NAME, code=1)
+    assert hub.requests == []
+    assert same(offline.out, done.stdout.strip()) == same(online.out, NAME)
+
+
+@pytest.mark.usefixtures("hub")
+def test_names_are_compared_there_and_not_corrected(empty):
+    words = ["checkpoint", "ignore-names", NAME]
+    run = empty.run(*words, code=1, in_process=False)
+    assert "missed   model.layers.2.e_proj" in run.out
+    run = empty.run(*words, "--fix", "--json", code=2, in_process=False)
+    (error,) = run.json_errors
+    assert error["code"] == "checkpoint.read-only"
+    assert error["hint"] == "download it, and name its folder"
+
+
+def test_a_folder_of_that_name_is_meant(hub, empty):
+    b.mimo(empty.folder / "acme" / "small")
+    assert "MiMoForCausalLM" in inspect(empty, NAME).out
+    assert hub.requests == []
