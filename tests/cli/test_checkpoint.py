@@ -8,6 +8,8 @@ import os
 import pytest
 
 from tests.checkpoint import builders as b
+from tests.checkpoint.test_support import FILES
+from tests.projects import archive
 
 
 def head_of(project, *names):
@@ -178,3 +180,31 @@ def test_options_that_are_wrong(empty):
     empty.run("checkpoint", "graft-mtp", "x", code=2)
     empty.run("checkpoint", "graft-mtp", "x", "--from", "y", "--as", "z", code=2)
     empty.run("checkpoint", "look", "x", code=2)
+
+
+@pytest.mark.parametrize(("vllm", "named"), [("all", "0.50.0 to 0.51.0"), ("0.50", "0.50.0")])
+def test_releases_that_run_it(empty, vllm, named):
+    added = {path: text for path, text in FILES.items() if path.startswith("vllm/")}
+    for version in ("0.50.0", "0.51.0"):
+        empty.index.add(version, archive(version, files=added))
+    b.write_checkpoint(empty.folder / "small", b.config_of("NewForCausalLM"), b.trunk())
+    words = ["checkpoint", "inspect", "small", "--vllm", vllm]
+    lines = empty.run(*words, code=1).out.splitlines()
+    table = [line.split() for line in lines]
+    assert ["release", "model", "MTP", "quantisation", "patches"] in table
+    assert [*named.split(), "no", "-", "-", "none"] in table
+    row, *_ = empty.run(*words, "--json", code=1).json["releases"]
+    assert row == {
+        "version": "0.50.0",
+        "architecture": False,
+        "mtp": None,
+        "quantisation": None,
+        "patches": [],
+    }
+
+
+def test_a_release_whose_registry_nobody_knows(empty):
+    b.write_checkpoint(empty.folder / "small", b.config_of("NewForCausalLM"), b.trunk())
+    run = empty.run("checkpoint", "inspect", "small", "--vllm", "0.50", code=1)
+    assert run.codes == ("checkpoint.unknown-registry",)
+    assert "vllm/model_executor/models/registry.py" in run.errors

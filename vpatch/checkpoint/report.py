@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vpatch.util.plural import counted
@@ -13,9 +14,19 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.ignore import Judged
     from vpatch.checkpoint.inspection import Amount, Inspection
     from vpatch.checkpoint.needs import Need
+    from vpatch.checkpoint.support import Support
     from vpatch.checkpoint.tokenizer import Tokenizer
 
 _SHOWN = 3
+_ANSWERS = {True: "yes", False: "no", None: "-"}
+
+
+class ReleaseRow(NamedTuple):
+    """What a release has for a checkpoint, and the ids of the patches that MTP needs there."""
+
+    version: str
+    support: Support
+    patches: tuple[str, ...]
 
 
 class Line(NamedTuple):
@@ -45,6 +56,20 @@ def inspection_lines(
     for need, releases in needs:
         since = f" (vLLM {releases})" if releases else ""
         yield _line("patch", f"{need.patch}{since}: {need.reason}")
+
+
+def release_lines(rows: Sequence[ReleaseRow]) -> Iterator[Line]:
+    """A line for each group of releases that follow each other and have the same."""
+    table = [["release", "model", "MTP", "quantisation", "patches"]]
+    for (support, patches), group in groupby(rows, key=lambda row: row[1:]):
+        versions = [row.version for row in group]
+        name = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        facts = (support.architecture, support.mtp, support.quantisation)
+        table.append([name, *(_ANSWERS[one] for one in facts), ", ".join(patches) or "none"])
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        yield Line(f"  {text.rstrip()}")
 
 
 def list_lines(found: Inspection) -> Iterator[Line]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vpatch.app.checkpoint_releases import needed_in, on_releases
+from vpatch.checkpoint import report
 from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.findings import findings_of
 from vpatch.checkpoint.graft import graft
@@ -15,9 +17,8 @@ from vpatch.checkpoint.inspection import inspect as look_at
 from vpatch.checkpoint.needs import needs_of
 from vpatch.checkpoint.opening import open_files
 from vpatch.checkpoint.platforms import NAMES
-from vpatch.checkpoint.report import Line, graft_lines, inspection_lines, list_lines
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
-from vpatch.cli.options import json_option, library_options, open_context
+from vpatch.cli.options import json_option, library_options, offline_option, open_context
 from vpatch.cli.output import Group, secho, style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.checkpoint.findings import CheckpointFinding
-    from vpatch.checkpoint.needs import Need
 
 _STYLES: dict[str, dict[str, Any]] = {"text": {}, "title": {"bold": True}, "fault": {"fg": "red"}}
 _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Path))
@@ -53,12 +53,19 @@ def command() -> None:
     help="Ask transformers in this Python for the tokenizer's class.",
 )
 @click.option("--platform", metavar="NAME", help=f"Platform to run it on: {', '.join(NAMES)}.")
+@click.option(
+    "--vllm",
+    metavar="VERSION",
+    help="Say what this release of vLLM has for the checkpoint; `all` for every release.",
+)
+@offline_option
 @library_options
 @json_option
 def inspect(
     folder: Path,
     python: Path | None,
     platform: str | None,
+    vllm: str | None,
     context: Context,
     *,
     as_json: bool,
@@ -66,17 +73,22 @@ def inspect(
     """Report from headers alone what a checkpoint contains, and what it needs for MTP.
 
     vpatch reads no tensor, so this takes seconds at any size. Ends with 1 if something prevents
-    loading the checkpoint or its MTP layers.
+    loading the checkpoint or its MTP layers, or if no release that --vllm names has the model.
     """
     files = open_files(folder)
     found = look_at(files)
     tokenizer = tokenizer_of(files, python)
     findings = findings_of(found, tokenizer, platform)
-    needs = [(need, _needed_in(context, need)) for need in needs_of(found, platform)]
-    code = ExitCode.FINDINGS if any(f.fault for f in findings) else ExitCode.CLEAN
+    wanted = needs_of(found, platform)
+    needs = [(need, needed_in(context, need)) for need in wanted]
+    rows = on_releases(context, found, wanted, vllm) if vllm else []
+    nowhere = bool(rows) and all(row.support.architecture is False for row in rows)
+    code = ExitCode.FINDINGS if nowhere or any(f.fault for f in findings) else ExitCode.CLEAN
     if as_json:
-        return CommandResult(InspectOutput.of(found, tokenizer, findings, needs), code)
-    _print(inspection_lines(found, tokenizer, needs))
+        return CommandResult(InspectOutput.of(found, tokenizer, findings, needs, rows), code)
+    _print(report.inspection_lines(found, tokenizer, needs))
+    if rows:
+        _print(report.release_lines(rows))
     _print_findings(findings)
     return code
 
@@ -115,7 +127,7 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     code = ExitCode.CLEAN if clean else ExitCode.FINDINGS
     if as_json:
         return CommandResult(IgnoreNamesOutput.of(before.judged, backup, clean=clean), code)
-    _print(list_lines(before))
+    _print(report.list_lines(before))
     if backup:
         click.echo(f"config.json is rewritten; {backup.name} is the old file")
         left = "" if clean else ", except where a person must decide"
@@ -160,20 +172,12 @@ def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> Comman
     code = ExitCode.FINDINGS if after else ExitCode.CLEAN
     if as_json:
         return CommandResult(GraftOutput.of(done, after), code)
-    _print(graft_lines(done))
+    _print(report.graft_lines(done))
     _print_findings(after)
     return code
 
 
-def _needed_in(context: Context, need: Need) -> str | None:
-    """Return the releases that a patch says it is for; None where the library has no such patch."""
-    try:
-        return context.library.patch(need.patch).declaration.needed_in.get("vllm")
-    except UsageError:
-        return None
-
-
-def _print(lines: Iterable[Line]) -> None:
+def _print(lines: Iterable[report.Line]) -> None:
     for line in lines:
         secho(line.text, **_STYLES[line.kind])
 

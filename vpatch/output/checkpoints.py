@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.inspection import Inspection
     from vpatch.checkpoint.mtp import Mtp
     from vpatch.checkpoint.needs import Need
+    from vpatch.checkpoint.report import ReleaseRow
     from vpatch.checkpoint.tokenizer import Tokenizer
 
 
@@ -180,6 +181,30 @@ class NeedsOutput(OutputModel):
     patches: list[NeededPatchOutput]
 
 
+class ReleaseSupportOutput(OutputModel):
+    """What a release of vLLM has for the checkpoint; null where the checkpoint does not ask."""
+
+    version: str
+    architecture: bool | None
+    """Whether it registers the model."""
+    mtp: bool | None
+    """Whether it has a draft model for the MTP layers."""
+    quantisation: bool | None
+    """Whether it knows the method of quantisation."""
+    patches: list[str]
+    """The patches that MTP needs there."""
+
+    @classmethod
+    def of(cls, row: ReleaseRow) -> Self:
+        return cls(
+            version=row.version,
+            architecture=row.support.architecture,
+            mtp=row.support.mtp,
+            quantisation=row.support.quantisation,
+            patches=list(row.patches),
+        )
+
+
 class InspectOutput(OutputModel):
     """The result of `vpatch checkpoint inspect`."""
 
@@ -193,6 +218,8 @@ class InspectOutput(OutputModel):
     mtp: MtpOutput
     tokenizer: TokenizerOutput
     needs: NeedsOutput
+    releases: list[ReleaseSupportOutput]
+    """The releases of `--vllm`."""
     findings: list[CheckpointFindingOutput]
 
     @classmethod
@@ -202,6 +229,7 @@ class InspectOutput(OutputModel):
         tokenizer: Tokenizer,
         findings: Iterable[CheckpointFinding],
         needs: Iterable[tuple[Need, str | None]],
+        releases: Iterable[ReleaseRow] = (),
     ) -> Self:
         checkpoint, family = found.checkpoint, found.mtp.family
         return cls(
@@ -227,6 +255,7 @@ class InspectOutput(OutputModel):
                     for need, releases in needs
                 ],
             ),
+            releases=[ReleaseSupportOutput.of(row) for row in releases],
             findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
         )
 
