@@ -41,7 +41,7 @@ from imports.pairs import MODULE, PAIRS
 from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
 
 from vpatch.app.context import Context
-from vpatch.app.import_run import ImportRequest
+from vpatch.app.import_request import ImportRequest
 from vpatch.app.importing import import_patches
 from vpatch.app.selection import with_required
 from vpatch.errors import VpatchError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from survival import diff_of
 
 from imports.backport import Equality, compared, sides
-from vpatch.app.import_run import ImportRequest
+from vpatch.app.import_request import ImportRequest
 from vpatch.app.importing import import_patches
 from vpatch.errors import VpatchError
 from vpatch.library.loading import load_patch

@@ -2,93 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
+from vpatch.app.import_comparison import ReleaseComparison
+from vpatch.app.import_request import ImportedPatch
 from vpatch.errors import VpatchError, combine
-from vpatch.importing.claims import claimed_before, claimed_range, effect_by_text
+from vpatch.importing.claims import effect_by_text
 from vpatch.importing.drafting import Draft, changed, draft
 from vpatch.importing.proving import (
     ImportProof,
-    OnRelease,
     fits_alone,
     give_together,
     loaded,
-    on_release,
     proven,
 )
-from vpatch.importing.script_source import DEFAULT_PLACE
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
-from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.app.context import Context
+    from vpatch.app.import_request import ImportRequest
     from vpatch.importing.change import SourceChange
-    from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
-
-
-@dataclass(frozen=True)
-class ImportRequest:
-    """What to import, and how.
-
-    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`.
-    `vllm` is the release that the source is for, or the first that has it: with `upstreamed`, it
-    must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
-    with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
-    files before and after as an example, if they give the same bytes. `releases` are those to
-    compare with git, None for all in the cache. The patches go to `output_dir`.
-    """
-
-    source: Path | str
-    kind: Literal["diff", "range", "tree", "script", "module", "pull"]
-    vllm: str
-    output_dir: Path
-    commits: str | None = None
-    patch_id: str | None = None
-    exact: bool = False
-    text: bool = False
-    examples: bool = False
-    releases: tuple[str, ...] | None = None
-    upstreamed: bool = False
-    seen_at: Path = DEFAULT_PLACE
-
-
-@dataclass(frozen=True)
-class ImportedPatch:
-    """A patch that was imported, and what is to say of it."""
-
-    draft: Draft
-    folder: Path
-    proof: ImportProof
-    requires: tuple[str, ...]
-    releases: tuple[OnRelease, ...]
-    notes: tuple[str, ...] = ()
-    # The release that it was taken from, if that has it already.
-    upstreamed_in: str | None = None
-
-    @property
-    def id(self) -> str:
-        return self.draft.change.id
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether the source changes modules of vLLM that the release does not have."""
-        aside = self.draft.change.aside
-        return any(left.missing and left.path.startswith("vllm/") for left in aside)
-
-    @property
-    def unrecognised(self) -> OnRelease | None:
-        """What the patch is in the release that has it already, if that is not `upstreamed`."""
-        own = (one for one in self.releases if one.version == self.upstreamed_in)
-        return next((one for one in own if one.state is not State.UPSTREAMED), None)
 
 
 @dataclass(frozen=True)
@@ -126,6 +65,10 @@ class ImportRun:
             proofs = self._proofs(drafts, _chain(drafts))
         return self._compared(drafts, proofs, requires, notes)
 
+    @property
+    def _comparison(self) -> ReleaseComparison:
+        return ReleaseComparison(self.context, self.request.releases, self.tree, self.release)
+
     def _below(self, earlier: Sequence[SourceChange]) -> Tree:
         return changed(self.tree, *earlier) if earlier else self.tree
 
@@ -139,7 +82,7 @@ class ImportRun:
     def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> None:
         for one in drafts:
             needed = requires.get(one.change.id, ())
-            one.write(self.staging / one.change.id, self._claim(()), needed)
+            one.write(self.staging / one.change.id, self._comparison.claim(()), needed)
 
     def _provable(
         self, drafts: list[Draft]
@@ -240,13 +183,14 @@ class ImportRun:
     ) -> list[ImportedPatch]:
         self._write(drafts, requires)
         patches = loaded(self.staging, drafts)
-        rows = self._rows(patches, drafts)
+        comparison = self._comparison
+        rows = comparison.rows(patches, drafts)
         found = []
         for number, (one, proof) in enumerate(zip(drafts, proofs, strict=True)):
             releases = tuple(row[number] for row in rows)
             needed = requires.get(one.change.id, ())
-            last = None if self.release is None else self._first_with_it(releases)
-            one.write(self.staging / one.change.id, self._claim(releases), needed, last)
+            last = None if self.release is None else comparison.first_with_it(releases)
+            one.write(self.staging / one.change.id, comparison.claim(releases), needed, last)
             if self.request.examples and not needed and proof.gives == "exact":
                 one.write_example(self.staging / one.change.id, merged=last is not None)
             more = [notes[one.change.id]] if one.change.id in notes else []
@@ -255,57 +199,6 @@ class ImportRun:
             found.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
         loaded(self.staging, drafts)
         return found
-
-    def _rows(self, patches: Sequence[Patch], drafts: Sequence[Draft]) -> list[list[OnRelease]]:
-        """What each patch means on each of the releases to compare."""
-        versions = self._releases()
-        if not versions:
-            return []
-        rows: list[list[OnRelease]] = []
-        task = self.context.progress.start(
-            "Comparing releases", total=len(versions), unit="releases"
-        )
-        for version in versions:
-            with ExitStack() as opened:
-                tree = self.release
-                if tree is None or tree.pin.version != version:
-                    tree = opened.enter_context(self.context.tree(parse_vllm(version)))
-                rows.append(on_release(patches, drafts, tree, self.context.answers))
-            task.advance(1)
-        self.context.answers.save()
-        task.done()
-        return rows
-
-    def _releases(self) -> list[str]:
-        own = self.tree.pin.version
-        asked = self.request.releases
-        if asked is None:
-            asked = self.context.cache.versions(self.tree.pin.tree)
-        others = [version for version in asked if version != own]
-        if self.release is None:
-            return others
-        return sorted([*others, str(own)], key=Version)
-
-    def _claim(self, releases: Sequence[OnRelease]) -> str:
-        origin = Version(str(self.tree.pin.version))
-        needed = {
-            Version(one.version): one.state in {State.NEEDED, State.CONFLICT, State.BLOCKED}
-            for one in releases
-        }
-        if self.release is not None:
-            return claimed_before(needed, origin)
-        return claimed_range({**needed, origin: True}, origin)
-
-    def _first_with_it(self, releases: Sequence[OnRelease]) -> str:
-        """The first release of those up to the origin that have the change."""
-        origin = Version(str(self.tree.pin.version))
-        first = origin
-        for one in sorted(releases, key=lambda one: Version(one.version), reverse=True):
-            if Version(one.version) < origin:
-                if one.state is not State.UPSTREAMED:
-                    break
-                first = Version(one.version)
-        return str(first)
 
 
 def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.app.context import Context
-    from vpatch.app.import_run import ImportedPatch, ImportRequest
+    from vpatch.app.import_request import ImportedPatch, ImportRequest
     from vpatch.importing.change import DiffedChange, SourceChange
     from vpatch.source.tree import Tree
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.app.context import exact_release
-from vpatch.app.import_run import ImportRequest
+from vpatch.app.import_request import ImportRequest
 from vpatch.app.importing import import_patches
 from vpatch.app.lifting import lift_patch
+from vpatch.cli.imported import imported_lines
 from vpatch.cli.lifted import lifted_lines
 from vpatch.cli.options import json_option, offline_option, open_context, written_in_project
-from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.importing.pull_source import pull_named
@@ -23,17 +22,7 @@ from vpatch.output.importing import ImportOutput, LiftedPatchOutput
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from vpatch.app.context import Context
-    from vpatch.app.import_run import ImportedPatch
-    from vpatch.importing.drafting import Draft
-
-_GIVES = {
-    "exact": "the same bytes as the source",
-    "layout": "the same code and comments as the source, in another layout",
-    "code": "the same code as the source, without all of its comments and blank lines",
-}
 
 
 @click.command("import")
@@ -180,7 +169,7 @@ def command(
     if as_json:
         return CommandResult(ImportOutput.of(made), code)
     for one in made:
-        for line in _lines(one):
+        for line in imported_lines(one):
             click.echo(line)
     click.echo(f"{counted(len(made), 'patch')} written to {output_dir}")
     return code
@@ -222,56 +211,3 @@ def _releases(context: Context, asked: str | None) -> tuple[str, ...] | None:
     if asked == "all":
         return tuple(context.releases())
     return () if asked == "none" else tuple(exact_release(context, v) for v in asked.split(","))
-
-
-def _lines(one: ImportedPatch) -> Iterator[str]:
-    draft = one.draft
-    yield from _head(one)
-    counts = draft.counts
-    kinds = ", ".join(f"{number} {kind}" for kind, number in counts.kinds.most_common())
-    if counts.python:
-        share = f"{counts.by_meaning} of {counted(counts.python, 'hunk')} of Python by meaning"
-        yield f"  {share}; edits: {kinds}"
-    elif kinds:
-        yield f"  edits: {kinds}"
-    yield from _not_by_meaning(draft)
-    for left in draft.change.aside:
-        yield f"  left aside  {left.path}  {counted(left.hunks, 'hunk')}: {left.why}"
-    for note in _notes(one):
-        yield f"  note  {note}"
-    if one.requires:
-        yield f"  requires {', '.join(one.requires)}"
-    same = groupby(one.releases, key=lambda release: (str(release.state), release.git))
-    for (state, git), group in same:
-        versions = [release.version for release in group]
-        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        yield f"  {span:<18} {state:<11} git apply -3: {git}"
-
-
-def _head(one: ImportedPatch) -> Iterator[str]:
-    yield f"{style(one.id, bold=True)}  from {one.draft.change.where}"
-    if one.upstreamed_in is not None:
-        yield f"  {one.upstreamed_in} has this change already: vpatch took it out to make the patch"
-    only = " for the files that the release has" if one.is_partial else ""
-    yield f"  gives {_GIVES[one.proof.gives]}{only}"
-
-
-def _notes(one: ImportedPatch) -> Iterator[str]:
-    yield from one.draft.change.notes
-    yield from one.notes
-    if (wrong := one.unrecognised) is not None:
-        yield (
-            f"the patch is {wrong.state} in {wrong.version}, which has the change: write an "
-            "`effect` that tells"
-        )
-
-
-def _not_by_meaning(draft: Draft) -> Iterator[str]:
-    """What goes by text, gives less than the bytes, or is left out."""
-    for edit in draft.derived:
-        if edit.why is not None:
-            yield f"  {edit.kind}  {edit.path}:{edit.lines[0]}  {edit.why}"
-    for edit in draft.inexact:
-        yield f"  {edit.gives}  {edit.path}:{edit.lines[0]}  {_GIVES[str(edit.gives)]}"
-    for edit in draft.left_out:
-        yield f"  left out  {edit.path}:{edit.lines[0]}  {edit.why}; --exact keeps it as text"

@@ -12,7 +12,7 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.app.import_run import ImportedPatch
+    from vpatch.app.import_request import ImportedPatch
     from vpatch.app.lifting import LiftedPatch
     from vpatch.importing.lifting import LiftedEdit
 

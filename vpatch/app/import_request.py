@@ -1,0 +1,71 @@
+"""What an import is asked for, and what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.importing.script_source import DEFAULT_PLACE
+from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.importing.drafting import Draft
+    from vpatch.importing.proving import ImportProof, OnRelease
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What to import, and how.
+
+    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`.
+    `vllm` is the release that the source is for, or the first that has it: with `upstreamed`, it
+    must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
+    with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
+    files before and after as an example, if they give the same bytes. `releases` are those to
+    compare with git, None for all in the cache. The patches go to `output_dir`.
+    """
+
+    source: Path | str
+    kind: Literal["diff", "range", "tree", "script", "module", "pull"]
+    vllm: str
+    output_dir: Path
+    commits: str | None = None
+    patch_id: str | None = None
+    exact: bool = False
+    text: bool = False
+    examples: bool = False
+    releases: tuple[str, ...] | None = None
+    upstreamed: bool = False
+    seen_at: Path = DEFAULT_PLACE
+
+
+@dataclass(frozen=True)
+class ImportedPatch:
+    """A patch that was imported, and what is to say of it."""
+
+    draft: Draft
+    folder: Path
+    proof: ImportProof
+    requires: tuple[str, ...]
+    releases: tuple[OnRelease, ...]
+    notes: tuple[str, ...] = ()
+    # The release that it was taken from, if that has it already.
+    upstreamed_in: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.draft.change.id
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the source changes modules of vLLM that the release does not have."""
+        aside = self.draft.change.aside
+        return any(left.missing and left.path.startswith("vllm/") for left in aside)
+
+    @property
+    def unrecognised(self) -> OnRelease | None:
+        """What the patch is in the release that has it already, if that is not `upstreamed`."""
+        own = (one for one in self.releases if one.version == self.upstreamed_in)
+        return next((one for one in own if one.state is not State.UPSTREAMED), None)
