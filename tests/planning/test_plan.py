@@ -290,6 +290,29 @@ def test_effect_that_the_patch_does_not_have(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("effect", "says"),
+    [
+        (
+            {"all": [{"text": "g(1)"}, {"text": "cure\n  it", "files": "vllm/*"}, {"find": "h()"}]},
+            (
+                "does not have these lines in vllm/*:\n    cure\n      it\n"
+                "and it does not have the code h()"
+            ),
+        ),
+        ({"all": [{"text": "g(1)"}, {"none": [{"text": "x"}, {"text": "y"}]}]}, "has the text 'y'"),
+        (
+            {"any": [{"text": "cure"}, {"text": "all\nill\nsin\n"}]},
+            "does not have the text 'cure' or the text 'all' with 2 lines below",
+        ),
+    ],
+)
+def test_only_the_conditions_of_an_effect_that_fail_are_named(tmp_path, effect, says):
+    patch = patch_of(tmp_path, effect=effect, edits=[REWRITE])
+    reason = decide(patch, tree_of({MODULE: "f(1)\ny\n"})).reason
+    assert reason == f"after the patch, the tree still {says}"
+
+
+@pytest.mark.parametrize(
     ("edit", "source", "places"),
     [
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.outcome import FoundSite, outcome
 from vpatch.planning.outline import is_python
 from vpatch.planning.state import Finding
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -244,7 +246,8 @@ def describe(predicate: Predicate) -> str:
     if predicate.find is not None:
         text = f"the code {' '.join(predicate.find.split())}"
     elif predicate.text is not None:
-        text = f"the text {predicate.text.strip()!r}"
+        first, *more = predicate.text.strip().split("\n")
+        text = f"the text {first!r}" + (f" with {counted(len(more), 'line')} below" if more else "")
     elif predicate.all_ is not None:
         return " and ".join(map(_in_brackets, predicate.all_))
     elif predicate.any_ is not None:
@@ -257,8 +260,32 @@ def describe(predicate: Predicate) -> str:
     return text + within + (f" in {', '.join(predicate.files)}" if predicate.files else "")
 
 
-def lacks(effect: Predicate) -> str:
-    return f"the tree still does not have {describe(effect)}"
+def lacks(predicate: Predicate, view: View) -> str:
+    """Say why a predicate does not hold, such as "does not have the text 'x'".
+
+    Of several conditions, these are the ones that fail.
+    """
+    return "\nand it ".join(_failing(predicate, view))
+
+
+def _failing(predicate: Predicate, view: View) -> Iterator[str]:
+    for inner in predicate.all_ or ():
+        if not probe(inner, view).holds:
+            yield from _failing(inner, view)
+    for inner in predicate.none or ():
+        if probe(inner, view).holds:
+            yield f"has {_in_full(inner)}"
+    if predicate.all_ is None and predicate.none is None:
+        yield f"does not have {_in_full(predicate)}"
+
+
+def _in_full(predicate: Predicate) -> str:
+    """A predicate in words, a text of several lines line by line below them."""
+    text = predicate.text.strip("\n") if predicate.text is not None else ""
+    if "\n" not in text:
+        return describe(predicate)
+    files = f" in {', '.join(predicate.files)}" if predicate.files else ""
+    return f"these lines{files}:\n{textwrap.indent(text, '    ')}"
 
 
 def _in_brackets(predicate: Predicate) -> str:

@@ -303,7 +303,7 @@ class _Decider:
         declaration = self.patch.declaration
         concerned = self._probe(declaration.concerns)
         if not concerned.holds:
-            reason = f"the tree does not have {describe(declaration.concerns)}"
+            reason = f"the tree {lacks(declaration.concerns, self.view)}"
             return Decision(self.patch, State.ABSENT, reason), self.view
         notes = (
             list(findings("what `concerns` names", concerned.found, self.view))
@@ -356,7 +356,8 @@ class _Decider:
         effect = self.patch.declaration.effect
         if not any(result.todo for result in attempt.results):
             if effect is not None:
-                reason = f"every place is as the patch makes it, but {lacks(effect)}"
+                missing = lacks(effect, self.view)
+                reason = f"every place is as the patch makes it, but the tree still {missing}"
                 return Decision(
                     self.patch, State.CONFLICT, reason, tuple(notes), variant=name
                 ), self.view

@@ -55,7 +55,7 @@ def broken_promise(
         if unstable is not None:
             return unstable
     if effect is not None and not probe(effect, after).holds:
-        return f"after the patch, {lacks(effect)}"
+        return f"after the patch, the tree still {lacks(effect, after)}"
     return None
 
 
