@@ -79,6 +79,24 @@ def test_a_change_that_fits_neither_way_is_an_error():
         fitted(diffed(diff()), release(NEWER))
 
 
+@pytest.mark.parametrize(
+    ("hunk", "text", "differs"),
+    [
+        (HUNK, OLD.replace("d", "D2"), "vllm/a.py:4\n    expected  d\n    found     D2"),
+        (HUNK, "x\n" + OLD.replace("f\n", ""), "vllm/a.py:7\n    expected  f\n    found     g"),
+        (HUNK, "w\nx\ny\nz\n", "none of its lines is there"),
+    ],
+)
+def test_a_hunk_that_does_not_fit_names_the_line_that_differs(hunk, text, differs):
+    with fails("importing.does-not-apply", f"the hunk at line 2\n  {differs}"):
+        fitted(diffed(diff(hunk)), release(text))
+
+
+def test_of_two_hunks_the_one_that_does_not_fit_is_told():
+    with fails("importing.does-not-apply", "vllm/a.py:4\n    expected  d\n    found     D"):
+        fitted(diffed(diff("@@ -1 +1 @@\n-a\n+x\n" + HUNK.replace("b", "b"))), release(NEW))
+
+
 def test_half_of_a_change_is_an_error():
     half = diff("@@ -1 +1 @@\n-x\n+y\n", "vllm/b.py")
     with fails("importing.does-not-apply", "vllm/a.py"):

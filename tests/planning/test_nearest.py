@@ -183,3 +183,11 @@ def test_words_that_keep_a_codemod_from_every_file(tmp_path, edit, said):
     view = View(tree_of({"vllm/a.py": "x = getLogger(1)\n", "vllm/b.py": "other(1)\n"}))
     assert run_edit(bound, view).mismatch is not None
     assert [finding.what for finding in nearest(bound, view, [])] == said
+
+
+def test_a_text_names_the_first_line_that_differs():
+    edit = {"text": {"find": "a = 1\nb = 2\nc = 3\n", "replace": "x\n"}, "files": "vllm/*"}
+    files = {"vllm/a.py": "\n\na = 1\nb = 20\nc = 3\n", "vllm/b.py": "nothing\n"}
+    assert told(files, edit) == [
+        ("the nearest place differs\nexpected  b = 2\nfound     b = 20", "vllm/a.py:4")
+    ]

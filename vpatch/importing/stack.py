@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from vpatch.git.scratch import ScratchRepository
 from vpatch.importing.change import FileChange, LeftAside, SourceChange
 from vpatch.importing.message import id_of
 from vpatch.importing.paths import TreePaths, aside
+from vpatch.util.nearest_lines import first_difference
 from vpatch.util.plural import counted
 from vpatch.util.untrusted import plain_path
 
@@ -126,7 +128,8 @@ class Stack:
                 for diff in several:
                     said = apply(scratch, diff, path)
                     if said:
-                        errors.append(_does_not_apply(place_of(path, said), where, self._tree))
+                        place = place_of(path, said, diff, scratch.read([path]).get(path))
+                        errors.append(_does_not_apply(place, where, self._tree))
                         break
                 else:
                     after |= scratch.read([path])
@@ -144,10 +147,23 @@ def apply(scratch: ScratchRepository, diff: FileDiff, path: str, *, reverse: boo
     )
 
 
-def place_of(path: str, said: str) -> str:
-    """The place that git says a diff does not fit, for people."""
+def place_of(path: str, said: str, diff: FileDiff, content: bytes | None, sign: str = "-") -> str:
+    """The place that git says a diff does not fit, and the line that differs there, for people.
+
+    `sign` is that of the side which `content` should have.
+    """
     found = _FAILED.search(said)
-    return f"{path}, the hunk at line {found[2]}" if found else f"{path} ({said.strip()})"
+    if found is None:
+        return f"{path} ({said.strip()})"
+    place = f"{path}, the hunk at line {found[2]}"
+    lines = (content or b"").decode(errors="replace").splitlines()
+    # git names the first hunk that is not there.
+    sides = [(hunk.start, hunk.side(sign)) for hunk in diff.hunks]
+    start, side = next(((n, side) for n, side in sides if not _places(side, lines)), (1, []))
+    differs = first_difference(side, lines, start)
+    if differs is None:
+        return f"{place}\n  none of its lines is there" if side else place
+    return f"{place}\n  {path}:{differs.line}\n{textwrap.indent(str(differs), '    ')}"
 
 
 def _does_not_apply(place: str, where: str, tree: Tree) -> UsageError:

@@ -154,7 +154,7 @@ class _Undoing:
         scratch.state({} if content is None else {path: content})
         said = apply(scratch, diff, path, reverse=True)
         if said:
-            return place_of(path, said)
+            return place_of(path, said, diff, content, "+")
         self._files[path] = scratch.read([path]).get(path)
         return None
 

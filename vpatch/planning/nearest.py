@@ -20,6 +20,7 @@ from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, canonical, code_of
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.state import Finding
 from vpatch.planning.view import UnparsableFile, lines_of
+from vpatch.util.nearest_lines import first_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +53,10 @@ def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[F
     if isinstance(codemod, Custom):
         yield from _words_not_there(edit, codemod, view)
         return
-    if isinstance(codemod, (TextReplacement, AddFile)) or codemod.sought is None:
+    if isinstance(codemod, TextReplacement):
+        yield from _nearest_lines(codemod, view)
+        return
+    if isinstance(codemod, AddFile) or codemod.sought is None:
         return
     sought, place = codemod.sought, codemod.place
     names = _close_names(sought, view)
@@ -92,6 +96,19 @@ def _why(edit: BoundEdit, place: Scope, path: str, site: EditSite) -> str:
         if value not in map(canonical, allowed):
             return f"${name} is {value}, and `where` has {', '.join(allowed)}"
     return "the edit does not take this place"
+
+
+# --- text -------------------------------------------------------------------------------------
+
+
+def _nearest_lines(codemod: TextReplacement, view: View) -> Iterator[Finding]:
+    """Say which line keeps a text or a hunk of a diff from its place, in each file."""
+    wanted = codemod.find.decode(errors="replace").splitlines()
+    for path in view.matching(codemod.files)[:_SHOWN]:
+        there = (view.read(path) or b"").decode(errors="replace").splitlines()
+        differs = first_difference(wanted, there)
+        if differs is not None:
+            yield Finding(f"the nearest place differs\n{differs}", path, differs.line)
 
 
 # --- words -----------------------------------------------------------------------------------
