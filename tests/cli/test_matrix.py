@@ -15,9 +15,10 @@ import pytest
 from tests.cli.test_status import OWN
 from tests.documents import page
 from tests.projects import NAME_PROJ, NO_SUCH, VERSION
-from vpatch.cli.matrix import MARKS, NO_LIMIT, SYMBOLS, matrix_lines
+from vpatch.cli.matrix import MARKS, SYMBOLS, matrix_lines
 from vpatch.planning.state import State
 from vpatch.source.tree import Pin
+from vpatch.util.wrapping import NO_LIMIT
 
 MINORS = [0, 0, 0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 7, 8, 9, 10, 11, 12, 13]
 RELEASES = [f"0.{20 + minor}.{MINORS[:n].count(minor)}" for n, minor in enumerate(MINORS)]

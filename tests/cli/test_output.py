@@ -7,13 +7,14 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.projects import NAME_PROJ, VERSION
+from tests.projects import NAME_PROJ, NO_SUCH, VERSION
 from vpatch import cli
 
 # Colours, a window's title, a link, a clearing of the screen, C1, and a text turned around.
@@ -22,16 +23,16 @@ HARMLESS = re.compile("\x1b\\[[0-9;]*m")
 OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
-def on_a_terminal(project, *args, code):
+def on_a_terminal(project, *args, code, columns=300, errors=True):
     """Run a command with a terminal as its output, and return what reaches that."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "vpatch", *args],
         cwd=project.folder,
-        env=os.environ | project.env | {"TERM": "xterm", "COLUMNS": "300"},
+        env=os.environ | project.env | {"TERM": "xterm", "COLUMNS": str(columns)},
         stdin=subprocess.DEVNULL,
         stdout=theirs,
-        stderr=theirs,
+        stderr=theirs if errors else subprocess.DEVNULL,
     ) as process:
         os.close(theirs)
         seen = b""
@@ -98,3 +99,28 @@ def test_only_one_module_styles():
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 called = f"{node.value.id}.{node.attr}"
                 assert called not in {"click.style", "click.secho", "sys.stdout.buffer"}, file
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["status"], 1),
+        (["status", "--why", "z-tail"], 1),
+        (["apply", "--patch", "name-proj"], 0),
+        (["apply", "--patch", "z-tail"], 1),
+    ],
+    ids=str,
+)
+def test_a_narrow_terminal_breaks_lines_between_words(project, args, code):
+    project.patch("z-tail", NO_SUCH)
+    # The path of a checkout may be wider than the terminal.
+    checkout = ["--checkout", "out"] if args[0] == "apply" else []
+    command = [args[0], "--vllm", VERSION, *args[1:], *checkout]
+    piped = project.run(*command, code=code).out
+    if checkout and not code:
+        shutil.rmtree(project.folder / "out")
+    seen = on_a_terminal(project, *command, code=code, columns=40, errors=False)
+    lines = HARMLESS.sub("", seen).splitlines()
+    assert max(map(len, piped.splitlines())) > 40
+    assert all(len(line) <= 40 or len(line.split()) <= 2 for line in lines)
+    assert " ".join(lines).split() == piped.split()

@@ -23,6 +23,7 @@ from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.plural import counted
+from vpatch.util.wrapping import line_width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,10 +110,15 @@ def _chosen(order: ApplyRequest, only: tuple[str, ...]) -> str:
 def _print(applied: Applied) -> None:
     target, lock = applied.order.target, applied.written
     if applied.outcome == "unchanged":
-        click.echo(f"{target} already is exactly this; nothing was written")
+        _echo(f"{target} already is exactly this; nothing was written")
         return
     count = counted(len(lock.patches), "patch")
-    click.echo(f"{target}  {count} on the pristine tree {lock.base[:12]}")
+    _echo(f"{target}  {count} on the pristine tree {lock.base[:12]}")
     for patch in lock.patches:
         click.echo(f"  {patch.commit[:12]}  {patch.id}")
-    click.echo(f"{target / LOCK_FILE}  {counted(len(lock.files), 'file')} changed")
+    _echo(f"{target / LOCK_FILE}  {counted(len(lock.files), 'file')} changed")
+
+
+def _echo(text: str) -> None:
+    for line in wrapped(text, line_width()):
+        click.echo(line)

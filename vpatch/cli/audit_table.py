@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,6 +11,7 @@ import click
 from vpatch.cli.output import secho
 from vpatch.security.judge import Status
 from vpatch.util.plural import counted
+from vpatch.util.wrapping import line_width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +38,7 @@ _WIDE = 100
 
 def print_audit(result: AuditResult) -> None:
     """Print one tree in detail, or several as a table."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
+    width = line_width(_WIDE)
     if len(result.trees) == 1:
         _print_tree(result.trees[0], width)
     else:
@@ -87,17 +85,17 @@ def _print_finding(finding: AuditFinding, width: int) -> None:
 
 
 def _print_wrapped(text: str, width: int, indent: int) -> None:
-    indents = " " * indent
-    click.echo(textwrap.fill(text, width, subsequent_indent=indents, break_on_hyphens=False))
+    for line in wrapped(text, width, hanging=indent - (len(text) - len(text.lstrip()))):
+        click.echo(line)
 
 
 def _print_matrix(trees: Sequence[AuditedTree]) -> None:
     # rich's tables load slowly.
     from rich.text import Text  # noqa: PLC0415
 
-    from vpatch.cli.matrix import NO_LIMIT, Column, legend_lines, table_lines  # noqa: PLC0415
+    from vpatch.cli.matrix import Column, legend_lines, table_lines  # noqa: PLC0415
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else NO_LIMIT
+    width = line_width()
     cell = {status: Text(SYMBOLS[status], style=COLOURS[status]) for status in Status}
     columns = [
         Column(tree.plan.pin, {one.advisory.id: cell[one.status] for one in tree.findings})

@@ -16,6 +16,7 @@ from vpatch.app.status import remarks
 from vpatch.cli.output import style
 from vpatch.cli.render import COLOURS
 from vpatch.planning.state import State
+from vpatch.util.wrapping import NO_LIMIT, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +39,6 @@ MARKS = {
 _CELL = 2
 # A terminal keeps these free for cells, however long the names are.
 _FOR_CELLS = 20
-# Wider than any table.
-NO_LIMIT = 100_000
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,12 @@ def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
     found = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
     legend = [Text.assemble((s, COLOURS[state]), f" {state} {counts[state]}") for state, s in found]
     yield from legend_lines(legend, width)
-    yield from remarks(rows)
+    for remark in remarks(rows):
+        yield from wrapped(remark, width)
     marks = {_mark(d) for d in decisions}
-    yield from (said for mark, said in MARKS.items() if mark in marks)
+    for mark, said in MARKS.items():
+        if mark in marks:
+            yield from wrapped(said, width)
 
 
 def _by_id(row: StatusRow) -> list[Decision]:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.cli.output import secho, style
-from vpatch.planning.proven import proof_of
-from vpatch.planning.shape import describe_shape
+from vpatch.cli.output import style
 from vpatch.planning.state import State
+from vpatch.planning.telling import ToldText, told_briefly
+from vpatch.util.wrapping import line_width, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
@@ -27,7 +27,9 @@ COLOURS = {
     State.UNTRUSTED: "magenta",
 }
 _DIGITS = 12
-_SHOWN = 20
+_STATE = 10
+# Where the id of a patch begins, and its reason if the terminal is too narrow to have it beside.
+_BESIDE = _STATE + 4
 
 
 def styled(state: State, width: int = 0) -> str:
@@ -36,43 +38,36 @@ def styled(state: State, width: int = 0) -> str:
 
 def print_pin(pin: Pin, chosen: str = "") -> None:
     """The tree in one line, and how its patches were chosen."""
-    name, _, digits = pin.digest.partition(":")
-    secho(f"{pin.tree} {pin.version or pin.ref or ''}".rstrip(), bold=True, nl=False)
-    click.echo(f"  {pin.origin}  {name}:{digits[:_DIGITS]}", nl=False)
-    click.echo(f"  {chosen}".rstrip())
+    kind, _, digits = pin.digest.partition(":")
+    name = f"{pin.tree} {pin.version or pin.ref or ''}".rstrip()
+    first, *more = wrapped(
+        f"{name}  {pin.origin}  {kind}:{digits[:_DIGITS]}  {chosen}", line_width()
+    )
+    click.echo(style(name, bold=True) + first.removeprefix(name))
+    for line in more:
+        click.echo(line)
 
 
 def print_decisions(decisions: Sequence[Decision]) -> None:
     """One line a decision, and what else must be known of it below."""
     if not decisions:
         click.echo("  no patch concerns this tree")
-    width = max((len(d.patch.id) for d in decisions), default=0)
-    indent = " " * (width + 16)
+    width, names = line_width(), max((len(d.patch.id) for d in decisions), default=0)
     for decision in decisions:
-        reason = decision.reason.replace("\n", f"\n{indent}")
-        click.echo(f"  {styled(decision.state, 10)}  {decision.patch.id:<{width}}  {reason}")
-        if decision.state.stops:
-            print_findings(decision, indent)
-        if decision.disagreement:
-            secho(f"{indent}{decision.disagreement}", fg="yellow")
-        if decision.shape is not None and decision.differs_from_record:
-            secho(f"{indent}{describe_shape(decision.shape)}", fg="yellow")
+        told = list(told_briefly(decision))
+        head = f"  {styled(decision.state, _STATE)}  {decision.patch.id}"
+        column = _BESIDE + names + 2
+        if column + max(len(line) for one in told for line in one.text.split("\n")) > width:
+            click.echo(head)
+            print_told(told, _BESIDE, width)
+            continue
+        beside, *below = told[0].text.split("\n")
+        click.echo(f"{head}{' ' * (names - len(decision.patch.id))}  {beside}")
+        print_told([*map(ToldText, below), *told[1:]], column, width)
 
 
-def print_shape(decision: Decision, tree: str, indent: str) -> None:
-    """Whether the code is known, and how a known shape was proven."""
-    shape, shapes = decision.shape, decision.patch.shapes
-    if shape is None:
-        return
-    secho(f"{indent}{describe_shape(shape)}", fg="yellow" if decision.new_shape else None)
-    if shape.known and shapes is not None:
-        click.echo(f"{indent}{proof_of(shapes, tree, shape.known[-1]).said}")
-
-
-def print_findings(decision: Decision, indent: str) -> None:
-    for finding in decision.findings[:_SHOWN]:
-        where = f"{finding.where}: " if finding.where else ""
-        click.echo(f"{indent}{where}{finding.what}")
-    if len(decision.findings) > _SHOWN:
-        more = len(decision.findings) - _SHOWN
-        click.echo(f"{indent}and {more} more: narrow the edit with within, where or files")
+def print_told(told: Iterable[ToldText], at: int, width: int) -> None:
+    for one in told:
+        for line in wrapped(one.text, width, at=at + one.at):
+            text = line.lstrip()
+            click.echo(line.removesuffix(text) + (style(text, fg="yellow") if one.warns else text))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,9 +10,10 @@ import click
 from vpatch.app.status import StatusRow, status
 from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, source_options, strict_option
-from vpatch.cli.output import secho
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
+from vpatch.planning.telling import told_in_full
+from vpatch.util.wrapping import line_width
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
@@ -101,18 +100,13 @@ def _explain(rows: list[StatusRow]) -> None:
             render.print_pin(row.plan.pin, _chosen(row))
             variant = f"  (variant {decision.variant})" if decision.variant else ""
             click.echo(f"  {decision.patch.id} is {render.styled(decision.state)}{variant}")
-            click.echo("  " + decision.reason.replace("\n", "\n  "))
-            render.print_findings(decision, "    ")
-            if decision.disagreement:
-                secho(f"  {decision.disagreement}", fg="yellow")
-            render.print_shape(decision, row.plan.pin.tree, "  ")
+            render.print_told(told_in_full(decision, row.plan.pin.tree), 2, line_width())
             for line in row.diffs.get(decision.patch.id, ()):
                 click.echo(f"    {line}".rstrip())
 
 
 def _print_matrix(rows: list[StatusRow]) -> None:
-    from vpatch.cli.matrix import NO_LIMIT, matrix_lines  # noqa: PLC0415 - rich's tables load slowly
+    from vpatch.cli.matrix import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else NO_LIMIT
-    for line in matrix_lines(rows, width):
+    for line in matrix_lines(rows, line_width()):
         click.echo(line)

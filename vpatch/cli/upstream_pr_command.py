@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import textwrap
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +28,7 @@ from vpatch.errors import ExitCode, UsageError, VpatchError
 from vpatch.output.upstream import UpstreamPrOutput
 from vpatch.upstream.propose import propose
 from vpatch.upstream.submit import refuse_credentials, submit
+from vpatch.util.wrapping import line_width, wrapped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,11 +184,7 @@ def _print_gate(gate: Gate, width: int) -> None:
 
 def _lines(text: str, indent: int) -> list[str]:
     """The lines of a text, broken between words where a terminal has no room for them."""
-    if not sys.stdout.isatty():
-        return text.splitlines()
-    workdir = max(30, shutil.get_terminal_size().columns - indent - 1)
-    wrap = partial(textwrap.wrap, width=workdir, break_long_words=False, break_on_hyphens=False)
-    return [part for line in text.splitlines() for part in (wrap(line) or [""])]
+    return list(wrapped(text, max(30, line_width() - indent - 1), hanging=0))
 
 
 def _confirm(patch_id: str, fork: str) -> None:
