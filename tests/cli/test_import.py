@@ -366,3 +366,17 @@ def test_a_comment_that_is_left_out_is_said(empty, source):
     assert f"left out  {LLAMA}:3  only comments or blank lines change; --exact keeps" in run.out
     run = imported(empty, source(diff), "--id", "exact", "--exact")
     assert "gives the same bytes as the source" in run.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "error"),
+    [
+        (("--text", "--exact"), "--text and --exact exclude each other", "conflicting-options"),
+        (("--at", "/opt"), "--at would have no effect without --run", "unused-option"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(empty, source, options, message, error):
+    run = imported(empty, source(ENGINE_DIFF), *options, code=2)
+    assert message in run.err
+    assert run.codes == (f"cli.{error}",)
+    assert not empty.patches.exists()

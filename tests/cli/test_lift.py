@@ -159,7 +159,6 @@ def test_a_patch_below_is_applied_first(empty, slow):
 @pytest.mark.parametrize(
     ("edits", "message"),
     [
-        (MEANT, "the patch 'slow' has no edit by text or diff"),
         (SLOW.replace('"fast"', '"none"'), f"the patch 'slow' is conflict on {VERSION}"),
         (
             f"  [{{text: {{find: fast, replace: slow}}, files: {ENGINE}}}]\n",
@@ -172,6 +171,17 @@ def test_what_cannot_be_lifted_is_an_error_and_nothing_changes(empty, slow, edit
     before = snapshot(empty.patches)
     run = lifted(empty, code=2)
     assert message in run.err
+    assert snapshot(empty.patches) == before
+
+
+def test_a_patch_that_is_lifted_already_stays_as_it_is(empty, slow):
+    slow(SLOW)
+    lifted(empty)
+    before = snapshot(empty.patches)
+    run = lifted(empty)
+    assert run.out == "slow  has no edit by text or diff: nothing is left to lift\n"
+    found = lifted(empty, "--json").json["lifted"]
+    assert (found["version"], found["edits"]) == (VERSION, [])
     assert snapshot(empty.patches) == before
 
 
@@ -192,6 +202,11 @@ def test_a_patch_of_vpatch_is_not_written(empty):
 
 def test_lift_takes_no_source(empty, slow):
     slow(SLOW)
-    run = lifted(empty, "x.diff", code=2)
-    assert "--lift takes a patch of the project, and no source" in run.err
-    assert "--lift takes a patch" in lifted(empty, "--exact", code=2).err
+    for args, named in [
+        (("x.diff",), "a source"),
+        (("--text", "--at", "/opt"), "--at, --text"),
+        (("--upstreamed",), "--upstreamed"),
+    ]:
+        run = lifted(empty, *args, code=2)
+        assert f"--lift changes a patch that is there, and does not take {named}\n" in run.err
+        assert run.codes == ("cli.conflicting-options",)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.importing.script_source import DEFAULT_PLACE
+from vpatch.errors import UsageError
+from vpatch.importing.pull_source import pull_named
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vpatch.importing.drafting import Draft
     from vpatch.importing.proving import ImportProof, OnRelease
+
+SourceKind = Literal["diff", "range", "tree", "script", "module", "pull"]
 
 
 @dataclass(frozen=True)
 class ImportRequest:
     """What to import, and how.
 
-    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`.
+    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`,
+    None for the usual place.
     `vllm` is the release that the source is for, or the first that has it: with `upstreamed`, it
     must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
     with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
@@ -28,7 +31,7 @@ class ImportRequest:
     """
 
     source: Path | str
-    kind: Literal["diff", "range", "tree", "script", "module", "pull"]
+    kind: SourceKind
     vllm: str
     output_dir: Path
     commits: str | None = None
@@ -38,7 +41,7 @@ class ImportRequest:
     examples: bool = False
     releases: tuple[str, ...] | None = None
     upstreamed: bool = False
-    seen_at: Path = DEFAULT_PLACE
+    seen_at: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -69,3 +72,38 @@ class ImportedPatch:
         """What the patch is in the release that has it already, if that is not `upstreamed`."""
         own = (one for one in self.releases if one.version == self.upstreamed_in)
         return next((one for one in own if one.state is not State.UPSTREAMED), None)
+
+
+def source_named(
+    source: str | None,
+    commits: str | None,
+    *,
+    tree: Path | None,
+    module: Path | None,
+    script: Path | None,
+) -> tuple[Path | str, SourceKind]:
+    """The one source that is named, and what it is: `source` may be a diff or a pull request.
+
+    Raises:
+        UsageError: none is named, or several are.
+    """
+    given: list[tuple[Path | str | None, SourceKind]] = [
+        (tree, "tree"),
+        (module, "module"),
+        (script, "script"),
+    ]
+    if commits is not None:
+        given.append((Path(source or "."), "range"))
+    elif source is not None and not Path(source).exists() and pull_named(source) is not None:
+        given.append((source, "pull"))
+    elif source is not None:
+        given.append((Path(source), "diff"))
+    named = [(place, kind) for place, kind in given if place is not None]
+    if len(named) != 1:
+        raise UsageError(
+            "name one source",
+            hint="give a diff, a folder of diffs or a pull request, or --git-range A..B, "
+            "--from-tree DIR, --from-module FILE or --run SCRIPT",
+            code="cli.conflicting-options",
+        )
+    return named[0]

@@ -12,7 +12,7 @@ from vpatch.app.import_run import ImportRun
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.importing.module_source import from_module
 from vpatch.importing.pull_source import from_pull
-from vpatch.importing.script_source import from_script
+from vpatch.importing.script_source import DEFAULT_PLACE, from_script
 from vpatch.importing.sources import distinct_ids, from_diffs, from_range
 from vpatch.importing.stack import Stack
 from vpatch.importing.tree_source import from_tree
@@ -36,10 +36,11 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
     """Import patches, prove them on their release, and write them.
 
     Raises:
-        UsageError: the source cannot be read or does what no patch can do, or a patch of that id is
-            there already.
+        UsageError: the source cannot be read or does what no patch can do, options exclude each
+            other, or a patch of that id is there already.
         VpatchError: a tree cannot be read, or a patch would not do what the source does.
     """
+    _refuse_useless(request)
     with context.tree(parse_vllm(request.vllm)) as tree:
         if tree.pin.tree != _TREE or tree.pin.version is None:
             raise UsageError(
@@ -71,6 +72,23 @@ def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges
     return fitted(diffed, tree, upstreamed=request.upstreamed)
 
 
+def _refuse_useless(request: ImportRequest) -> None:
+    """Refuse options that would change nothing."""
+    if request.text and request.exact:
+        raise UsageError(
+            "--text and --exact exclude each other",
+            hint="give --text for edits of text only, which keep every byte too, or --exact for "
+            "edits by meaning where they keep every byte",
+            code="cli.conflicting-options",
+        )
+    if request.seen_at is not None and request.kind != "script":
+        raise UsageError(
+            "--at would have no effect without --run",
+            hint="leave it out, or name the script with --run",
+            code="cli.unused-option",
+        )
+
+
 def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[SourceChange]:
     """Read a source that says what whole files become."""
     if request.upstreamed:
@@ -84,7 +102,7 @@ def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[Source
     if request.kind == "tree":
         return from_tree(source, stack)
     if request.kind == "script":
-        return from_script(source, tree, stack, request.seen_at)
+        return from_script(source, tree, stack, request.seen_at or DEFAULT_PLACE)
     return from_module(source, stack)
 
 

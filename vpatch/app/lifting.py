@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LiftedPatch:
-    """A patch whose edits by text were looked at. `removed` are files that no edit uses now."""
+    """A patch whose edits by text were looked at: none if it has no such edit any more.
+
+    `removed` are files that no edit uses now.
+    """
 
     id: str
     folder: Path
@@ -51,13 +54,14 @@ def lift_patch(context: Context, patch_id: str, vllm: str) -> LiftedPatch:
     """Lift the edits by text of a patch, by a release that it applies to, and write it.
 
     Raises:
-        UsageError: there is no such patch in the project, it has no edit by text, or it does not
-            apply to the release.
+        UsageError: there is no such patch in the project, or it does not apply to the release.
     """
     patches = with_required([patch_id], context.library)
     (patch,) = (one for one in patches if one.id == patch_id)
     _check_liftable(patch, context.project.folder)
     with context.tree(parse_vllm(vllm)) as tree:
+        if not any(isinstance(edit, (TextEdit, DiffEdit)) for edit in patch.declaration.edits):
+            return LiftedPatch(patch.id, patch.folder, tree.pin.version or tree.pin.label, (), ())
         return _Lift(context, patch, [one for one in patches if one is not patch], tree).run()
 
 
@@ -76,13 +80,6 @@ def _check_liftable(patch: Patch, project: Path) -> None:
             where=where,
             hint="write edits by meaning into the variants by hand",
             code="importing.not-liftable",
-        )
-    if not any(isinstance(edit, (TextEdit, DiffEdit)) for edit in patch.declaration.edits):
-        raise UsageError(
-            f"the patch {patch.id!r} has no edit by text or diff",
-            where=where,
-            hint="there is nothing to lift",
-            code="importing.nothing-left",
         )
 
 

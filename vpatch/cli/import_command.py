@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from vpatch.app.context import exact_release
-from vpatch.app.import_request import ImportRequest
+from vpatch.app.import_request import ImportRequest, source_named
 from vpatch.app.importing import import_patches
 from vpatch.app.lifting import lift_patch
 from vpatch.cli.imported import imported_lines
@@ -16,7 +17,6 @@ from vpatch.cli.lifted import lifted_lines
 from vpatch.cli.options import json_option, offline_option, open_context, written_in_project
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
-from vpatch.importing.pull_source import pull_named
 from vpatch.importing.script_source import DEFAULT_PLACE
 from vpatch.output.importing import ImportOutput, LiftedPatchOutput
 from vpatch.util.plural import counted
@@ -69,9 +69,7 @@ if TYPE_CHECKING:
     "--at",
     "seen_at",
     type=click.Path(path_type=Path),
-    default=DEFAULT_PLACE,
-    show_default=True,
-    help="Where the script of --run sees the copy.",
+    help=f"Where the script of --run sees the copy  [default: {DEFAULT_PLACE}]",
 )
 @click.option(
     "--lift",
@@ -111,7 +109,7 @@ def command(
     tree: Path | None,
     module: Path | None,
     script: Path | None,
-    seen_at: Path,
+    seen_at: Path | None,
     lift: str | None,
     patch_id: str | None,
     output_dir: Path,
@@ -140,18 +138,17 @@ def command(
     """
     context = open_context(offline=offline)
     if lift is not None:
-        others = (source, commits, tree, module, script, patch_id, releases)
-        _refuse_beside_lift(*others, exact or None, text or None, examples or None)
+        _refuse_beside_lift(_given())
         lifted = lift_patch(context, lift, vllm)
         if as_json:
             return CommandResult(ImportOutput(patches=[], lifted=LiftedPatchOutput.of(lifted)))
         for line in lifted_lines(lifted):
             click.echo(line)
         return ExitCode.CLEAN
-    where, kind = _source(source, commits, tree=tree, module=module, script=script)
+    where, kind = source_named(source, commits, tree=tree, module=module, script=script)
     request = ImportRequest(
         where,
-        kind,  # type: ignore[arg-type]
+        kind,
         vllm,
         output_dir,
         commits,
@@ -175,34 +172,25 @@ def command(
     return code
 
 
-def _refuse_beside_lift(*others: object) -> None:
-    if any(other is not None for other in others):
-        raise UsageError(
-            "--lift takes a patch of the project, and no source to import",
-            hint="give --lift ID and --vllm VERSION alone",
-            code="cli.conflicting-options",
-        )
+def _given() -> list[str]:
+    """The options on the command line, without those that every command has."""
+    context = click.get_current_context()
+    return [
+        param.opts[0] if isinstance(param, click.Option) else "a source"
+        for param in context.command.params
+        if param.expose_value
+        and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    ]
 
 
-def _source(
-    source: str | None, commits: str | None, **options: Path | None
-) -> tuple[Path | str, str]:
-    given: dict[str, Path | str | None] = {**options}
-    if commits is not None:
-        given["range"] = Path(source or ".")
-    elif source is not None and not Path(source).exists() and pull_named(source) is not None:
-        given["pull"] = source
-    elif source is not None:
-        given["diff"] = Path(source)
-    named = [(place, kind) for kind, place in given.items() if place is not None]
-    if len(named) != 1:
+def _refuse_beside_lift(given: list[str]) -> None:
+    others = [one for one in given if one not in {"--lift", "--vllm", "--offline", "--json"}]
+    if others:
         raise UsageError(
-            "name one source",
-            hint="give a diff, a folder of diffs or a pull request, or --git-range A..B, "
-            "--from-tree DIR, --from-module FILE or --run SCRIPT",
+            f"--lift changes a patch that is there, and does not take {', '.join(others)}",
+            hint="write vpatch import --lift ID --vllm VERSION",
             code="cli.conflicting-options",
         )
-    return named[0]
 
 
 def _releases(context: Context, asked: str | None) -> tuple[str, ...] | None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 def lifted_lines(one: LiftedPatch) -> Iterator[str]:
     """Show each edit by text, and what is in its place."""
+    if not one.edits:
+        yield f"{style(one.id, bold=True)}  has no edit by text or diff: nothing is left to lift"
+        return
     yield f"{style(one.id, bold=True)}  gives the same bytes of vllm {one.version} as before"
     for edit in one.edits:
         place = f"{edit.kind}  {edit.path}:{edit.line}"
