@@ -133,6 +133,7 @@ def test_documents_can_be_made_again(holed, monkeypatch):
         (("--vllm", VERSION, "--all"), "audit takes one thing to read"),
         (("--vllm", VERSION, "--json", "--format", "sarif"), "are two formats"),
         (("--checkout", "."), "has no vpatch.lock"),
+        (("--checkout", "none"), "none: there is no such folder\n  next: name a checkout that"),
     ],
 )
 def test_wrong_use(holed, args, message):

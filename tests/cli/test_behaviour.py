@@ -36,7 +36,7 @@ def test_a_proof_that_holds(proven):
         "    test_prefix failed: assert False\n"
         "  patched   2 passed\n"
         "not run  name-proj  test_it.py: it needs cuda\n"
-        "1 of 1 behaviour test hold\n"
+        "1 of 1 behaviour test holds\n"
     )
     (document,) = proven.run("test", "name-proj", "--engine", sys.executable, "--json").json[
         "behaviour_tests"
@@ -55,7 +55,7 @@ def test_a_proof_that_does_not_hold(proven):
     run = proven.run("test", "name-proj", "--engine", sys.executable, code=1)
     assert run.out.startswith("fails  name-proj")
     assert "\n       test_head failed on the patched tree: assert 0\n" in run.out
-    assert run.out.endswith("0 of 1 behaviour test hold\n")
+    assert run.out.endswith("0 of 1 behaviour test holds\n")
     run = proven.run("test", "name-proj", "--engine", sys.executable, "--json", code=1)
     assert run.json["behaviour_tests"][0]["problems"] == [
         "test_head failed on the pristine tree, undeclared: assert 0",

@@ -107,7 +107,7 @@ def test_json_says_what_was_imported(empty, source):
 def test_an_example_is_written_that_holds(empty, source):
     imported(empty, source(ENGINE_DIFF), "--examples", "--releases", "none")
     run = empty.run("test", "fix")
-    assert "1 of 1 example hold" in run.out
+    assert "1 of 1 example holds" in run.out
 
 
 def test_another_release_is_shown_beside_git(empty, source):

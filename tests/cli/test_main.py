@@ -96,6 +96,19 @@ def test_an_unknown_command(empty):
             "write vpatch build-image [OPTIONS]; see vpatch build-image --help",
         ),
         (
+            ["audit", "--fail-on", "hi"],
+            (
+                "invalid value for '--fail-on': 'hi' is not one of 'low', 'moderate', 'high', "
+                "'critical'"
+            ),
+            "did you mean 'high'? If not, see vpatch audit --help",
+        ),
+        (
+            ["import", "--from-tree", "/none"],
+            "invalid value for '--from-tree': Directory '/none' does not exist",
+            "correct the path; see vpatch import --help",
+        ),
+        (
             ["apply", "more"],
             "got unexpected extra argument (more)",
             "write vpatch apply [OPTIONS]; see vpatch apply --help",

@@ -102,3 +102,9 @@ def test_another_patch_that_is_not_there(project, key, says):
             f"error: {file}:{line}: it {says} 'slow-mod', and there is no such patch\n"
             "  next: did you mean 'slow-mode'?\n"
         )
+
+
+def test_a_patch_without_risks_and_threads(project):
+    shown = project.run("show", "name-proj").out
+    assert "\nRisks\n  No risk is known.\n" in shown
+    assert "\nUpstream\n  - No thread is known.\n" in shown

@@ -18,7 +18,7 @@ def example(project):
 @pytest.mark.usefixtures("example")
 def test_examples_that_hold(project):
     run = project.run("test", "name-proj")
-    assert run.out == "holds  name-proj  needed-plain\n1 of 1 example hold\n"
+    assert run.out == "holds  name-proj  needed-plain\n1 of 1 example holds\n"
     assert project.run("test", "name-proj", "--json").json == {
         "examples": [{"patch": "name-proj", "example": "needed-plain", "failures": []}],
         "behaviour_tests": [],

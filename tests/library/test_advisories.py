@@ -149,8 +149,9 @@ def test_other_packages_are_left_out(tmp_path):
     ],
 )
 def test_a_wrong_advisory(content, message):
-    with fails("security.wrong-advisory", message):
+    with fails("security.wrong-advisory", message) as caught:
         parse_advisories(content, "a.json")
+    assert "https://api.osv.dev/v1/vulns/ID" in caught.value.hint
 
 
 def test_no_such_file(tmp_path):

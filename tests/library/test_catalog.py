@@ -136,6 +136,9 @@ def test_a_patch_that_is_not_there(project):
     assert caught.value.hint == "did you mean 'mtp-proj-prefix'?"
     with pytest.raises(UsageError) as caught:
         library.patch("zzz")
+    assert caught.value.hint == "nothing has a similar name; vpatch list shows every patch"
+    with pytest.raises(UsageError) as caught:
+        library.target("zzz")
     assert caught.value.hint.startswith("there are: ")
 
 

@@ -173,7 +173,7 @@ def _resolving(context: Context) -> list[Patch]:
 def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> AuditedTree:
     if not (folder / LOCK_FILE).is_file():
         raise UsageError(
-            f"has no {LOCK_FILE}",
+            f"has no {LOCK_FILE}" if folder.exists() else "there is no such folder",
             where=str(folder),
             hint="name a checkout that vpatch apply wrote; --vllm takes any folder with sources",
             code="checkout.no-lock",

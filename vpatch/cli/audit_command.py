@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--recipe", metavar="NAME", help="What this recipe would build.")
 @click.option(
     "--checkout",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path),
     help="A checkout that `vpatch apply` wrote.",
 )
 @click.option("--python", metavar="PYTHON", help="The vLLM that this Python has.")

@@ -15,7 +15,7 @@ from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.output.library import BehaviourTestOutput, IdleTestOutput, ReleaseTestOutput, TestOutput
 from vpatch.util.extras import require
-from vpatch.util.plural import counted
+from vpatch.util.plural import holding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ def run(
     code = ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
     if as_json:
         return CommandResult(TestOutput.of(behaviour_tests=ran, not_run=not_run), code)
-    click.echo(f"{len(ran) - failed} of {counted(len(ran), 'behaviour test')} hold")
+    click.echo(holding(len(ran) - failed, len(ran), "behaviour test"))
     return code
 
 

@@ -42,7 +42,7 @@ def command(patch_id: str, context: Context, *, as_json: bool) -> CommandResult 
     for variant in patch.variants:
         name = f"Edits of the variant {variant.name}" if variant.name else "Edits"
         _section(name, [edit.name for edit in variant.edits], bullet=True)
-    _section("Risks", [declaration.risks or "None is known."])
+    _section("Risks", [declaration.risks or "No risk is known."])
     claims = [f"{tree} {claim}" for tree, claim in declaration.needed_in.items()]
     _section("Needed in, as declared", claims, bullet=True)
     _section("Taken on request only", [declaration.on_request or ""])

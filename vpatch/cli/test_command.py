@@ -14,7 +14,7 @@ from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.output.library import TestOutput
-from vpatch.util.plural import counted
+from vpatch.util.plural import holding
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,5 +129,5 @@ def _examples(chosen: list[Patch], *, as_json: bool) -> CommandResult | ExitCode
         click.echo(f"{verdict}  {patch_id}  {result.name}")
         for failure in result.failures:
             click.echo("       " + failure.replace("\n", "\n       "))
-    click.echo(f"{len(results) - len(failed)} of {counted(len(results), 'example')} hold")
+    click.echo(holding(len(results) - len(failed), len(results), "example"))
     return code

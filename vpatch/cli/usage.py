@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Behind the message of some; what is near has a line of its own here.
 _MEANT = re.compile(r" \(?Did you mean.*$", re.DOTALL)
+# What click says of a value that is not one of a list.
+_CHOICE = re.compile(r"(?:.*: )?'(.*)' is not one of ", re.DOTALL)
 # Where to find what an argument can be.
 _LISTED = {"PATCH": "vpatch list", "NAME": "vpatch evidence list"}
 
@@ -46,19 +48,30 @@ def as_ours(error: click.ClickException) -> UsageError:
 
 
 def _hint(error: click.ClickException) -> list[str]:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is None:
+    if not isinstance(error, click.UsageError) or error.ctx is None:
         return ["see vpatch --help"]
+    context = error.ctx
     path = context.command_path
-    near = getattr(error, "possibilities", None)
+    near = _near(error)
     if near:
         # Some options have an old name, which nobody should learn now.
         renamed = {getattr(one, "old", None): one.opts[0] for one in context.command.params}
         return [f"did you mean {renamed.get(near[0], near[0])!r}? If not, see {path} --help"]
+    parameter = getattr(error, "param", None)
     usage = " ".join(context.get_usage().partition(": ")[2].split())
     found = [f"write {usage}", f"see {path} --help"]
-    parameter = getattr(error, "param", None)
     if isinstance(error, click.MissingParameter) and parameter is not None:
         listed = _LISTED.get(parameter.make_metavar(context))
         found[1:1] = [f"{listed} shows what there is"] if listed else []
+    elif isinstance(getattr(parameter, "type", None), click.Path):
+        found[0] = "correct the path"
     return found
+
+
+def _near(error: click.UsageError) -> Sequence[str]:
+    """The options, or the values of a list, that are like what was written."""
+    kind = getattr(getattr(error, "param", None), "type", None)
+    given = _CHOICE.match(error.message)
+    if given is not None and isinstance(kind, click.Choice):
+        return get_close_matches(given[1], kind.choices, n=1)
+    return getattr(error, "possibilities", None) or ()

@@ -209,7 +209,10 @@ def parse_advisories(content: bytes, where: str) -> list[Advisory]:
         what = f"is not an advisory in the OSV format: {first_of(error)}"
     except ValueError as error:
         what = f"is not JSON: {error}"
-    hint = "export it in the OSV format"
+    hint = (
+        "name a file in the OSV format: https://api.osv.dev/v1/vulns/ID has one for each id of an "
+        "advisory"
+    )
     raise UsageError(what, where=where, hint=hint, code="security.wrong-advisory")
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # The folder with backports of security fixes, in a folder of patches.
 SECURITY = "security"
+# How many names a message lists; more would hide the rest of it.
+_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -329,5 +331,10 @@ def _files_in(root: Path, *, is_named: bool) -> Iterator[tuple[str, Path]]:
 def _unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+    if near:
+        hint = f"did you mean {near[0]!r}?"
+    elif len(names) > _LISTED:
+        hint = f"nothing has a similar name; vpatch list shows every {kind}"
+    else:
+        hint = f"there are: {', '.join(names) or 'none'}"
     return UsageError(f"there is no {kind} {name!r}", hint=hint, code="library.unknown-name")

@@ -12,3 +12,9 @@ def counted(number: int, noun: str) -> str:
     else:
         plural = f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
+
+
+def holding(number: int, total: int, noun: str) -> str:
+    """Return for instance "1 of 2 tests holds" or "0 of 2 tests hold"."""
+    verb = "holds" if 1 in {number, total} else "hold"
+    return f"{number} of {counted(total, noun)} {verb}"
