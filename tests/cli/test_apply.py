@@ -93,6 +93,25 @@ def test_apply_again_says_that_nothing_was_done(applied):
     assert run.err == ""
 
 
+def test_apply_says_what_is_not_as_before(applied):
+    patch = applied.patches / "name-proj" / "patch.yaml"
+    patch.write_text(patch.read_text().replace("Without it", "Without this patch"))
+    applied.patch("third", "- find: launch(...)\n  add-keyword: {steps: '2'}")
+    run = applied.apply("--patch", "name-proj", "--patch", "third")
+    assert run.out.splitlines()[-1] == (
+        "since the last apply: 1 new: third; 1 gone: slow-mode; 1 changed: name-proj"
+    )
+    (done,) = applied.apply("--json").json["checkouts"]
+    assert done["outcome"] == "replaced"
+    assert done["changes"] == {
+        "source": None,
+        "new": ["slow-mode"],
+        "gone": {},
+        "changed": [],
+        "kept": ["name-proj", "third"],
+    }
+
+
 def test_threads_upstream_do_not_change_a_commit(applied):
     """They are not in a patch's digest, so two checkouts of one digest must have one id."""
     thread = "{ref: vllm-project/vllm#8, is: pull request, relation: backport, state: STATE}"

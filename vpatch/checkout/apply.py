@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vpatch.checkout.commits import commits_of, lock_of
 from vpatch.checkout.generated import is_build_output
+from vpatch.checkout.lock_changes import LockChanges, changes_since, lock_before
 from vpatch.checkout.new_lock import NewLock
 from vpatch.checkout.transaction import CheckoutTransaction, TargetError, WrongTargetError, writing
 from vpatch.errors import UnavailableError
@@ -65,12 +66,14 @@ class ApplyRequest:
 class Applied:
     """The result of a request. `outcome` is unchanged if the checkout was right already.
 
-    `written` is the lock as it was written, or as it was found there.
+    `written` is the lock as it was written, or as it was found there. `changes` say what is not as
+    in the checkout that was replaced, if that had a lock.
     """
 
     order: ApplyRequest
     written: NewLock | LockFile
     outcome: Literal["created", "replaced", "unchanged"]
+    changes: LockChanges | None = None
 
     @cached_property
     def lock(self) -> LockFile:
@@ -95,12 +98,14 @@ def apply(orders: Sequence[ApplyRequest], *, force: bool, progress: Progress) ->
             applied.append(Applied(order, known, "unchanged"))
             continue
         with writing(order.target):
-            lock = _stage(order, progress)
+            before = lock_before(order.target)
+            lock = _stage(order, before, progress)
             outcome: Literal["created", "replaced"] = (
                 "replaced" if order.target.exists() else "created"
             )
         _log.info("%s is complete at commit %s, and not yet in place", order.target, lock.head)
-        applied.append(Applied(order, lock, outcome))
+        changes = None if before is None else changes_since(before, lock)
+        applied.append(Applied(order, lock, outcome, changes))
     with _uninterrupted():
         _put_in_place([one.order.workplace for one in applied if one.outcome != "unchanged"], force)
     return applied
@@ -269,7 +274,7 @@ def _users_changes(target: Path, repo: FoundRepository, lock: LockFile) -> Itera
     yield from (f"changed or new: {path}" for path in changed if path not in own_files)
 
 
-def _stage(order: ApplyRequest, progress: Progress) -> NewLock:
+def _stage(order: ApplyRequest, before: LockFile | None, progress: Progress) -> NewLock:
     """Finish the checkout beside its target, complete with lock, and check what was written."""
     if order.target.exists() and not os.access(order.target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(order.target))
@@ -287,7 +292,7 @@ def _stage(order: ApplyRequest, progress: Progress) -> NewLock:
         chosen=order.chosen,
         security=order.security,
     )
-    lock = replace(lock, image=_image_of(order.target, lock))
+    lock = replace(lock, image=_image_of(before, lock))
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())
         if written != file.after:
@@ -303,18 +308,11 @@ def _stage(order: ApplyRequest, progress: Progress) -> NewLock:
     return lock
 
 
-def _image_of(target: Path, lock: NewLock) -> dict[str, Any] | None:
+def _image_of(before: LockFile | None, lock: NewLock) -> dict[str, Any] | None:
     """The base that images of the same source were built on: it stays, whatever the patches are."""
-    if not os.path.lexists(target / LOCK_FILE):
+    if before is None or before.image is None or before.source.digest != lock.source.digest:
         return None
-    from vpatch.checkout.lockfile import LockError, read_lock  # noqa: PLC0415 - needs pydantic
-
-    try:
-        old = read_lock(target / LOCK_FILE)
-    except LockError:
-        return None
-    kept = old.image if old.source.digest == lock.source.digest else None
-    return None if kept is None else kept.model_dump()
+    return before.image.model_dump()
 
 
 def _carry_over(old: Path, new: Path) -> None:

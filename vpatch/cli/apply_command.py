@@ -117,6 +117,8 @@ def _print(applied: Applied) -> None:
     for patch in lock.patches:
         click.echo(f"  {patch.commit[:12]}  {patch.id}")
     _echo(f"{target / LOCK_FILE}  {counted(len(lock.files), 'file')} changed")
+    if applied.changes is not None:
+        _echo(str(applied.changes))
 
 
 def _echo(text: str) -> None:

@@ -147,6 +147,19 @@ class StatusOutput(OutputModel):
         return cls(trees=[TreeOutput.of(row.plan, row.recipe) for row in rows])
 
 
+class LockChangesOutput(OutputModel):
+    """What a checkout has now, against the one that it replaced; ids of patches."""
+
+    source: str | None
+    """The release, or the digest, that the earlier one was made from; null if it is the same."""
+    new: list[str]
+    gone: dict[str, str | None]
+    """Each with its state now; null if nobody asked for it."""
+    changed: list[str]
+    """Patches that are not declared as they were, or with another variant."""
+    kept: list[str]
+
+
 class CheckoutOutput(OutputModel):
     """A checkout that has the patches."""
 
@@ -154,6 +167,8 @@ class CheckoutOutput(OutputModel):
     """The tree that it was made from, as in `trees`."""
     folder: Path
     outcome: Literal["created", "replaced", "unchanged"]
+    changes: LockChangesOutput | None
+    """Null if no checkout with a lock was replaced."""
     lock: LockFile
     """The content of its vpatch.lock."""
 
@@ -174,6 +189,7 @@ class ApplyOutput(OutputModel):
                     tree=one.order.plan.pin.tree,
                     folder=one.order.target,
                     outcome=one.outcome,
+                    changes=LockChangesOutput.model_validate(one.changes) if one.changes else None,
                     lock=one.lock,
                 )
                 for one in done.applied
