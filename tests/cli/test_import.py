@@ -380,3 +380,11 @@ def test_options_that_would_change_nothing_are_refused(empty, source, options, m
     assert message in run.err
     assert run.codes == (f"cli.{error}",)
     assert not empty.patches.exists()
+
+
+def test_a_wrong_id_or_folder_is_refused_before_any_work(empty, source):
+    diff = source(ENGINE_DIFF)
+    run = imported(empty, diff, "--id", "My Fix", code=2)
+    assert run.err.startswith("error: 'My Fix' is not an id of a patch\n  next: use small letters")
+    run = imported(empty, diff, "--output-dir", diff, code=2)
+    assert run.err.startswith("error: fix.diff: the patches cannot be written there: it is a file")

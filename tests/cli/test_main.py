@@ -109,6 +109,11 @@ def test_an_unknown_command(empty):
             "correct the path; see vpatch import --help",
         ),
         (
+            ["import", "fix.diff"],
+            "missing option '--vllm'",
+            "add --vllm VERSION; see vpatch import --help",
+        ),
+        (
             ["apply", "more"],
             "got unexpected extra argument (more)",
             "write vpatch apply [OPTIONS]; see vpatch apply --help",

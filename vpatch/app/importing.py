@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vpatch.app.import_run import ImportRun
+from vpatch.app.scaffold import refuse_wrong_id
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.importing.module_source import from_module
 from vpatch.importing.pull_source import from_pull
@@ -41,6 +42,15 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
         VpatchError: a tree cannot be read, or a patch would not do what the source does.
     """
     _refuse_useless(request)
+    if request.patch_id is not None:
+        refuse_wrong_id(request.patch_id)
+    if request.output_dir.exists() and not request.output_dir.is_dir():
+        raise UsageError(
+            "the patches cannot be written there: it is a file",
+            where=str(request.output_dir),
+            hint="name a folder with --output-dir",
+            code="cli.bad-value",
+        )
     with context.tree(parse_vllm(request.vllm)) as tree:
         if tree.pin.tree != _TREE or tree.pin.version is None:
             raise UsageError(

@@ -57,14 +57,7 @@ def new_patch(folder: Path, patch_id: str) -> Path:
     Raises:
         UsageError: it is not an id, or there is a folder of that name.
     """
-    try:
-        TypeAdapter(PatchId).validate_python(patch_id)
-    except ValidationError as error:
-        raise UsageError(
-            f"{patch_id!r} is not an id of a patch",
-            hint="use small letters, digits and single hyphens, such as fix-mtp-prefix",
-            code="cli.bad-value",
-        ) from error
+    refuse_wrong_id(patch_id)
     place = folder / patch_id
     if place.exists():
         raise UsageError(
@@ -80,3 +73,19 @@ def new_patch(folder: Path, patch_id: str) -> Path:
     (staging / DECLARATION).write_text(_TEMPLATE.format(id=patch_id), encoding="utf-8")
     staging.rename(place)
     return place
+
+
+def refuse_wrong_id(patch_id: str) -> None:
+    """Refuse what is not an id of a patch.
+
+    Raises:
+        UsageError: it is not one.
+    """
+    try:
+        TypeAdapter(PatchId).validate_python(patch_id)
+    except ValidationError as error:
+        raise UsageError(
+            f"{patch_id!r} is not an id of a patch",
+            hint="use small letters, digits and single hyphens, such as fix-mtp-prefix",
+            code="cli.bad-value",
+        ) from error

@@ -63,6 +63,8 @@ def _hint(error: click.ClickException) -> list[str]:
     if isinstance(error, click.MissingParameter) and parameter is not None:
         listed = _LISTED.get(parameter.make_metavar(context))
         found[1:1] = [f"{listed} shows what there is"] if listed else []
+        if isinstance(parameter, click.Option):
+            found[0] = f"add {parameter.opts[0]} {parameter.make_metavar(context)}"
     elif isinstance(getattr(parameter, "type", None), click.Path):
         found[0] = "correct the path"
     return found
