@@ -254,8 +254,18 @@ def test_the_tutorial_ends_in_a_working_patch(tmp_path):
 
 @pytest.mark.slow
 def test_a_diff_is_imported_by_its_page(tmp_path):
-    assert followed(page("how-to/import.md"), tmp_path) == (2, 4)
-    documents.run("vpatch apply --vllm 0.23 --patch the-tokens-of-one-more-draft", tmp_path)
+    text = page("how-to/import.md")
+    assert followed(text, tmp_path) == (2, 5)
+    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    apply, sources, diff, site_packages = blocks[:4]
+    documents.run(f"set -e\n{apply}{sources}", tmp_path)
+    edited = tmp_path / "sources" / "vllm" / "v1" / "sample" / "rejection_sampler.py"
+    edited.write_text(edited.read_text().replace("MAX_SPEC_LEN = 128", "MAX_SPEC_LEN = 256"))
+    documents.run(diff, tmp_path)
+    assert "+MAX_SPEC_LEN = 256" in (tmp_path / "fix.diff").read_text()
+    folder = re.search(r"--from-tree (\S+)", site_packages)[1]
+    from_tree = f"{site_packages.replace(folder, 'sources').strip()} --releases none"
+    assert "gives the same bytes" in documents.run(from_tree, tmp_path)
 
 
 def keys_of(schema):
