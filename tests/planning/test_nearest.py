@@ -191,3 +191,9 @@ def test_a_text_names_the_first_line_that_differs():
     assert told(files, edit) == [
         ("the nearest place differs\nexpected  b = 2\nfound     b = 20", "vllm/a.py:4")
     ]
+
+
+def test_of_many_files_those_count_that_have_a_line_of_the_text():
+    edit = {"text": {"find": "x = 1\nlonger = 2\n", "replace": "y\n"}, "files": "vllm/*"}
+    files = {f"vllm/{name}.py": "x = 2\n" for name in "abcdef"} | {"vllm/g.py": "longer = 2\n"}
+    assert [where for _, where in told(files, edit)] == ["vllm/g.py:1"]

@@ -104,7 +104,12 @@ def _why(edit: BoundEdit, place: Scope, path: str, site: EditSite) -> str:
 def _nearest_lines(codemod: TextReplacement, view: View) -> Iterator[Finding]:
     """Say which line keeps a text or a hunk of a diff from its place, in each file."""
     wanted = codemod.find.decode(errors="replace").splitlines()
-    for path in view.matching(codemod.files)[:_SHOWN]:
+    paths = view.matching(codemod.files)
+    if len(paths) > _SHOWN:
+        lines = [line for line in codemod.find.split(b"\n") if line.strip()]
+        telling = sorted(lines, key=len)[-_SHOWN:]
+        paths = sorted({p for line in telling for p in view.containing(line, codemod.files)})
+    for path in paths[:_SHOWN]:
         there = (view.read(path) or b"").decode(errors="replace").splitlines()
         differs = first_difference(wanted, there)
         if differs is not None:
