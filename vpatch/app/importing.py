@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from vpatch.app.context import exact_release
 from vpatch.app.import_run import ImportRun
 from vpatch.app.scaffold import refuse_wrong_id
 from vpatch.errors import UsageError, VpatchError, combine
@@ -68,6 +69,15 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
             return _put_in_place(made, staging, request.output_dir)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+
+def releases_named(context: Context, asked: str | None) -> tuple[str, ...] | None:
+    """The releases to compare with git; None for those in the cache."""
+    if asked is None:
+        return None
+    if asked == "all":
+        return tuple(context.releases())
+    return () if asked == "none" else tuple(exact_release(context, v) for v in asked.split(","))
 
 
 def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges:

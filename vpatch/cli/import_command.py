@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from vpatch.app.context import exact_release
 from vpatch.app.import_request import ImportRequest, source_named
-from vpatch.app.importing import import_patches
+from vpatch.app.importing import import_patches, releases_named
 from vpatch.app.lifting import lift_patch
 from vpatch.cli.imported import imported_lines
 from vpatch.cli.lifted import lifted_lines
@@ -20,9 +18,6 @@ from vpatch.errors import ExitCode, UsageError
 from vpatch.importing.script_source import DEFAULT_PLACE
 from vpatch.output.importing import ImportOutput, LiftedPatchOutput
 from vpatch.util.plural import counted
-
-if TYPE_CHECKING:
-    from vpatch.app.context import Context
 
 
 @click.command("import")
@@ -156,7 +151,7 @@ def command(
         exact,
         text,
         examples,
-        _releases(context, releases),
+        releases_named(context, releases),
         upstreamed,
         seen_at,
     )
@@ -191,11 +186,3 @@ def _refuse_beside_lift(given: list[str]) -> None:
             hint="write vpatch import --lift ID --vllm VERSION",
             code="cli.conflicting-options",
         )
-
-
-def _releases(context: Context, asked: str | None) -> tuple[str, ...] | None:
-    if asked is None:
-        return None
-    if asked == "all":
-        return tuple(context.releases())
-    return () if asked == "none" else tuple(exact_release(context, v) for v in asked.split(","))
