@@ -30,7 +30,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -309,8 +309,9 @@ def main() -> int:
         rows = survey(context, groups, options.most)
         merged = merged_rows(context, MERGED) if "merged" in groups else []
     if options.as_json:
-        found = [*map(asdict, rows), *(row.as_json() for row in merged)]
-        print(json.dumps(found, indent=1))
+        # asdict() would make other keys of a Counter.
+        found = [*map(vars, rows), *(row.as_json() for row in merged)]
+        print(json.dumps(found, default=vars, indent=1))
     else:
         if rows:
             show(rows)

@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ class MergedRow:
         return not self.failure and self.equality.holds
 
     def as_json(self) -> dict[str, Any]:
-        return {"group": "merged", **asdict(self), "equal": self.equal}
+        return {"group": "merged", **vars(self), "equal": self.equal}
 
 
 @dataclass(frozen=True)

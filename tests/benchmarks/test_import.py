@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -87,3 +88,15 @@ def test_the_table_sums_a_group(benchmark, capsys):
         "mend 1 1 layout",
         "all of own 3 2 1 of 2 exact 2 of 2 (2 right) 1 of 2 (0 right, 1 wrong)",
     ]
+
+
+def test_json_has_what_was_counted(benchmark, monkeypatch, capsys):
+    row = benchmark.Row("own", "fix", 1, 1, "exact")
+    row.kinds["rewrite"] += 1
+    row.count("vpatch", "right")
+    monkeypatch.setattr(benchmark, "survey", lambda *_: [row])
+    monkeypatch.setattr(sys, "argv", ["import.py", "--json", "--offline", "--only", "own"])
+    assert benchmark.main() == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["kinds"]) == ("fix", {"rewrite": 1})
+    assert found["tools"] == {"vpatch": {"right": 1}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -172,6 +173,13 @@ def test_the_table_has_as_many_changes_as_promised(group):
     merged = group["merged"].MERGED
     assert len({change.name for change in merged}) == len(merged) >= 18
     assert all(change.old < change.new for change in merged)
+
+
+def test_a_row_is_json_with_its_counts(group):
+    row = group["merged_rows"].MergedRow("fix", "1", "2")
+    row.kinds["insert"] += 2
+    found = json.loads(json.dumps(row.as_json(), default=vars))
+    assert (found["kinds"], found["equality"]["touched"]) == ({"insert": 2}, 0)
 
 
 @pytest.mark.slow
