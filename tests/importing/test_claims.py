@@ -33,6 +33,16 @@ def test_the_effect_of_a_text_is_the_new_text():
     assert made.effect == {"text": edit["text"]["replace"], "files": PATH}
 
 
+def test_imports_are_no_part_of_the_effect():
+    """A later release may import more, or do without."""
+    before = "import os\n\nX = os.sep\n\n\n" + BEFORE
+    after = before.replace("import os\n", "import math\nimport os\n")
+    guard = "    if math.isnan(y):\n        return 0\n"
+    made = drafted(after.replace("    return y\n", f"{guard}    return y\n"), before)
+    assert made.assembled.edits[0]["insert"] == "import math"
+    assert made.effect == {"find": "if math.isnan(y):\n    ...", "within": "f"}
+
+
 def test_an_effect_that_the_release_has_already_is_not_proposed():
     before = BEFORE.replace("    y = g(x)\n", "    log()\n    y = g(x)\n")
     made = drafted(before.replace("    return y\n", "    log()\n    return y\n"), before)

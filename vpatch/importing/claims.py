@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.edits import Predicate
 from vpatch.errors import UsageError
-from vpatch.importing.source_code import SourceCode
+from vpatch.importing.source_code import SourceCode, parsed
 from vpatch.planning.editing import probe
 
 if TYPE_CHECKING:
@@ -73,16 +74,19 @@ def effect_of(patch: AssembledPatch, before: View, after: View) -> Declared | No
     # A predicate finds a place and cannot count them: a tree that is half done would have it.
     if any("expect" in edit for edit in patch.edits):
         return None
-    for edit in patch.edits:
+    # An import shows nothing of what is done with it.
+    others = [edit for edit in patch.edits if not _only_imports(edit, patch.files)]
+    edits = others or patch.edits
+    for edit in edits:
         found = list(_shown_by(edit, patch.files))
-        if not found and "add-import" not in edit:
+        if not found:
             return None
         parts += found
     if not any("none" not in part for part in parts):
         return None  # what lacks some code need not be this change
     parts = [one for one in {repr(one): one for one in parts}.values() if _holds(one, after)]
     telling = [one for one in parts if _holds(one, before) is False]
-    if not telling or len(telling) < len(patch.edits) - _imports(patch):
+    if not telling or len(telling) < len(edits):
         return None
     return telling[0] if len(telling) == 1 else {"all": telling}
 
@@ -117,8 +121,22 @@ def _new_texts(before: str, after: str) -> Iterator[str]:
                 break
 
 
-def _imports(patch: AssembledPatch) -> int:
-    return sum("add-import" in edit for edit in patch.edits)
+def _only_imports(edit: Declared, files: Mapping[str, bytes]) -> bool:
+    """Whether the code of an edit is imports alone."""
+    match edit:
+        case {"add-import": _}:
+            return True
+        case {"insert": dict(snippet)}:
+            code = files[snippet["from"]].decode()
+        case {"insert": str(code)} | {"rewrite": str(code)} | {"delete": str(code)}:
+            pass
+        case _:
+            return False
+    try:
+        body = parsed(code).body
+    except (SyntaxError, ValueError):
+        return False  # a pattern need not be Python
+    return bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
 
 
 def _shown_by(edit: Declared, files: Mapping[str, bytes]) -> Iterator[Declared]:
