@@ -93,6 +93,12 @@ def test_what_is_on_record_is_known(patch):
     assert not decision.new_shape
 
 
+def test_a_plan_without_shapes_is_the_same_but_for_them(patch):
+    plans = [plan([patch], tree_of(FILES), shapes=shapes).decisions[0] for shapes in (True, False)]
+    assert plans[0].shape is not None
+    assert plans[1] == replace(plans[0], shape=None)
+
+
 def test_nothing_on_record_is_a_new_shape(patch):
     decision = decide(patch, tree_of(FILES))
     assert decision.new_shape

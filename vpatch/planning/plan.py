@@ -88,6 +88,7 @@ def plan(
     alone: Container[str] = (),
     answers: Answers | None = None,
     remember: bool = False,
+    shapes: bool = True,
 ) -> Plan:
     """Decide on each patch, in order, each on the tree as its predecessors leave it.
 
@@ -100,10 +101,13 @@ def plan(
         answers: what is known of the contents of files; None to find everything anew.
         remember: whether to take decisions from `answers`, and to keep them there. The tree's pin
             must tell its content.
+        shapes: whether decisions have shapes, which cost most of the time.
     """
     answers = Answers() if answers is None else answers
     pristine = View(tree, answers=answers)
-    decisions = _decide_all(patches, pristine, tell=tell, alone=alone, remember=remember)
+    decisions = _decide_all(
+        patches, pristine, tell=tell, alone=alone, remember=remember, shapes=shapes
+    )
     answers.save()
     found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
     return Plan(tree.pin, tuple(found))
@@ -116,16 +120,19 @@ def _decide_all(
     tell: Tell,
     alone: Container[str] = (),
     remember: bool,
+    shapes: bool,
 ) -> dict[str, Decision]:
     view, carried = pristine, pristine.tree.carried
     decisions: dict[str, Decision] = {}
     for patch in order(patches):
         if patch.id in alone:
             series = [*_required(patch, patches), patch]
-            own = _decide_all(series, pristine, tell=tell, remember=remember)
+            own = _decide_all(series, pristine, tell=tell, remember=remember, shapes=shapes)
             decisions[patch.id] = own[patch.id]
             continue
-        decision, after = _decided(patch, view, pristine, carried, tell, remember=remember)
+        decision, after = _decided(
+            patch, view, pristine, carried, tell, remember=remember, shapes=shapes
+        )
         met = {other: d for other, d in decisions.items() if other not in alone}
         decision = _with_relations(decision, met)
         if decision.state in _DISPLACED and view is not pristine:
@@ -146,9 +153,10 @@ def _decided(
     tell: Tell,
     *,
     remember: bool,
+    shapes: bool,
 ) -> tuple[Decision, View]:
     """The decision on one patch, and the view after it where it is needed."""
-    key = kept_decisions.key_of(patch, view, carried) if remember else None
+    key = kept_decisions.key_of(patch, view, carried) if remember and shapes else None
     if key is not None and tell != "all":
         known = kept_decisions.recall(key, patch, view)
         if known is not None and not (known.state.stops and tell == "stopping"):
@@ -156,7 +164,8 @@ def _decided(
             return known, view.over({path: c.after for path, c in known.changes.items()})
     decider = _Decider(patch, view, carried, tell)
     decision, after = decider.decide()
-    decision = _with_shape(decision, decider, pristine)
+    if shapes:
+        decision = _with_shape(decision, decider, pristine)
     if key is not None:
         kept_decisions.keep(key, decision, view)
     return decision, after
@@ -218,7 +227,9 @@ def _blame(
 
     One that only finds its work done by an earlier patch is a conflict too: upstream has done none.
     """
-    alone, _ = _decided(decision.patch, pristine, pristine, frozenset(), "none", remember=remember)
+    alone, _ = _decided(
+        decision.patch, pristine, pristine, frozenset(), "none", remember=remember, shapes=True
+    )
     if alone.state is not State.NEEDED:
         return decision
     applied = [other for other in earlier if other.changes]
