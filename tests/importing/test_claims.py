@@ -11,7 +11,11 @@ from vpatch.importing.claims import claimed_before, claimed_range, effect_by_tex
 from vpatch.importing.drafting import draft
 
 PATH = "vllm/m.py"
+# As a patch names it: no other file is called so.
+GLOB = "*/m.py"
 BEFORE = "def f(x):\n    y = g(x)\n    return y\n\n\ndef h(x):\n    return x\n"
+
+TREE = tree_of({PATH: BEFORE})
 
 
 def drafted(after, before=BEFORE, path=PATH, **options):
@@ -30,7 +34,56 @@ def test_the_patch_concerns_the_definition_that_it_edits():
 def test_the_effect_of_a_text_is_the_new_text():
     made = drafted(BEFORE.replace("y = g(x)", "y = g(x)  # once"))
     (edit,) = made.assembled.edits
-    assert made.effect == {"text": edit["text"]["replace"], "files": PATH}
+    assert made.effect == {"text": edit["text"]["replace"], "files": GLOB}
+
+
+CLASS = """\
+class Layer:
+    def load_the_weights(self, x):
+        y = g(x)
+        return y
+
+    def forward(self, x):
+        y = h(x)
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "concerns"),
+    [
+        ("h(x)", {"text": "class Layer"}),
+        ("g(x)", {"any": [{"text": "class Layer"}, {"text": "def load_the_weights"}]}),
+    ],
+)
+def test_a_method_is_concerned_by_its_class_and_by_its_name_if_that_tells(old, concerns):
+    """A class may have another name in another release; many classes have a forward()."""
+    made = drafted(CLASS.replace(old, "new(x)"), CLASS)
+    assert made.concerns == concerns
+
+
+def test_code_beside_a_definition_does_not_concern_that():
+    """A release without the neighbour is not one without the code."""
+    made = drafted(BEFORE + "\n\ndef i(x):\n    return x\n")
+    assert made.assembled.edits[0]["after"] == "def h(...): ..."
+    assert made.concerns == {"text": "def f", "files": GLOB}
+
+
+def test_a_docstring_is_no_part_of_the_effect():
+    long = "Do it.\n" + 20 * "    More.\n"
+    before = BEFORE.replace("    y = g(x)\n", f'    """{long}    """\n    y = g(x)\n')
+    after = before.replace("Do it.", "Do it once.").replace("g(x)", "g(x, a=1)")
+    made = drafted(after, before)
+    assert [edit.why for edit in made.derived] == ["a docstring changes", None]
+    assert made.effect == {"find": "g(..., a=1)", "within": "f"}
+
+
+def test_code_that_is_gone_is_no_effect_by_itself():
+    """A release without the function lacks that code as well."""
+    before = BEFORE.replace("    y = g(x)\n", "    log()\n    y = g(x)\n    g(1)\n")
+    made = drafted(before.replace("    log()\n", "").replace("    g(1)\n", ""), before)
+    assert [min(edit) for edit in made.assembled.edits] == ["delete", "delete"]
+    assert made.effect is None
 
 
 def test_imports_are_no_part_of_the_effect():
@@ -101,21 +154,23 @@ def test_the_versions_before_the_one_that_has_the_change_need_it(needed, claim):
 def test_new_lines_are_an_effect_with_as_many_neighbours_as_tell():
     before = "a = 1\nlog()\nb = 1\nc = 1\n"
     after = "log()\nb = 2\nlog()\nc = 1\n"
-    assert effect_by_text([FileChange(PATH, before.encode(), after.encode())]) == {
+    change = FileChange(PATH, before.encode(), after.encode())
+    assert effect_by_text([change], TREE) == {
         "all": [
-            {"text": "log()\nb = 2\n", "files": PATH},
-            {"text": "b = 2\nlog()\n", "files": PATH},
+            {"text": "log()\nb = 2\n", "files": GLOB},
+            {"text": "b = 2\nlog()\n", "files": GLOB},
         ]
     }
 
 
 def test_lines_that_go_away_leave_their_neighbours_together():
     change = FileChange(PATH, b"a = 1\nb = 1\nc = 1\n", b"a = 1\nc = 1\n")
-    assert effect_by_text([change]) == {"text": "a = 1\nc = 1\n", "files": PATH}
+    assert effect_by_text([change], TREE) == {"text": "a = 1\nc = 1\n", "files": GLOB}
 
 
 def test_without_any_new_text_there_is_no_effect():
-    assert effect_by_text([FileChange(PATH, b"a = 1\na = 1\n", b"a = 1\n")]) is None
+    change = FileChange(PATH, b"a = 1\na = 1\n", b"a = 1\n")
+    assert effect_by_text([change], TREE) is None
 
 
 COMMENTED = BEFORE.replace("    y = g(x)\n", "    # Why.\n    y = g(x)\n")

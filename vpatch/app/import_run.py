@@ -148,7 +148,7 @@ class ImportRun:
         """Other drafts of a change, with more edits or with an effect by text."""
         one = drafts[number]
         below = self._below([each.change for each in drafts[:number]])
-        by_text = effect_by_text(one.change.files)
+        by_text = effect_by_text(one.change.files, self.tree)
         if self.request.text:
             yield replace(one, effect=by_text)
             return
@@ -170,7 +170,7 @@ class ImportRun:
         patches = loaded(self.staging, drafts)
         ids = {patch.id for patch in patches}
         answers = self.context.answers
-        made = plan(patches, self.release, tell="none", alone=ids, answers=answers)
+        made = plan(patches, self.release, tell="none", alone=ids, answers=answers, shapes=False)
         states = {decision.patch.id: decision.state for decision in made.decisions}
         return states[drafts[number].change.id] is State.UPSTREAMED
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.edits import Predicate
 from vpatch.errors import UsageError
+from vpatch.importing.paths import glob_of
 from vpatch.importing.source_code import SourceCode, parsed
 from vpatch.planning.editing import probe
 
@@ -24,36 +26,43 @@ if TYPE_CHECKING:
     from vpatch.importing.candidate import Declared
     from vpatch.importing.change import FileChange
     from vpatch.planning.view import View
+    from vpatch.source.tree import Tree
 
 _MOST = 6
 _MOST_CONTEXT = 4
 
 
-def concerns_of(files: Sequence[FileChange], edits: Sequence[Declared]) -> Declared:
+def concerns_of(files: Sequence[FileChange], edits: Sequence[Declared], tree: Tree) -> Declared:
     """A predicate that holds where the code is that the edits are about."""
     contents = {f.path: f.before.decode(errors="replace") for f in files if f.before is not None}
-    named = [text for text in map(_named, edits) if text is not None]
+    named = dict.fromkeys(text for edit in edits for text in _named(edit))
     found: list[Declared] = []
     for path, content in contents.items():
-        texts = [{"text": text} for text in dict.fromkeys(named) if text in content]
+        lines = frozenset(map(_head, content.splitlines()))
+        texts = [{"text": text} for text in named if text in lines]
         if not texts:
             line = _telling_line(content, next(f.after for f in files if f.path == path))
-            texts = [{"text": line, "files": path}] if line else []
+            texts = [{"text": line, "files": glob_of(path, tree)}] if line else []
         found += [one for one in texts if one not in found]
     found = found[:_MOST] or [{"text": "import", "files": "*/__init__.py"}]
     return found[0] if len(found) == 1 else {"any": found}
 
 
-def _named(edit: Declared) -> str | None:
-    """The definition that an edit is within, as it is written where it is defined."""
-    name = str(edit.get("within", "")).rpartition(".")[2]
-    if name and name.isidentifier():
-        owner = str(edit["within"]).rpartition(".")[0]
-        # A method is often called as those of other classes are.
-        return f"class {owner.rpartition('.')[2]}" if owner and name[:2] == "__" else f"def {name}"
-    if "of" in edit:
-        return str(edit["of"]).rpartition(".")[2]
-    return None
+def _head(line: str) -> str:
+    """The beginning of a definition or of an assignment, as `_named` has it."""
+    return re.split(r"[(:=\[]", line, maxsplit=1)[0].strip().removeprefix("async ")
+
+
+def _named(edit: Declared) -> Iterator[str]:
+    """What an edit is about, as it is written where it is defined."""
+    *owners, name = str(edit.get("of") or _outer(edit, edit).get("within", "")).split(".")
+    if "of" in edit and not owners:
+        yield name
+    # Many classes have a method of that name. One of several words tells more.
+    if owners and owners[-1].isidentifier():
+        yield f"class {owners[-1]}"
+    if name.isidentifier() and (not owners or "_" in name.strip("_")) and name[:2] != "__":
+        yield from (f"class {name}", f"def {name}")
 
 
 def _telling_line(content: str, after: bytes) -> str | None:
@@ -68,33 +77,40 @@ def _telling_line(content: str, after: bytes) -> str | None:
     return heads[0] if heads else max(lines, key=len, default=None)
 
 
-def effect_of(patch: AssembledPatch, before: View, after: View) -> Declared | None:
-    """A predicate that the changed tree fulfils and the release does not; None if there is none."""
+def effect_of(
+    patch: AssembledPatch, before: View, after: View, silent: Sequence[Declared] = ()
+) -> Declared | None:
+    """A predicate that the changed tree fulfils and the release does not; None if there is none.
+
+    `silent` are edits that show nothing, as those of docstrings.
+    """
     parts: list[Declared] = []
     # A predicate finds a place and cannot count them: a tree that is half done would have it.
     if any("expect" in edit for edit in patch.edits):
         return None
     # An import shows nothing of what is done with it.
-    others = [edit for edit in patch.edits if not _only_imports(edit, patch.files)]
+    others = [
+        edit for edit in patch.edits if edit not in silent and not _only_imports(edit, patch.files)
+    ]
     edits = others or patch.edits
     for edit in edits:
         found = list(_shown_by(edit, patch.files))
         if not found:
             return None
         parts += found
-    if not any("none" not in part for part in parts):
-        return None  # what lacks some code need not be this change
     parts = [one for one in {repr(one): one for one in parts}.values() if _holds(one, after)]
     telling = [one for one in parts if _holds(one, before) is False]
-    if not telling or len(telling) < len(edits):
+    if len(telling) < len(edits):
         return None
+    if all("none" in part for part in telling):
+        return None  # what lacks some code need not be this change
     return telling[0] if len(telling) == 1 else {"all": telling}
 
 
-def effect_by_text(files: Sequence[FileChange]) -> Declared | None:
+def effect_by_text(files: Sequence[FileChange], tree: Tree) -> Declared | None:
     """A predicate of the new lines of each hunk, for code that no pattern tells from the old."""
     parts = [
-        {"text": text, "files": file.path}
+        {"text": text, "files": glob_of(file.path, tree)}
         for file in files
         for text in _new_texts(*(side.decode(errors="replace") for side in _sides(file)))
     ]

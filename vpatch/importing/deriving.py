@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # Kinds that say a change by its text and not by its meaning.
 BY_TEXT = frozenset({"text", "diff"})
 ONLY_COMMENTS = "only comments or blank lines change"
+DOCSTRING = "a docstring changes"
 _MOST_CANDIDATES = 60
 
 
@@ -107,6 +108,12 @@ def _as_text(
         yield DerivedEdit(path, made, (top + first + 1, top + last), why)
 
 
+def _with_glob(candidate: Candidate, glob: str) -> Candidate:
+    """The candidate with a glob for each name of the file; a diff has the path in itself."""
+    edits = [{**edit, "files": glob} if "files" in edit else edit for edit in candidate.edits]
+    return replace(candidate, edits=tuple(edits))
+
+
 def _lines(content: bytes) -> list[str]:
     # Not splitlines(): a carriage return or a form feed may be inside a line.
     return re.findall(r"[^\n]*\n|[^\n]+", content.decode())
@@ -121,7 +128,7 @@ def _text_for(
     name = f"{path.rpartition('/')[2].rpartition('.')[0] or 'hunk'}-{digest}.diff"
     for candidate in texts(path, now, lines, new, name):
         if trial.verdict(candidate, content, wanted) == "exact":
-            return candidate
+            return _with_glob(candidate, trial.glob)
     raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
 
 
@@ -152,7 +159,7 @@ def _of_python(
             why = why_text(difference)
             yield from _as_text(path, now, lines, new, trial, why, shift=start - top)
         else:
-            made = _with_files(candidate, path, trial, content, wanted, gives)
+            made = _with_files(candidate, trial, content, wanted, gives)
             yield DerivedEdit(path, made, (start + 1, end), gives=gives)
 
 
@@ -182,13 +189,13 @@ def _candidates(case: Case) -> Iterator[Candidate]:
 
 
 def _with_files(
-    candidate: Candidate, path: str, trial: Trial, now: bytes, wanted: bytes, gives: Verdict | None
+    candidate: Candidate, trial: Trial, now: bytes, wanted: bytes, gives: Verdict | None
 ) -> Candidate:
     """The candidate with the file named, unless a qualified name finds the place in the tree."""
     named = all("within" in edit or "of" in edit for edit in candidate.edits)
     if named and gives is None and trial.everywhere(candidate, now, wanted):
         return candidate
-    edits = tuple({**edit, "files": path} for edit in candidate.edits)
+    edits = tuple({**edit, "files": trial.glob} for edit in candidate.edits)
     return replace(candidate, edits=edits)
 
 
@@ -198,7 +205,7 @@ def why_text(difference: CodeDifference) -> str:
         return ONLY_COMMENTS
     counts = len(difference.old), len(difference.new)
     reasons = {
-        "a docstring changes": all(map(_is_docstring, (*difference.old, *difference.new))),
+        DOCSTRING: all(map(_is_docstring, (*difference.old, *difference.new))),
         "statements share a line": any(s.shares_line for s in (*difference.old, *difference.new)),
         "statements go away": not counts[1],
         "no place to insert": not counts[0],

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.importing.assembling import AssembledPatch, assemble
 from vpatch.importing.claims import concerns_of, effect_of
-from vpatch.importing.deriving import BY_TEXT, ONLY_COMMENTS, DerivedEdit, NotDerivedError, derive
+from vpatch.importing.deriving import (
+    BY_TEXT,
+    DOCSTRING,
+    ONLY_COMMENTS,
+    DerivedEdit,
+    NotDerivedError,
+    derive,
+)
 from vpatch.importing.hunks import HunkCounts, count_hunks
 from vpatch.importing.logged import messages_of
 from vpatch.importing.writing import AS_TEXT, patch_yaml
@@ -144,12 +151,13 @@ def draft(
         change = replace(change, files=files)
     assembled = assemble(added, derived, tree, merge=merge)
     before, after = View(tree), View(changed(tree, change))
+    silent = [e for one in derived if one.why == DOCSTRING for e in one.candidate.edits]
     return Draft(
         change,
         tuple(derived),
         assembled,
-        concerns_of(change.files, assembled.edits),
-        effect_of(assembled, before, after),
+        concerns_of(change.files, assembled.edits, tree),
+        effect_of(assembled, before, after, silent),
         counts,
         tree,
         tuple(left_out),

@@ -59,7 +59,7 @@ def _ways(members: Sequence[Placed]) -> Iterator[Declared]:
             yield {**rests[0], "expect": {"count": number, "per": "file"}}
         else:
             yield {**rests[0], "expect": number}
-            yield {**rests[0], "files": members[0][0], "expect": number}
+            yield {**rests[0], "files": first.get("files", members[0][0]), "expect": number}
 
 
 def _fits(edit: Declared, members: Sequence[Placed], tree: Tree) -> bool:

@@ -1,4 +1,4 @@
-"""Which file of a tree a name in a diff means."""
+"""Which file of a tree a name in a diff means, and how a patch names it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from vpatch.source.tree import Tree
 
 _INSTALLED = re.compile(r"^.*?(?:site|dist)-packages/")
 _ASIDE = {"tests": "a test", "docs": "documentation"}
@@ -59,3 +61,11 @@ def aside(path: str) -> str | None:
     """Why a file is never in a patch, whatever a diff does with it; None if it may be."""
     found = _ASIDE.get(path.partition("/")[0])
     return f"it is {found}" if found else None
+
+
+def glob_of(path: str, tree: Tree) -> str:
+    """A glob for a file, which finds it in another folder too if no other file has its name."""
+    name = path.rpartition("/")[2]
+    same = [each for each in tree.paths() if each.rpartition("/")[2] == name]
+    is_only_one = same == [path] and name.endswith(".py") and name != path
+    return f"*/{name}" if is_only_one else path

@@ -120,7 +120,8 @@ def on_release(
     patches: Sequence[Patch], drafts: Sequence[Draft], tree: Tree, answers: Answers
 ) -> list[OnRelease]:
     """Decide on each patch alone for a release, and apply its original diff with `git apply -3`."""
-    decided = plan(patches, tree, tell="none", alone={p.id for p in patches}, answers=answers)
+    ids = {patch.id for patch in patches}
+    decided = plan(patches, tree, tell="none", alone=ids, answers=answers, shapes=False)
     states = {decision.patch.id: decision for decision in decided.decisions}
     version = tree.pin.version or tree.pin.label
     paths = frozenset(tree.paths())

@@ -16,6 +16,7 @@ from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
 from vpatch.errors import UsageError
 from vpatch.importing.code import comments_of
+from vpatch.importing.paths import glob_of
 from vpatch.importing.source_code import parsed
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
@@ -50,6 +51,10 @@ class Trial:
     @cached_property
     def _whole(self) -> View:
         return View(self.tree)
+
+    @cached_property
+    def glob(self) -> str:
+        return glob_of(self.path, self.tree)
 
     @property
     def pin(self) -> Pin:
