@@ -1,6 +1,7 @@
 """What `vpatch import` makes of changes, and how many releases these survive.
 
-    python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream|merged] [--most N]
+    python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream|merged]
+        [--most N] [--since VERSION]
 
 Four groups of changes are imported:
 
@@ -8,18 +9,24 @@ Four groups of changes are imported:
   patch is needed there; right is what the patch that was written by hand makes.
 - `pairs`: small changes of the kinds that people carry (benchmarks/imports/pairs.py).
 - `upstream`: each file that differs between a release and the patch release behind it. Those are
-  upstream's own corrections. Every other release counts, and benchmarks/imports/judge.py says what
-  is right there: definitions as before must become as after, those as after must stay.
+  upstream's own corrections. They are tried on every other release.
 - `merged`: pull requests (benchmarks/imports/merged.py), imported at the first release that has
-  them and applied to the one before. benchmarks/imports/backport.py says what is right there.
+  them. They are tried on every release before that.
 
-Of each it prints the hunks of Python, how many became edits by meaning, whether the release gets
-the same bytes, and the releases where vpatch, `git apply`, `git apply -3` and `patch` end well.
-`wrong` ended well and made something else. Ends with 1 where an import fails, or vpatch is wrong.
+benchmarks/imports/judge.py says what is right for `upstream` and `merged`: the same for all tools.
+A release is `open` to a change if it has all definitions of it, and not the change. No tool can do
+right where a definition is `gone`, and there is nothing to do where the change is `present`.
+`unclear` are releases whose definitions changed in the same lines: a tool may do right there.
 
-Of `merged` it prints the state in each release, the definitions that came out equal, those that are
-the newer release's own, and files with the same bytes. Ends with 1 if fewer than 12 changes of at
-least 15 are equal.
+Of each change it prints the hunks of Python, how many became edits by meaning, whether the release
+gets the same bytes, the releases, and those where vpatch, `git apply`, `git apply -3` and `patch`
+do right. `wrong` ended well and made something else, or made nothing of an open release: for
+vpatch, this is a release that it takes for `upstreamed` or `absent`. Ends with 1 where an import
+fails, or vpatch is wrong.
+
+Of `merged` it also prints the state in each release, the definitions that came out equal in the
+release before, those that are the newer release's own, and files with the same bytes. Ends with 1
+if fewer than 12 changes of at least 15 are equal.
 """
 
 from __future__ import annotations
@@ -29,8 +36,7 @@ import json
 import re
 import sys
 import tempfile
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +44,9 @@ from imports.judge import judged
 from imports.merged import MERGED
 from imports.merged_rows import merged_rows, met, show_merged
 from imports.pairs import MODULE, PAIRS
+from imports.places import Places
+from imports.table import Row, show
+from packaging.version import Version
 from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
 
 from vpatch.app.context import Context
@@ -59,7 +68,10 @@ from vpatch.trust.decision import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from imports.merged_rows import MergedChange, MergedRow
+
     from vpatch.library.patch import Patch
+    from vpatch.planning.state import Decision
     from vpatch.source.tree import Tree
 
 GROUPS = ["pairs", "own", "upstream", "merged"]
@@ -73,24 +85,6 @@ STEPS = {
 }
 _GENERATED = "vllm/_version.py"
 Files = dict[str, bytes]
-
-
-@dataclass
-class Row:
-    """A change, and what became of it. `tools` counts right, wrong, unknown and failed releases."""
-
-    group: str
-    name: str
-    hunks: int = 0
-    by_meaning: int = 0
-    gives: str = ""
-    kinds: Counter[str] = field(default_factory=Counter)
-    why: Counter[str] = field(default_factory=Counter)
-    failure: str = ""
-    tools: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def count(self, tool: str, result: str) -> None:
-        self.tools.setdefault(tool, Counter())[result] += 1
 
 
 @dataclass(frozen=True)
@@ -144,8 +138,10 @@ def own(context: Context) -> Iterator[Imported]:
                 break
 
 
-def upstream(context: Context, most: int) -> Iterator[Imported]:
+def upstream(context: Context, most: int, since: Version) -> Iterator[Imported]:
     for old, new in STEPS.items():
+        if Version(new) < since:
+            continue
         with context.tree(parse_vllm(old)) as tree, context.tree(parse_vllm(new)) as later:
             there = set(later.paths())
             paths = [
@@ -156,6 +152,7 @@ def upstream(context: Context, most: int) -> Iterator[Imported]:
             pairs = {path: (tree.read(path), later.read(path)) for path in sorted(paths)[:most]}
         for path, (before, after) in pairs.items():
             row = Row("upstream", f"{new} {path.removeprefix('vllm/')}")
+            print(f"imports {row.name}", file=sys.stderr)
             yield imported(context, row, old, {path: before}, {path: after})
 
 
@@ -181,22 +178,30 @@ def pairs() -> Iterator[Row]:
         yield row
 
 
-def tried(change: Imported, tree: Tree) -> None:
-    """Try the tools and vpatch on another release, and count how they end."""
-    row = change.row
+def tried(change: Imported, tree: Tree, places: Places, decision: Decision) -> None:
+    """Try the tools on another release, and count how they and vpatch's decision end."""
     there = set(tree.paths())
     paths = sorted({*change.before, *change.after} & there)
     wanted: Mapping[str, bytes] | None = None
-    hand = edit_of(list(change.hand), tree) if change.hand else None
+    situation = "open"
     if change.hand:
+        hand = edit_of(list(change.hand), tree)
         if hand is None or hand.fault:
             return
         wanted = hand.after
         paths = sorted({*paths, *hand.before})
+    else:
+        situation = places.situation(change.before, change.after)
+    change.row.releases[situation] += 1
     target = {path: tree.read(path) for path in paths}
-    for tool, made in made_by_tools(change, target).items():
-        row.count(tool, "failed" if made is None else verdict(change, target, made, wanted))
-    row.count("vpatch", by_vpatch(change, tree, target, wanted))
+    results = {
+        tool: "failed" if made is None else verdict(change, target, made, wanted)
+        for tool, made in made_by_tools(change, target).items()
+    }
+    results["vpatch"] = by_vpatch(change, decision, target, wanted)
+    for tool, result in results.items():
+        missed = result == "nothing" and situation == "open"
+        change.row.count(tool, "wrong" if missed else result)
 
 
 def made_by_tools(change: Imported, target: Files) -> dict[str, Files | None]:
@@ -217,84 +222,60 @@ def made_by_tools(change: Imported, target: Files) -> dict[str, Files | None]:
 
 
 def by_vpatch(
-    change: Imported, tree: Tree, target: Files, wanted: Mapping[str, bytes] | None
+    change: Imported, decision: Decision, target: Files, wanted: Mapping[str, bytes] | None
 ) -> str:
-    if change.patch is None:
+    if decision.state in {State.UPSTREAMED, State.ABSENT}:
+        return "nothing"
+    if decision.state is not State.NEEDED:
         return "failed"
-    (decision,) = plan([change.patch], tree, tell="none").decisions
-    if decision.state is State.NEEDED:
-        made = {**target, **{path: c.after for path, c in decision.changes.items()}}
-        return verdict(change, target, made, wanted)
-    if decision.state is State.UPSTREAMED:
-        return verdict(change, target, target, wanted)
-    return "failed"
+    before = {path: c.before for path, c in decision.changes.items() if c.before is not None}
+    made = {path: c.after for path, c in decision.changes.items()}
+    return verdict(change, {**before, **target}, {**target, **made}, wanted)
 
 
 def verdict(
     change: Imported, target: Files, made: Files, wanted: Mapping[str, bytes] | None
 ) -> str:
     """Judge what was made of the target's files: as by hand, or by their definitions."""
-    if wanted is not None:
-        same = all(made.get(path) == text for path, text in {**target, **wanted}.items())
-        return "right" if same else "wrong"
-    results = {
-        judged(change.before[path], change.after[path], target[path], made.get(path, b""))
-        for path in change.before
-        if path in target
-    }
-    return "wrong" if "wrong" in results else "unknown" if "unknown" in results else "right"
+    if wanted is None:
+        return judged(change.before, change.after, target, made)
+    same = all(made.get(path) == text for path, text in {**target, **wanted}.items())
+    return "right" if same else "wrong"
 
 
-def survey(context: Context, groups: list[str], most: int) -> list[Row]:
+def survey(context: Context, groups: list[str], most: int, since: Version) -> list[Row]:
     rows = list(pairs()) if "pairs" in groups else []
     changes = list(own(context)) if "own" in groups else []
-    changes += list(upstream(context, most)) if "upstream" in groups else []
+    changes += list(upstream(context, most, since)) if "upstream" in groups else []
     for version in context.releases() if changes else []:
         with context.tree(parse_vllm(version)) as tree:
+            places = Places(tree)
             for change in changes:
-                if change.origin != version and not change.row.failure:
-                    tried(change, tree)
+                if change.origin != version and change.patch is not None:
+                    answers = context.answers
+                    made = plan([change.patch], tree, tell="none", answers=answers, shapes=False)
+                    tried(change, tree, places, made.decisions[0])
         print(f"tried {version}", file=sys.stderr)
     return [*rows, *(change.row for change in changes)]
 
 
-def show(rows: list[Row]) -> None:
-    tools = ["vpatch", *TOOLS]
-    table = [["change", "hunks", "by meaning", "gives", *tools]]
-    for group in dict.fromkeys(row.group for row in rows):
-        mine = [row for row in rows if row.group == group]
-        table += [cells(row, tools) for row in mine]
-        table.append(cells(total(group, mine), tools))
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for line in table:
-        print("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip())
-    for row in rows:
-        if row.failure:
-            print(f"{row.name}: not imported: {row.failure}")
+def survey_merged(context: Context) -> tuple[list[MergedRow], list[Row]]:
+    """The rows of the merged changes, and how many of the older releases they survive."""
+    rows: dict[str, Row] = {}
+    places: dict[str | None, Places] = {}
 
+    def on_older(change: MergedChange, tree: Tree, decision: Decision) -> None:
+        made = change.row
+        counts = made.hunks, made.by_meaning, made.gives
+        row = rows.setdefault(made.name, Row("merged", made.name, *counts))
+        files = change.files.without, change.files.newer
+        each = Imported(row, made.new, *files, change.patch)
+        known = places.get(tree.pin.version) or Places(tree)
+        places.clear()  # of the releases before
+        places[tree.pin.version] = known
+        tried(each, tree, known, decision)
 
-def cells(row: Row, tools: list[str]) -> list[str]:
-    counted = [row.tools.get(tool, Counter()) for tool in tools]
-    return [row.name, str(row.hunks), str(row.by_meaning), row.gives, *map(cell, counted)]
-
-
-def cell(results: Counter[str]) -> str:
-    if not results:
-        return ""
-    ended = sum(results.values()) - results["failed"]
-    wrong = f", {results['wrong']} wrong" if results["wrong"] else ""
-    return f"{ended} of {sum(results.values())} ({results['right']} right{wrong})"
-
-
-def total(group: str, rows: list[Row]) -> Row:
-    exact = sum(row.gives == "exact" for row in rows)
-    whole = Row(group, f"all of {group}", gives=f"{exact} of {len(rows)} exact")
-    for row in rows:
-        whole.hunks += row.hunks
-        whole.by_meaning += row.by_meaning
-        for tool, results in row.tools.items():
-            whole.tools.setdefault(tool, Counter()).update(results)
-    return whole
+    return merged_rows(context, MERGED, on_older), list(rows.values())
 
 
 def main() -> int:
@@ -303,11 +284,15 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", dest="as_json")
     parser.add_argument("--only", choices=GROUPS, help="one group")
     parser.add_argument("--most", type=int, default=1000, help="files of each patch release")
+    parser.add_argument(
+        "--since", type=Version, default=Version("0"), help="leave out earlier patch releases"
+    )
     options = parser.parse_args()
     groups = [options.only] if options.only else GROUPS
     with Context(offline=options.offline) as context:
-        rows = survey(context, groups, options.most)
-        merged = merged_rows(context, MERGED) if "merged" in groups else []
+        rows = survey(context, groups, options.most, options.since)
+        merged, older = survey_merged(context) if "merged" in groups else ([], [])
+    rows += older
     if options.as_json:
         # asdict() would make other keys of a Counter.
         found = [*map(vars, rows), *(row.as_json() for row in merged)]
@@ -317,7 +302,7 @@ def main() -> int:
             show(rows)
         if merged:
             show_merged(merged)
-    wrong = [row for row in rows if row.tools.get("vpatch", Counter())["wrong"]]
+    wrong = [row for row in rows if row.tools.get("vpatch", {}).get("wrong")]
     missed = bool(merged) and not met(merged)
     return int(bool(wrong) or missed or any(row.failure for row in rows))
 

@@ -21,7 +21,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from imports.judge import definitions
 from imports.merged import ANY, MODULE
 
 if TYPE_CHECKING:
@@ -176,6 +175,32 @@ def compared(files: Sides, made: Mapping[str, bytes]) -> Equality:
                 found.equal += touched
                 found.as_upstream += touched and got.get(name) == upstream.get(name)
     found.why += [f"{path} changed" for path in sorted(made.keys() - files.right.keys())]
+    return found
+
+
+def definitions(text: bytes) -> dict[str, str]:
+    """The code of each function, and of each class without its functions, by qualified name."""
+    found: dict[str, str] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
+
+    def visit(node: ast.AST, scope: str) -> None:
+        for inner in ast.iter_child_nodes(node):
+            if not isinstance(inner, _DEFINITIONS):
+                continue
+            name = f"{scope}.{inner.name}" if scope else inner.name
+            if isinstance(inner, ast.ClassDef):
+                visit(inner, name)
+                own = [each for each in inner.body if not isinstance(each, _DEFINITIONS)]
+                head = [*inner.decorator_list, *inner.bases, *inner.keywords]
+                code = "\n".join(map(ast.dump, [*head, *own]))
+            else:
+                code = ast.dump(inner)
+            # An overload or a setter has the name of another one.
+            found[name] = f"{found[name]}\n{code}" if name in found else code
+
+    visit(tree, "")
     return found
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.version import Version
 from survival import diff_of
 
 from imports.backport import Equality, compared, sides
@@ -23,12 +24,13 @@ from vpatch.source.spec import parse_vllm
 from vpatch.trust.decision import NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from imports.backport import Sides
     from imports.merged import Merged
     from vpatch.app.context import Context
     from vpatch.library.patch import Patch
+    from vpatch.planning.state import Decision
     from vpatch.source.tree import Tree
 
 LEAST_CHANGES = 15
@@ -69,7 +71,7 @@ class MergedRow:
 
 
 @dataclass(frozen=True)
-class _Change:
+class MergedChange:
     """A change that was imported, with its row and its patch."""
 
     merged: Merged
@@ -78,10 +80,17 @@ class _Change:
     patch: Patch
 
 
-def merged_rows(context: Context, changes: Sequence[Merged]) -> list[MergedRow]:
-    """Import each change at the release that has it, and apply it to the one before."""
+def merged_rows(
+    context: Context,
+    changes: Sequence[Merged],
+    on_older: Callable[[MergedChange, Tree, Decision], None] = lambda *_: None,
+) -> list[MergedRow]:
+    """Import each change at the release that has it, and apply it to the one before.
+
+    `on_older` gets the decision on each release before the one that has the change.
+    """
     rows = [MergedRow(change.name, change.old, change.new) for change in changes]
-    imported: list[_Change] = []
+    imported: list[MergedChange] = []
     for change, row in zip(changes, rows, strict=True):
         found = _imported(context, change, row)
         print(f"imported {row.name}", file=sys.stderr)
@@ -89,12 +98,14 @@ def merged_rows(context: Context, changes: Sequence[Merged]) -> list[MergedRow]:
     for version in context.releases():
         with context.tree(parse_vllm(version)) as tree:
             for each in imported:
-                _decide(context, each, version, tree)
+                decision = _decide(context, each, version, tree)
+                if Version(version) < Version(each.merged.new):
+                    on_older(each, tree, decision)
         print(f"tried {version}", file=sys.stderr)
     return rows
 
 
-def _imported(context: Context, change: Merged, row: MergedRow) -> _Change | None:
+def _imported(context: Context, change: Merged, row: MergedRow) -> MergedChange | None:
     """Import the diff of the newer release and the same without the change."""
     folder = Path(tempfile.mkdtemp(prefix="vpatch-import-"))
     with (
@@ -117,21 +128,24 @@ def _imported(context: Context, change: Merged, row: MergedRow) -> _Change | Non
         row.failure = f"not recognised as a part of {row.new}"
     elif made.unrecognised is not None:
         row.failure = f"{made.unrecognised.state} in {row.new}, which has it"
-    return _Change(change, row, files, load_patch(made.folder, NOTHING))
+    return MergedChange(change, row, files, load_patch(made.folder, NOTHING))
 
 
-def _decide(context: Context, change: _Change, version: str, tree: Tree) -> None:
+def _decide(context: Context, change: MergedChange, version: str, tree: Tree) -> Decision:
     """Note the state in a release, and compare what the patch makes of the older one."""
     row = change.row
-    (decision,) = plan([change.patch], tree, tell="none", answers=context.answers).decisions
+    (decision,) = plan(
+        [change.patch], tree, tell="none", answers=context.answers, shapes=False
+    ).decisions
     row.states += _LETTERS[decision.state]
     if version != change.merged.old:
-        return
+        return decision
     if decision.state is State.NEEDED:
-        made = {path: each.after for path, each in decision.changes.items()}
-        row.equality = compared(change.files, made)
+        files = {path: each.after for path, each in decision.changes.items()}
+        row.equality = compared(change.files, files)
     else:
         row.failure = f"{decision.state} in {version}: {decision.reason}"
+    return decision
 
 
 def show_merged(rows: Sequence[MergedRow]) -> None:

@@ -6,8 +6,12 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from tests.helpers import tree_of
+from vpatch.planning.state import State
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PATH = "vllm/worker.py"
@@ -54,24 +58,18 @@ def test_every_pair_is_imported_byte_for_byte_and_most_by_meaning(benchmark):
     assert {row.name for row in rows if row.by_meaning < row.hunks} <= TEXT
 
 
-@pytest.mark.parametrize(
-    ("target", "made", "verdict"),
-    [
-        (BEFORE, AFTER, "right"),
-        (b"import os\n" + BEFORE, b"import os\n" + AFTER, "right"),
-        # The other function got it.
-        (BEFORE, BEFORE[:-1] + b" + 1\n", "wrong"),
-        (BEFORE, BEFORE, "wrong"),
-        (BEFORE, b"def f(:\n", "wrong"),
-        # The release has it already.
-        (AFTER, AFTER, "right"),
-        (AFTER, AFTER.replace(b"x + 1", b"x + 1 + 1"), "wrong"),
-        # The release has another f.
-        (BEFORE.replace(b"f(x)", b"f(x, y)"), AFTER, "unknown"),
-    ],
-)
-def test_the_judge_goes_by_definitions(benchmark, target, made, verdict):
-    assert benchmark.judged(BEFORE, AFTER, target, made) == verdict
+def test_a_tool_that_makes_nothing_of_an_open_release_is_wrong(benchmark):
+    """git apply -3 may end well without the change, and vpatch may take it for absent."""
+    files = [{PATH: text} for text in (BEFORE, AFTER)]
+    row = benchmark.Row("upstream", "fix")
+    change = benchmark.Imported(row, "1", *files, None)
+    for text in (BEFORE, AFTER):
+        tree = tree_of({PATH: text})
+        decision = SimpleNamespace(state=State.ABSENT, changes={})
+        benchmark.tried(change, tree, benchmark.Places(tree), decision)
+    assert row.releases == {"open": 1, "present": 1}
+    assert row.tools["vpatch"] == {"wrong": 1, "nothing": 1}
+    assert row.tools["git apply -3"] == {"right": 1, "nothing": 1}
 
 
 def test_the_table_sums_a_group(benchmark, capsys):
@@ -80,13 +78,15 @@ def test_the_table_sums_a_group(benchmark, capsys):
     for tool, results in {"vpatch": ["right", "right"], "patch": ["failed", "wrong"]}.items():
         for result in results:
             one.count(tool, result)
+    one.releases.update({"open": 2, "gone": 1})
     benchmark.show([one, other])
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    head = "change hunks by meaning gives open unclear present gone"
     assert lines == [
-        "change hunks by meaning gives vpatch git apply git apply -3 patch",
-        "fix 2 1 exact 2 of 2 (2 right) 1 of 2 (0 right, 1 wrong)",
+        f"{head} vpatch git apply git apply -3 patch",
+        "fix 2 1 exact 2 0 0 1 2 0 (1 wrong)",
         "mend 1 1 layout",
-        "all of own 3 2 1 of 2 exact 2 of 2 (2 right) 1 of 2 (0 right, 1 wrong)",
+        "all of own 3 2 1 of 2 exact 2 0 0 1 2 0 (1 wrong)",
     ]
 
 
