@@ -157,6 +157,8 @@ def test_the_first_release_with_a_change_is_told_of_those_compared(merged, sourc
     assert states == {"0.50.0": "needed", "0.51.0": "upstreamed", "0.52.0": "upstreamed"}
     assert declared(merged, "go-slow")["needed-in"] == {"vllm": ">=0.50.0,<0.51.0"}
     text = (merged.patches / "go-slow" / "patch.yaml").read_text()
+    assert "# It ends before 0.51.0, which has the change already.\nneeded-in:" in text
+    text = (merged.patches / "go-slow" / "patch.yaml").read_text()
     assert "release: 0.51.0" in text
 
 

@@ -197,3 +197,21 @@ def test_a_comment_alone_is_text():
     made = drafted(COMMENTED)
     assert made.left_out == ()
     assert [min(edit) for edit in made.assembled.edits] == ["files"]
+
+
+ENDS = "# It ends before 0.25"
+
+
+@pytest.mark.parametrize(
+    ("claim", "upstreamed_in", "why"),
+    [
+        (">=0.22,<0.25", None, [f"{ENDS}: the patch was neither needed nor in conflict there."]),
+        (">=0.22,<0.25", "0.25", [f"{ENDS}, which has the change already."]),
+        (">=0.22", None, []),
+    ],
+)
+def test_a_claim_that_ends_says_why(tmp_path, claim, upstreamed_in, why):
+    drafted(BEFORE.replace("g(x)", "g(x, a=1)")).write(tmp_path, claim, (), upstreamed_in)
+    lines = (tmp_path / "patch.yaml").read_text().splitlines()
+    assert lines[lines.index("needed-in:") - len(why) : lines.index("needed-in:")] == why
+    assert lines[lines.index("needed-in:") - len(why) - 1].startswith("# Proposed by vpatch import")

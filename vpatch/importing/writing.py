@@ -73,9 +73,20 @@ def patch_yaml(  # noqa: PLR0913
     )
     for key in ("symptoms", "needed-in", "concerns", "effect", "remove-when"):
         if key in document:
-            document.yaml_set_comment_before_after_key(key, before=_PROPOSED)
+            why = _why_bounded(needed_in, upstreamed_in) if key == "needed-in" else ""
+            document.yaml_set_comment_before_after_key(key, before=_PROPOSED + why)
     text = _dumped(document)
     return text + _threads(message.threads, upstreamed_in)
+
+
+def _why_bounded(needed_in: Mapping[str, str], upstreamed_in: str | None) -> str:
+    """Why the claim ends before a release, as a further line of its comment."""
+    ends = [claim.rpartition("<")[2] for claim in needed_in.values() if "<" in claim]
+    if not ends:
+        return ""
+    if upstreamed_in is not None:
+        return f"\nIt ends before {ends[0]}, which has the change already."
+    return f"\nIt ends before {ends[0]}: the patch was neither needed nor in conflict there."
 
 
 def edits_yaml(edits: Sequence[Declared], notes: Mapping[int, str], indent: int) -> str:
