@@ -166,20 +166,20 @@ def _judged(before: Files, after: Files, target: Files, made: Files) -> Verdict:
         if text != target.get(path)
         for name in _differing(_units_of(target, path), units(text))
     }
-    results = set()
-    for path, name in touched(before, after):
-        place = path
+    results: set[Verdict | None] = set()
+    moved: dict[str, str] = {}
+    # The imports come last: they are where the definitions of their file are.
+    for path, name in sorted(touched(before, after), key=lambda each: each[1] == IMPORTS):
+        place = moved.get(path, path) if name == IMPORTS else path
         if name not in {MODULE, IMPORTS} and name not in _units_of(target, path):
             others = [p for p, other in changed if other == name and p != path]
             place = others[0] if len(others) == 1 else path
+            moved[path] = place
         pair = _units_of(before, path).get(name), _units_of(after, path).get(name)
         there = _units_of(target, place).get(name)
         got = units(made[place]).get(name) if place in made else there
         changed.discard((place, name))
-        if name == IMPORTS:
-            results.add(_of_imports(*pair, there, got))
-        else:
-            results.add(_of_unit(*pair, there, got))
+        results.add((_of_imports if name == IMPORTS else _of_unit)(*pair, there, got))
     # A file that a definition moved to may need an import for it.
     if any(name != IMPORTS or path in after for path, name in changed):
         return "wrong"

@@ -94,6 +94,15 @@ def test_a_definition_may_have_moved_to_another_file(imports):
     assert judged(files(BEFORE), files(AFTER), target, wrong) == "wrong"
 
 
+def test_imports_move_with_the_definitions_of_their_file(imports):
+    judged = imports["judge"].judged
+    before, after = ({PATH: text.encode()} for text in (BEFORE, HEAD + AFTER))
+    target, made = ({MOVED: text.encode()} for text in (OTHER, HEAD + OTHER_AFTER))
+    assert judged(before, after, target, made) == "right"
+    lacking = {MOVED: f"log = print\n{OTHER_AFTER}".encode()}
+    assert judged(before, after, target, lacking) == "wrong"
+
+
 @pytest.mark.parametrize(
     ("path", "text", "situation"),
     [
