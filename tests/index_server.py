@@ -84,7 +84,9 @@ class Index:
     def page(self, project):
         links = []
         for name, data in self.archives.items():
-            if name.rpartition("-")[0].replace("_", "-") == project:
+            # The name of a wheel goes on behind the version.
+            named = name.split("-")[0] if name.endswith(".whl") else name.rpartition("-")[0]
+            if named.replace("_", "-") == project:
                 digest = self.digests.get(name, hashlib.sha256(data).hexdigest())
                 mark = ' data-yanked="broken"' if name in self.yanked else ""
                 part = f"#sha256={digest}" if digest else ""

@@ -43,6 +43,7 @@ NEEDED = {
     "bench": "bench",
     "upstream-pr": "upstream",
     "engine": "engine",
+    "wheel": "audit",
 }
 CORE = [name for name in cli._COMMANDS if name not in NEEDED]
 

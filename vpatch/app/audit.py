@@ -150,16 +150,23 @@ def _patched(
     return found, _known(context, carried)
 
 
-def documents_of(context: Context, tree: Tree, made: Plan, forms: Sequence[str]) -> dict[str, str]:
+def documents_of(
+    context: Context,
+    tree: Tree,
+    made: Plan,
+    forms: Sequence[str],
+    *,
+    installed: str | None = None,
+) -> dict[str, str]:
     """Return documents of an audit of what a plan makes of a tree, by their formats.
 
-    They are dated as the advisories are, unless SOURCE_DATE_EPOCH says otherwise: the same inputs
-    give the same bytes.
+    `installed` is as in `AuditedTree`. They are dated as the advisories are, unless
+    SOURCE_DATE_EPOCH says otherwise: the same inputs give the same bytes.
     """
     advisories = shipped_advisories()
     found, carried = _patched(context, tree, made, _resolving(context))
     findings = judge(advisories.all, found)
-    audited = AuditedTree(_named(found), found, findings, carried)
+    audited = AuditedTree(_named(found), found, findings, carried, installed=installed)
     result = AuditResult(advisories, (audited,))
     return {form: document_of(result, form, advisories.as_of) for form in forms}
 

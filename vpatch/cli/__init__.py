@@ -52,6 +52,7 @@ _COMMANDS = {
     "test": "Run the examples of all patches, or of the named ones.",
     "build-image": "Apply patches like `vpatch apply`, and build a container image from the lock.",
     "verify-image": "Compare an image with its lock, and list the differences.",
+    "wheel": "Make a wheel of vLLM with the patched files, from an official wheel.",
     "smoke": "Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.",
     "evidence": "List evidence, show it, and verify that it matches the current patches.",
     "bench": "Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.",
@@ -67,6 +68,7 @@ _COMMANDS = {
 _EXTRAS = {
     "build-image": "image",
     "verify-image": "image",
+    "wheel": "audit",
     "smoke": "engine",
     "bench": "bench",
     "upstream-pr": "upstream",

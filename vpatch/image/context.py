@@ -154,20 +154,23 @@ def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
     return labels
 
 
-def notice_of(payload: Payload) -> str:
-    """Return the notice of modified files that Apache-2.0, section 4(b), asks for."""
+def notice_of(what: str, lock: LockFile, plan: Plan) -> str:
+    """Return the notice of modified files that Apache-2.0, section 4(b), asks for.
+
+    `what` has these files: an image, or a wheel.
+    """
     lines = [
-        f"This image has vLLM {release_of(payload.lock)} with modified files.",
+        f"{what} has vLLM {release_of(lock)} with modified files.",
         "vLLM is licensed under the Apache License, Version 2.0; so are the modifications.",
         "",
     ]
-    for file in payload.lock.files:
-        by = [p for p in payload.lock.patches if any(f.path == file.path for f in p.files)]
+    for file in lock.files:
+        by = [p for p in lock.patches if any(f.path == file.path for f in p.files)]
         how = "added" if file.before is None else "modified"
         lines.append(f"{file.path}: {how} by {', '.join(patch.id for patch in by)}")
     lines += ["", "The patches, in the order in which they were applied:", ""]
-    for decision in payload.plan.taken:
-        lines.append(f"{decision.patch.id}: {decision.patch.declaration.title}")
+    for decision in plan.taken:
+        lines.append(f"{decision.patch.id}: {decision.patch.title}")
     return "\n".join(lines) + "\n"
 
 
@@ -178,7 +181,8 @@ def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) 
     workdir.mkdir(parents=True)
     shutil.copyfile(dockerfile, folder / dockerfile.name)
     (workdir / "lock").write_text(payload.lock.dump(), encoding="utf-8")
-    (workdir / "NOTICE").write_text(notice_of(payload), encoding="utf-8")
+    notice = notice_of("This image", payload.lock, payload.plan)
+    (workdir / "NOTICE").write_text(notice, encoding="utf-8")
     (workdir / "manifest.json").write_text(payload.manifest, encoding="utf-8")
     (workdir / "package.json").write_text(payload.below, encoding="utf-8")
     for path, text in payload.documents.items():

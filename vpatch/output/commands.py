@@ -18,6 +18,7 @@ from vpatch.output.evidence import (
 from vpatch.output.images import BuildImageOutput, VerifyImageOutput
 from vpatch.output.importing import ImportOutput, NewOutput
 from vpatch.output.library import ListOutput, ShowOutput, TestOutput
+from vpatch.output.packages import WheelOutput
 from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
 from vpatch.output.security import AuditOutput
 from vpatch.output.trust import TrustOutput
@@ -54,6 +55,7 @@ RESULTS: dict[str, type[OutputModel]] = {
     "upstream-pr": UpstreamPrOutput,
     "upstream-status": UpstreamStatusOutput,
     "verify-image": VerifyImageOutput,
+    "wheel": WheelOutput,
 }
 
 

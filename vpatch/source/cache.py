@@ -59,6 +59,7 @@ KINDS = {
     "patches": "what was read of patches' declarations",
     "checkpoints": "digests of checkpoints' large files",
     "pre-commit": "what upstream's hooks run in",
+    "wheels": "official wheels, to make patched ones from",
     "proposals": "clones of the repositories that patches are proposed to",
 }
 

@@ -40,7 +40,10 @@ class IndexAccessError(UnavailableError):
 
 @dataclass(frozen=True)
 class Release:
-    """A source archive. The URL has no credentials: those of its index are added on download."""
+    """A source archive or a wheel.
+
+    The URL has no credentials: those of its index are added on download.
+    """
 
     project: str
     version: str
@@ -67,9 +70,15 @@ def is_exact(version: str) -> bool:
 
 
 def releases(
-    project: str, *, settings: PipSettings, folder: Path, offline: bool, progress: Progress
+    project: str,
+    *,
+    settings: PipSettings,
+    folder: Path,
+    offline: bool,
+    progress: Progress,
+    wheels: bool = False,
 ) -> tuple[Release, ...]:
-    """List the project's source archives over all indexes, oldest version first.
+    """List the project's source archives, or its wheels, over all indexes; the oldest first.
 
     The answer is kept in `folder`. While it is fresh, the indexes are not asked again.
 
@@ -79,7 +88,7 @@ def releases(
     """
     urls = (settings.index_url or "", *settings.extra_index_urls)
     key = hashlib.sha256(json.dumps([redact(url) for url in urls]).encode()).hexdigest()[:12]
-    path = folder / f"{project}-{key}.json"
+    path = (folder / "wheels" if wheels else folder) / f"{project}-{key}.json"
     known = _read(path)
     if known and (offline or 0 <= known.age < _FRESH):
         _log.info("the list of %s releases is in the cache: %s", project, path)
@@ -102,7 +111,7 @@ def releases(
     # requests and pypi_simple cost more time to import than the rest of a warm run.
     from vpatch.source import network  # noqa: PLC0415
 
-    found = network.list_releases(project, settings)
+    found = network.list_releases(project, settings, wheels=wheels)
     if found is None:
         raise _unknown_project(project, network.index_urls(settings), folder)
     ordered = tuple(sorted(found, key=lambda release: Version(release.version)))

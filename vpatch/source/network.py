@@ -66,8 +66,10 @@ def index_urls(settings: PipSettings) -> tuple[str, ...]:
     return (settings.index_url or PYPI_SIMPLE_ENDPOINT, *settings.extra_index_urls)
 
 
-def list_releases(project: str, settings: PipSettings) -> list[Release] | None:
-    """List the project's source archives over all indexes, or None if no index knows it.
+def list_releases(
+    project: str, settings: PipSettings, *, wheels: bool = False
+) -> list[Release] | None:
+    """List the project's source archives, or its wheels; None if no index knows the project.
 
     If two indexes have the same file, the first one's counts, as with pip's download.
 
@@ -84,7 +86,7 @@ def list_releases(project: str, settings: PipSettings) -> list[Release] | None:
                 packages = _ask(session, url, project, settings)
             known = known or packages is not None
             for package in packages or ():
-                release = _release(project, package)
+                release = _release(project, package, wheels=wheels)
                 if release:
                     found.setdefault(release.filename, release)
     return list(found.values()) if known else None
@@ -172,8 +174,9 @@ def _ask(
         raise no_index(address, error) from error
 
 
-def _release(project: str, package: DistributionPackage) -> Release | None:
-    if package.package_type != "sdist" or not package.filename.endswith(".tar.gz"):
+def _release(project: str, package: DistributionPackage, *, wheels: bool) -> Release | None:
+    kind, ending = ("wheel", ".whl") if wheels else ("sdist", ".tar.gz")
+    if package.package_type != kind or not package.filename.endswith(ending):
         return None
     if package.version is None or canonicalize_name(package.project or "") != project:
         return None

@@ -6,7 +6,8 @@ import os
 
 from vpatch.errors import UsageError
 
-# Of a number of seconds since 1970.
+# The last second that Python's dates have. A longer text may have thousands of digits.
+_LATEST = 253402300799
 _LONGEST = 12
 
 
@@ -14,12 +15,13 @@ def source_date_epoch() -> int | None:
     """Return the seconds since 1970 that the environment names; None where it names none.
 
     Raises:
-        UsageError: it is not a number.
+        UsageError: it is not a number, or no date has it.
     """
     text = os.environ.get("SOURCE_DATE_EPOCH")
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST):
+    plain = text.isascii() and text.isdigit() and len(text) <= _LONGEST
+    if not plain or int(text) > _LATEST:
         raise UsageError(
             f"SOURCE_DATE_EPOCH is {text!r}, not a number of seconds since 1970",
             hint="set it to what `git log -1 --format=%ct` prints, or unset it",

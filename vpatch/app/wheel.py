@@ -1,0 +1,88 @@
+"""The use case `wheel`: the patches of a request in an official wheel."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.app.locked_plan import locked_plan
+from vpatch.app.sbom import sbom_of
+from vpatch.errors import UsageError
+from vpatch.source.wheels import official_wheel
+from vpatch.wheel.archive import WheelArchive
+from vpatch.wheel.laid import SBOM, laid_over
+from vpatch.wheel.making import OfficialWheel, make_wheel
+from vpatch.wheel.names import parse_wheel_name, patched_version, release_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.app.context import Context
+    from vpatch.app.locked_plan import LockedPlan
+    from vpatch.app.selection import Request
+    from vpatch.wheel.laid import LaidOver
+    from vpatch.wheel.making import MadeWheel
+
+DISTRIBUTION = "vllm"
+
+
+@dataclass(frozen=True)
+class WheelOptions:
+    """The official wheel, and where the patched one goes.
+
+    `wheel` is a file. Without it, the index has the wheel of `distribution`, by default vllm.
+    """
+
+    output: Path
+    wheel: Path | None = None
+    distribution: str | None = None
+
+
+def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWheel:
+    """Write a wheel with the patches of a request, and its statement.
+
+    Raises:
+        UsageError: options contradict each other, or the wheel is of another release.
+        VpatchError: a patch cannot be applied, or the wheel is not an official one.
+    """
+    if options.wheel is not None and options.distribution is not None:
+        raise UsageError(
+            "a file is a wheel of one distribution already",
+            hint="give --wheel or --distribution, not both",
+            code="cli.conflicting-options",
+        )
+    with ExitStack() as stack:
+        found = locked_plan(context, request, stack)
+        bare = laid_of(found)
+        path = options.wheel or official_wheel(
+            options.distribution or DISTRIBUTION,
+            release_of(found.lock),
+            cache=context.cache,
+            settings=context.pip_settings,
+            offline=context.offline,
+            progress=context.progress,
+        )
+        archive = stack.enter_context(WheelArchive(path))
+        task = context.progress.start(f"Reading {path.name}")
+        official = OfficialWheel(archive, bare)
+        if options.wheel is not None:
+            # The digest of the whole file vouches for one of the index.
+            official.verify()
+        task.done()
+        version = patched_version(parse_wheel_name(path.name).version, bare.lock)
+        sbom = sbom_of(context, found, version)
+        task = context.progress.start("Writing the wheel")
+        made = make_wheel(official, laid_of(found, {SBOM: sbom.encode()}), options.output)
+        task.done()
+    return made
+
+
+def laid_of(found: LockedPlan, notes: dict[str, bytes] | None = None) -> LaidOver:
+    """Return what a locked plan puts into an installed vLLM."""
+    released = {
+        path: f"sha256:{record.sha256}"
+        for path, record in found.tree.records.items()
+        if path.startswith("vllm/") and path.endswith(".py")
+    }
+    return laid_over(found.lock, found.plan, released, notes or {})

@@ -1,0 +1,148 @@
+"""Official wheels: which one of the index fits, and where it is in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from packaging import tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+
+from vpatch.errors import UsageError, VpatchError
+from vpatch.source import index
+from vpatch.source.cache import CacheError
+from vpatch.util.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from packaging.utils import BuildTag
+
+    from vpatch.progress import Progress
+    from vpatch.source.cache import Cache
+    from vpatch.source.index import Release
+    from vpatch.source.pip_settings import PipSettings
+
+KIND = "wheels"
+
+
+def official_wheel(
+    distribution: str,
+    release: str,
+    *,
+    cache: Cache,
+    settings: PipSettings,
+    offline: bool,
+    progress: Progress,
+) -> Path:
+    """Return the wheel of a release for this machine, downloaded unless the cache has it.
+
+    Raises:
+        UsageError: the index has none, or several that fit.
+        UnavailableError: the index cannot be reached, or the cache cannot be used.
+        VpatchError: the index gives no digest, or the wheel has another one.
+    """
+    found = index.releases(
+        distribution,
+        settings=settings,
+        folder=cache.answers("index"),
+        offline=offline,
+        progress=progress,
+        wheels=True,
+    )
+    chosen = choose_wheel(found, distribution, release)
+    if chosen.sha256 is None:
+        raise VpatchError(
+            f"the index gives no sha256 digest of {chosen.filename} to verify it by",
+            where=redact(chosen.url),
+            hint="use an index that gives digests, or download the wheel and name it with --wheel",
+            code="source.no-digest",
+        )
+    path = cache.answers(KIND) / chosen.sha256[:16] / chosen.filename
+    if _is(path, chosen.sha256):
+        return path
+    if offline:
+        raise CacheError(
+            f"{chosen.filename} is not in the cache",
+            where=str(cache.folder),
+            hint="run the command once without --offline, or name a file with --wheel",
+            code="source.not-in-cache",
+        )
+    _download(chosen, chosen.sha256, path, settings, progress)
+    return path
+
+
+def choose_wheel(found: Sequence[Release], distribution: str, release: str) -> Release:
+    """Pick the wheel of a release that fits this machine.
+
+    Of wheels with the same tags, the one with the highest build number counts, as for pip.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    fitting: dict[str, tuple[BuildTag, Release]] = {}
+    others: list[str] = []
+    ours = {*tags.platform_tags(), "any"}
+    for one in found:
+        try:
+            _, version, build, supported = parse_wheel_filename(one.filename)
+        except InvalidWheelFilename:
+            continue
+        if one.yanked or version.public != Version(release).public:
+            continue
+        if not any(tag.platform in ours for tag in supported):
+            others.append(one.filename)
+            continue
+        key = f"{version} {sorted(map(str, supported))}"
+        if key not in fitting or fitting[key][0] < build:
+            fitting[key] = build, one
+    if len(fitting) == 1:
+        return next(one for _, one in fitting.values())
+    if fitting:
+        names = ", ".join(sorted(one.filename for _, one in fitting.values()))
+        raise UsageError(
+            f"the index has several wheels of {distribution} {release} for this machine: {names}",
+            hint="download one of them with pip, and name it with --wheel FILE",
+            code="source.several-wheels",
+        )
+    there = f"; it has {', '.join(sorted(others))}" if others else ""
+    raise UsageError(
+        f"the index has no wheel of {distribution} {release} for this machine{there}",
+        hint="name a file with --wheel FILE, or another distribution with --distribution",
+        code="source.no-such-wheel",
+    )
+
+
+def _is(path: Path, sha256: str) -> bool:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+    except OSError:
+        return False
+
+
+def _download(
+    chosen: Release, sha256: str, path: Path, settings: PipSettings, progress: Progress
+) -> None:
+    # Only where something is fetched.
+    from vpatch.source import network  # noqa: PLC0415
+
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            network.download(chosen, part, sha256, settings=settings, progress=progress)
+            part.replace(path)
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+    except OSError as error:
+        raise CacheError(
+            f"the wheel cannot be stored in the cache: {error}",
+            where=str(path),
+            hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
+        ) from error

