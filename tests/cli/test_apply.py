@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from tests.projects import (
     git,
     write_tree,
 )
-from vpatch.checkout.lockfile import LockFile
+from tests.wheel import official
+from vpatch.checkout.lockfile import LockedImage, LockFile, read_lock
 from vpatch.library import loading
 
 LABEL = f"vllm-{VERSION}"
@@ -31,14 +33,39 @@ def test_apply_says_what_it_did(project):
     assert lines[0].endswith("  no recipe: every patch that it needs")
     assert "  needed      name-proj                    1 place to edit in 1 file" in lines
     lock = git(project.target, "log", "--format=%H").split()
-    assert lines[-4:] == [
+    text = (project.target / "vpatch.lock").read_bytes()
+    digits = hashlib.sha256(text).hexdigest()[:12]
+    assert lines[-5:] == [
         f".vpatch/{LABEL}  2 patches on the pristine tree {lock[2][:12]}",
         f"  {lock[1][:12]}  name-proj",
         f"  {lock[0][:12]}  slow-mode",
         f".vpatch/{LABEL}/vpatch.lock  2 files changed",
+        f"to build it: SETUPTOOLS_SCM_PRETEND_VERSION={VERSION}+vpatch.{digits}",
     ]
     assert f"Downloading {LABEL}.tar.gz" in run.err
     assert NAMED in (project.target / LLAMA).read_bytes()
+
+
+def test_the_version_of_a_build_is_that_of_the_wheel(project, tmp_path):
+    wheel = official.write(tmp_path / "official")
+    made = project.run("wheel", "--vllm", VERSION, "--wheel", wheel, "--json").json
+    (checkout,) = project.apply("--json").json["checkouts"]
+    assert checkout["build_version"] == made["version"]
+    # An image that was built of the checkout does not change it.
+    lock = read_lock(project.target / "vpatch.lock")
+    image = LockedImage(mode="overlay", base="a:1", pinned="a@sha256:1")
+    with_image = lock.model_copy(update={"image": image})
+    (project.target / "vpatch.lock").write_text(with_image.dump())
+    (checkout,) = project.apply("--json").json["checkouts"]
+    assert checkout["outcome"] == "unchanged"
+    assert checkout["lock"]["image"] is not None
+    assert checkout["build_version"] == made["version"]
+
+
+def test_a_source_that_is_no_release_has_no_version_of_a_build(project):
+    project.apply()
+    run = project.run("apply", "--vllm", f"./.vpatch/{LABEL}", "--checkout", "again")
+    assert "SETUPTOOLS_SCM_PRETEND_VERSION" not in run.out
 
 
 @pytest.mark.parametrize("path", ["afile/x", "n" * 300, "n" * 250, "loop", "loop/x"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from vpatch.checkout.lockfile import LockFile
     from vpatch.source.tree import Pin
+
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,23 @@ def lock_text(content: Mapping[str, Any]) -> str:
     later = ("chosen", "security", "image")
     kept = {key: value for key, value in content.items() if value or key not in later}
     return json.dumps(kept, indent=2) + "\n"
+
+
+def build_version(lock: NewLock | LockFile) -> str | None:
+    """Return the version of what is built from a checkout: 0.23.0+vpatch.1a2b3c4d5e6f.
+
+    It names the lock, without the image that was built of it. `None` if the source is not a release
+    of vLLM.
+    """
+    source = lock.source
+    if source.tree != "vllm" or source.kind != "pypi" or source.version is None:
+        return None
+    if isinstance(lock, NewLock):
+        text = replace(lock, image=None).dump()
+    else:
+        text = lock.model_copy(update={"image": None}).dump()
+    digits = digest_of(text.encode()).partition(":")[2][:_DIGITS]
+    return f"{Version(source.version).public}+vpatch.{digits}"
 
 
 def plain_pin(pin: Pin) -> Pin:

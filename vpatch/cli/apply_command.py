@@ -11,6 +11,7 @@ import click
 
 from vpatch.app.apply import apply_patches
 from vpatch.app.checkout import states_of
+from vpatch.checkout.new_lock import build_version
 from vpatch.cli import render
 from vpatch.cli.options import (
     folder_option,
@@ -119,6 +120,9 @@ def _print(applied: Applied) -> None:
     _echo(f"{target / LOCK_FILE}  {counted(len(lock.files), 'file')} changed")
     if applied.changes is not None:
         _echo(str(applied.changes))
+    version = build_version(lock)
+    if version is not None:
+        click.echo(f"to build it: SETUPTOOLS_SCM_PRETEND_VERSION={version}")
 
 
 def _echo(text: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from vpatch.checkout.lockfile import LockFile
+from vpatch.checkout.new_lock import build_version
 from vpatch.output.base import OutputModel
 from vpatch.planning.proven import proof_of
 from vpatch.planning.state import State
@@ -171,6 +172,8 @@ class CheckoutOutput(OutputModel):
     """Null if no checkout with a lock was replaced."""
     lock: LockFile
     """The content of its vpatch.lock."""
+    build_version: str | None
+    """The version for a build of it; null if the source is not a release of vLLM."""
 
 
 class ApplyOutput(OutputModel):
@@ -191,6 +194,7 @@ class ApplyOutput(OutputModel):
                     outcome=one.outcome,
                     changes=LockChangesOutput.model_validate(one.changes) if one.changes else None,
                     lock=one.lock,
+                    build_version=build_version(one.written),
                 )
                 for one in done.applied
             ],

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from vpatch.checkout.new_lock import build_version
 from vpatch.errors import UsageError
-from vpatch.image.context import digest_of_lock
 
 if TYPE_CHECKING:
     from vpatch.checkout.lockfile import LockFile
 
-_DIGITS = 12
 _OURS = "vpatch"
 
 
@@ -90,8 +89,8 @@ def patched_version(version: str, lock: LockFile) -> str:
     """
     parsed = Version(version)
     before = f"{parsed.local}." if parsed.local else ""
-    digits = digest_of_lock(lock).partition(":")[2][:_DIGITS]
-    return f"{parsed.public}+{before}{_OURS}.{digits}"
+    own = (build_version(lock) or "").partition("+")[2]
+    return f"{parsed.public}+{before}{own}"
 
 
 def is_patched(version: str) -> bool:
