@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -65,16 +66,15 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
             progress=context.progress,
         )
         archive = stack.enter_context(WheelArchive(path))
-        task = context.progress.start(f"Reading {path.name}")
         official = OfficialWheel(archive, bare)
-        if options.wheel is not None:
-            # The digest of the whole file vouches for one of the index.
-            official.verify()
-        task.done()
+        # The digest of the whole file vouches for one of the index.
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        verified = None if options.wheel is None else pool.submit(official.verify)
         version = patched_version(parse_wheel_name(path.name).version, bare.lock)
         sbom = sbom_of(context, found, version)
-        task = context.progress.start("Writing the wheel")
-        made = make_wheel(official, laid_of(found, {SBOM: sbom.encode()}), options.output)
+        laid = laid_of(found, {SBOM: sbom.encode()})
+        task = context.progress.start(f"Patching {path.name}")
+        made = make_wheel(official, laid, options.output, verified)
         task.done()
     return made
 

@@ -19,6 +19,7 @@ from vpatch.wheel.writing import WheelWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from concurrent.futures import Future
     from pathlib import Path
 
     from vpatch.wheel.archive import WheelArchive, WheelMember
@@ -143,13 +144,16 @@ class OfficialWheel:
         return WheelRecordError(what, where=self.where, hint=_HINT)
 
 
-def make_wheel(official: OfficialWheel, laid: LaidOver, output: Path) -> MadeWheel:
+def make_wheel(
+    official: OfficialWheel, laid: LaidOver, output: Path, verified: Future[None] | None = None
+) -> MadeWheel:
     """Write the patched wheel and its statement into a folder.
 
-    The same wheel and the same lock make the same bytes.
+    The same wheel and the same lock make the same bytes. Nothing is in its place before `verified`
+    has ended.
 
     Raises:
-        VpatchError: the folder cannot be written.
+        VpatchError: the folder cannot be written, or `verified` ended with that error.
     """
     version = patched_version(official.name.version, laid.lock)
     name = official.name.patched(version)
@@ -159,6 +163,8 @@ def make_wheel(official: OfficialWheel, laid: LaidOver, output: Path) -> MadeWhe
         writer = WheelWriter(target)
         try:
             _write(writer, official, laid, name)
+            if verified is not None:
+                verified.result()
             sha256 = writer.finish()
         finally:
             writer.discard()
