@@ -10,10 +10,12 @@ import py_compile
 import shutil
 import subprocess
 import sys
+import uuid
 
 import pytest
 
 from tests.cli.unprivileged import prefix
+from tests.documents import ROOT
 from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION, snapshot
 from tests.wheel import official
 from tests.wheel.environments import asked, environment, install_wheel, pip
@@ -195,6 +197,15 @@ def test_the_python_that_runs_vpatch_is_the_default(env, monkeypatch):
     assert NAMED in env.read(LLAMA)
     env.project.run("uninstall")
     assert env.read(LLAMA) == FILES[LLAMA]
+
+
+def test_no_git_is_needed(env, tmp_path):
+    (tmp_path / "bin").mkdir()
+    env.project.env["PATH"] = str(tmp_path / "bin")
+    assert env.project.apply(in_process=False, code=4).err.count("error: ") == 1
+    env.install(in_process=False)
+    assert "2 patches by vpatch install" in env.verify(in_process=False).out
+    assert NAMED in env.read(LLAMA)
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -563,3 +574,53 @@ def test_an_overlay_is_known(env, monkeypatch, tmp_path):
     (packages / "vllm" / "engine.py").write_text("mine\n")
     run = env.verify(code=1)
     assert f"  {ENGINE}: was changed after the overlay was made" in run.out
+
+
+# --- an image of somebody's own ---------------------------------------------------------------
+
+SITE = "/opt/vllm/lib/python3.11/site-packages"
+BASE = """
+FROM %s
+COPY official /official
+RUN python3 -m venv /opt/vllm && /opt/vllm/bin/pip install --no-index /official/*.whl
+"""
+OWN = """
+FROM %s
+COPY . /context
+RUN cd /context && PYTHONPATH=/context/site python3 -m vpatch install --vllm 0.50.0 --offline \
+--python /opt/vllm/bin/python
+"""
+
+
+def folder_of(path, name):
+    files = (one for one in path.rglob("*") if one.is_file() and one.suffix != ".pyc")
+    return {f"{name}/{one.relative_to(path)}": one.read_bytes() for one in files}
+
+
+def test_one_line_of_a_dockerfile(project, docker, tmp_path):
+    tags = [f"vpatch-test-install:{uuid.uuid4().hex[:8]}" for _ in range(2)]
+    official.write(tmp_path / "official")
+    project.apply()
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", tmp_path / "site"]
+    subprocess.run([*command, ROOT], check=True, env=os.environ | {"PIP_CONFIG_FILE": ""})
+    context = folder_of(tmp_path / "site", "site")
+    context |= folder_of(project.patches, "patches")
+    # The cache of the user root: the image has no index.
+    context |= folder_of(project.cache / "trees", "cache/trees")
+    try:
+        docker.build(tags[0], BASE % docker.base, folder_of(tmp_path / "official", "official"))
+        own = OWN.replace("PYTHONPATH", "VPATCH_CACHE_DIR=/context/cache PYTHONPATH")
+        docker.build(tags[1], own % tags[0], context)
+        files = docker.files(tags[1], SITE)
+        before = docker.files(tags[0], SITE)
+        assert NAMED in files[LLAMA]
+        changed = {path for path in before if files.get(path) != before[path]}
+        assert {path for path in changed if not path.endswith(".pyc")} == {
+            *(LLAMA, ENGINE, f"{INFO}/RECORD"),
+        }
+        verify = "cd /context && VPATCH_CACHE_DIR=/context/cache PYTHONPATH=/context/site "
+        verify += "python3 -m vpatch verify-env /opt/vllm/bin/python --offline"
+        said = docker.run(tags[1], "sh", "-c", verify)
+        assert f"the release {VERSION}, with 2 patches by vpatch install" in said
+    finally:
+        docker.forget(*reversed(tags))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
@@ -12,13 +10,15 @@ from vpatch.app.checkout import refuse_stopping
 from vpatch.app.planned import planned
 from vpatch.checkout.commits import commits_of, lock_of
 from vpatch.errors import UsageError
-from vpatch.git import checkout as git
+from vpatch.git.object_ids import base_id, blobs_of, ids_on_top
+from vpatch.util.kept_record import read_record, write_record
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from vpatch.app.context import Context
     from vpatch.checkout.lockfile import LockFile
+    from vpatch.git.object_ids import Blobs
     from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
 
@@ -53,12 +53,10 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
     made = planned(context, job.patches, tree, to_write=True)
     refuse_stopping([made], asked_for=bool(job.recipe or request.patches), strict=job.strict)
-    repository, base = tree.base_repository(context.progress)
-    # The ids of the commits are a part of the lock. To make them takes no files of a checkout.
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-        folder = Path(name, "checkout")
-        git.create_checkout(folder, repository, base, [])
-        commits = git.add_commits(folder, base, commits_of(made))
+    # The ids of commits are a part of the lock. An image of vLLM has no git.
+    blobs = _blobs(context, tree)
+    base = base_id(blobs, tree.base_message)
+    commits = ids_on_top(blobs, base, commits_of(made))
     lock = lock_of(
         made,
         job.recipe,
@@ -69,3 +67,15 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
         security=job.security,
     )
     return LockedPlan(lock.model(), made, tree)
+
+
+def _blobs(context: Context, tree: CachedTree) -> Blobs:
+    """The ids of a tree's files, kept by the digest of its manifest: reading all takes long."""
+    kept = context.plans / f"blobs-{tree.digest[:32]}.json"
+    try:
+        found = read_record(kept)
+        return {str(path): (int(mode), str(blob)) for path, (mode, blob) in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        blobs = blobs_of(tree.base_files())
+        write_record(kept, blobs)
+        return blobs

@@ -262,8 +262,13 @@ def create_base_repository(dest: Path, files: Iterable[SourceFile], message: str
     return run(dest, "rev-parse", "--verify", f"refs/heads/{BASE_BRANCH}").decode().strip()
 
 
+def base_identity() -> str:
+    """The author and the committer of every commit that vpatch makes, with the time."""
+    return f"{_WHO} <{_EMAIL}> {_EPOCH} +0000"
+
+
 def _write_import_stream(stream: BinaryIO, files: Iterable[SourceFile], message: str) -> None:
-    who = f"{_WHO} <{_EMAIL}> {_EPOCH} +0000"
+    who = base_identity()
     text = message.encode()
     stream.write(f"commit refs/heads/{BASE_BRANCH}\nauthor {who}\ncommitter {who}\n".encode())
     stream.write(b"data %d\n%s\n" % (len(text), text))

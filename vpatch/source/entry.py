@@ -134,6 +134,14 @@ class CachedTree:
     ) -> None:
         self.close()
 
+    def base_files(self) -> Iterator[SourceFile]:
+        """The files of the base commit; see `base_repository`."""
+        return self._all_files()
+
+    @property
+    def base_message(self) -> str:
+        return _base_message(self.pin)
+
     def _all_files(self) -> Iterator[SourceFile]:
         for path, record in self.records.items():
             if path == LOCK_FILE:
