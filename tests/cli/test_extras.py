@@ -147,6 +147,18 @@ def test_behaviour_tests_need_the_extra_engine(tmp_path):
     refused(run, "`vpatch test --engine`", "engine", *EXTRAS["engine"])
 
 
+def test_a_python_is_looked_at_without_an_extra(tmp_path):
+    for words in (
+        ["audit", "--python", sys.executable],
+        ["install", "--vllm", "0.23.0", "--python", sys.executable],
+        ["uninstall", "--python", sys.executable],
+        ["verify-env", sys.executable],
+    ):
+        run = without(ALL, *words, folder=tmp_path)
+        assert run.returncode == 2, run.stderr
+        assert f"error: {sys.executable}: it has no vLLM\n" in run.stderr
+
+
 @pytest.mark.parametrize("command", ["smoke", "bench"])
 def test_a_run_in_an_image_needs_the_extra_image(command, tmp_path):
     run = without(["docker"], command, "--image", "some:tag", folder=tmp_path)

@@ -63,7 +63,8 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
 
 def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[str, ...]:
     """The patches that the release needs, and that the changed files have."""
-    names = [one.path for one in verified.differences] + list(verified.other_files)
+    names = [one.path for one in verified.differences]
+    names += verified.other_files if verified.is_fork else ()
     changed = {
         name: read_file(verified.found.site / name, LARGEST_FILE)
         for name in names

@@ -36,8 +36,7 @@ def command(context: Context, *, python: str, as_json: bool) -> CommandResult | 
     library that are in them. Then it ends with 1.
     """
     done = verify_env(context, python)
-    is_clean = not done.vllm.differences and done.vllm.state != "interrupted" and not _is_fork(done)
-    code = ExitCode.CLEAN if is_clean else ExitCode.FINDINGS
+    code = ExitCode.CLEAN if done.vllm.is_clean else ExitCode.FINDINGS
     if as_json:
         from vpatch.output.packages import VerifyEnvOutput  # noqa: PLC0415 - models load slowly
 
@@ -47,20 +46,10 @@ def command(context: Context, *, python: str, as_json: bool) -> CommandResult | 
     return code
 
 
-def _is_fork(done: VerifiedEnvironment) -> bool:
-    """Whether it has the name of the release and other files: a build says so by its name."""
-    vllm = done.vllm
-    return (
-        isinstance(vllm, VerifiedVllm)
-        and bool(vllm.other_files)
-        and vllm.found.distribution == "vllm"
-    )
-
-
 def _lines(done: VerifiedEnvironment) -> list[str]:
     vllm = done.vllm
     if isinstance(vllm, VerifiedVllm):
-        lines = [f"{vllm.found}", f"  {_said(vllm, is_fork=_is_fork(done))}"]
+        lines = [f"{vllm.found}", f"  {_said(vllm)}"]
         others = [f"{path}: not as in the release" for path in vllm.other_files]
     else:
         lines = [f"vllm {vllm.release} in {vllm.package.parent}"]
@@ -80,7 +69,7 @@ def _difference(one: FileDifference) -> str:
     return f"{one.path}: {one.what}{concerned}"
 
 
-def _said(vllm: VerifiedVllm, *, is_fork: bool) -> str:
+def _said(vllm: VerifiedVllm) -> str:
     release = f"the release {vllm.found.release}"
     patches = "" if vllm.lock is None else counted(len(vllm.lock.patches), "patch")
     match vllm.state:
@@ -88,7 +77,7 @@ def _said(vllm: VerifiedVllm, *, is_fork: bool) -> str:
             return f"{release}, unchanged"
         case "build":
             files = counted(len(vllm.other_files), "file")
-            kind = "a fork of it" if is_fork else "another build of it"
+            kind = "a fork of it" if vllm.is_fork else "another build of it"
             return f"not {release} but {kind}: {files} not as in the release"
         case "wheel":
             return f"{release}, from a wheel by vpatch with {patches}"

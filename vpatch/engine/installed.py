@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.engine.asking import answer_in, ask
+from vpatch.engine.asking import answer_in, ask_script
 from vpatch.errors import UsageError
 
 _SCRIPT = Path(__file__).parent / "payload" / "locate.py"
@@ -42,7 +42,7 @@ def find_installed(typed: str) -> InstalledPackage:
             code="engine.no-python",
         )
     # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
-    said = ask(Path(found).absolute(), ("-I", str(_SCRIPT)), _TIMEOUT, typed)
+    said = ask_script(Path(found).absolute(), ("-I", str(_SCRIPT)), _TIMEOUT, typed)
     package, version = _answer(said.text)
     if package is None or version is None:
         raise UsageError(

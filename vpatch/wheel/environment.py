@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.engine.asking import answer_in, ask
+from vpatch.engine.asking import answer_in, ask_script
 from vpatch.errors import UsageError
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 from vpatch.wheel.names import is_vllm
@@ -72,7 +72,7 @@ def package_of(typed: str, *, isolated: bool = True) -> tuple[Path | None, list[
             code="engine.no-python",
         )
     options = ("-I",) if isolated else ()
-    said = ask(Path(found).absolute(), (*options, str(_SCRIPT)), _TIMEOUT, typed)
+    said = ask_script(Path(found).absolute(), (*options, str(_SCRIPT)), _TIMEOUT, typed)
     try:
         answer = answer_in(said.text)
         package = None if answer["package"] is None else Path(answer["package"]).resolve()

@@ -35,6 +35,10 @@ class VerifiedOverlay:
     def state(self) -> str:
         return "changed" if self.differences else "overlay"
 
+    @property
+    def is_clean(self) -> bool:
+        return not self.differences
+
 
 def verified_overlay(package: Path) -> VerifiedOverlay | None:
     """Compare the overlay that has a package with its manifest; None if it is not an overlay."""

