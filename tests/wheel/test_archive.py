@@ -98,6 +98,19 @@ def test_a_member_with_the_header_of_a_large_one(tmp_path):
     assert official.members(tmp_path / "b.whl") == {"large.so": b"compiled", "b.txt": b"two"}
 
 
+def test_extra_fields_and_comments_of_members_go(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+        info = zipfile.ZipInfo("a.txt")
+        # A time as unzip writes it: of another length in the two headers of a member.
+        info.extra = b"UT\x05\x00\x01" + bytes(4)
+        info.comment = b"a comment"
+        archive.writestr(info, b"one")
+    copied(tmp_path / "a.whl", tmp_path / "b.whl")
+    with zipfile.ZipFile(tmp_path / "b.whl") as archive:
+        (found,) = archive.infolist()
+        assert (found.extra, found.comment, archive.read(found)) == (b"", b"", b"one")
+
+
 def test_large_members_and_far_ones_get_long_fields(tmp_path, monkeypatch):
     path = official.write(tmp_path)
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 400)
