@@ -125,7 +125,7 @@ def test_apply_says_what_is_not_as_before(applied):
     patch.write_text(patch.read_text().replace("Without it", "Without this patch"))
     applied.patch("third", "- find: launch(...)\n  add-keyword: {steps: '2'}")
     run = applied.apply("--patch", "name-proj", "--patch", "third")
-    assert run.out.splitlines()[-1] == (
+    assert run.out.splitlines()[-2] == (
         "since the last apply: 1 new: third; 1 gone: slow-mode; 1 changed: name-proj"
     )
     (done,) = applied.apply("--json").json["checkouts"]
