@@ -33,6 +33,8 @@ from vpatch.util.recursion import allow_deep_syntax
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from vpatch.cli.result import Successor
+
 # Syntax trees are millions of objects without cycles, so old objects are hardly ever worth a look.
 # Young ones are: polling a server for hours makes cycles, and without collection they add up.
 _GC_THRESHOLDS = (10_000, 50, 1_000)
@@ -56,6 +58,7 @@ _COMMANDS = {
     "install": "Put the patched files into the vLLM of a Python, in the place of its own.",
     "uninstall": "Put back the files that `vpatch install` replaced.",
     "verify-env": "Say what the vLLM of a Python is, and which files somebody changed.",
+    "run": "Run a command with patches laid over the vLLM that it uses, and change no file of it.",
     "smoke": "Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.",
     "evidence": "List evidence, show it, and verify that it matches the current patches.",
     "bench": "Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.",
@@ -145,7 +148,9 @@ add_log_options(cli)
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
-    wants_json = any(word.partition("=")[0] == "--json" for word in sys.argv)
+    # What comes behind -- are words of another command.
+    own = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
+    wants_json = any(word.partition("=")[0] == "--json" for word in own)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         # nohup ignores SIGHUP so that a run outlives the terminal: it must stay ignored.
         if signal.getsignal(ending) is not signal.SIG_IGN:
@@ -160,7 +165,20 @@ def main() -> NoReturn:
         if wants_json and (answer.result is not None or answer.errors):
             code = _print_document(log, answer)
         _log.info("ended with %d after %.2f s", code, time.monotonic() - log.begun)
+    if answer.then is not None:
+        code = _succeeded(answer.then)
     sys.exit(int(code))
+
+
+def _succeeded(successor: Successor) -> int:
+    """Become another program; return only where that fails."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # the shell may have closed it: vpatch ... >&-
+            stream.flush()
+    try:
+        successor.start()
+    except VpatchError as error:
+        return _failed(error).code
 
 
 def _ended(log: RunLog) -> CommandResult:

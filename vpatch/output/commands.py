@@ -25,6 +25,7 @@ from vpatch.output.packages import (
     WheelOutput,
 )
 from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
+from vpatch.output.run import RunOutput
 from vpatch.output.security import AuditOutput
 from vpatch.output.trust import TrustOutput
 from vpatch.output.upstream import UpstreamPrOutput, UpstreamStatusOutput
@@ -53,6 +54,7 @@ RESULTS: dict[str, type[OutputModel]] = {
     "install": InstallOutput,
     "list": ListOutput,
     "new": NewOutput,
+    "run": RunOutput,
     "show": ShowOutput,
     "smoke": SmokeOutput,
     "status": StatusOutput,

@@ -4,6 +4,7 @@
 - staging/NAME/: an entry in the making, by the holder of its exclusive lock
 - locks/NAME: shared by readers, exclusive to make or remove the entry
 - KINDS: folders of what can be had again; see there
+- overlays/: see vpatch.engine.kept_overlay
 - checkpoints/: digests of large files of checkpoints
 """
 
@@ -57,6 +58,7 @@ KINDS = {
     "github": "answers of GitHub, for --offline",
     "plans": "what patches were found to mean for a tree, and to make of it",
     "patches": "what was read of patches' declarations",
+    "runs": "which vLLM an environment has, and which overlay belongs on it",
     "checkpoints": "digests of checkpoints' large files",
     "pre-commit": "what upstream's hooks run in",
     "wheels": "official wheels, to make patched ones from",

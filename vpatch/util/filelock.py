@@ -35,6 +35,11 @@ class FileLock:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def hand_on(self) -> None:
+        """Let the program that takes this process's place hold the lock as long as it runs."""
+        if self._descriptor is not None:
+            os.set_inheritable(self._descriptor, True)
+
     def __enter__(self) -> Self:
         return self
 
