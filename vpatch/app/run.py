@@ -1,11 +1,9 @@
-"""The use case `run`: the patched vLLM of an environment for one command, without a change to it."""
+"""The use case `run`: the vLLM of an environment, patched for one command and not changed."""
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
@@ -20,15 +18,16 @@ from vpatch.engine.kept_overlay import (
     overlay_folder,
     packages_of,
     patched_as_made,
-    refuse_colon,
 )
+from vpatch.engine.overlay_cache import refuse_colon
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.source.spec import PypiSpec
 from vpatch.trust.decision import UntrustedError
 from vpatch.util.own_environment import inherited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from vpatch.app.context import Context
     from vpatch.engine.kept_overlay import KeptOverlay
@@ -101,8 +100,7 @@ def patched_run(
         record, made_of = decided(context, job, base, environment, asked_for=asked_for)
         remember(context, job, base, environment, record)
         if make:
-            with _told(context, record):
-                kept = make_kept(context.cache.folder, made_of, context.progress)
+            kept = make_kept(context.cache.folder, made_of, context.progress)
     if command is not None:
         refuse_shadow(command.first, record.package)
     folder = overlay_folder(context.cache.folder, record.overlay)
@@ -113,7 +111,9 @@ def patched_run(
     )
 
 
-def _python(command: FoundCommand | None, typed: str | None, environment: Mapping[str, str]) -> Path:
+def _python(
+    command: FoundCommand | None, typed: str | None, environment: Mapping[str, str]
+) -> Path:
     if command is not None and command.is_python and command.python is not None:
         if typed is not None:
             raise UsageError(
@@ -182,15 +182,6 @@ def _opened(context: Context, record: RunRecord) -> KeptOverlay | None:
         found.lock.release()
         return None
     return found
-
-
-@contextmanager
-def _told(context: Context, record: RunRecord) -> Iterator[None]:
-    task = context.progress.start(f"Laying the patches over {record.package}")
-    try:
-        yield
-    finally:
-        task.done()
 
 
 def _without_overlays(environment: dict[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What `vpatch run` decides about an environment: whether it is the release, and what to replace."""
+"""What `vpatch run` decides: whether an installed vLLM is the release, and what to replace."""
 
 from __future__ import annotations
 

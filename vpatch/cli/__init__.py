@@ -68,7 +68,7 @@ _COMMANDS = {
     "engine": "Make an environment with a real vLLM in the cache, and print where its Python is.",
     "schema": "Print the JSON Schema of patch.yaml, a recipe, a target, or of what --json prints.",
     "trust": "Allow a project's code to run: its patches, recipes and targets as they are now.",
-    "cache": "List or clear the cache of fetched trees and engines.",
+    "cache": "List or clear the cache of fetched trees, engines and overlays.",
 }
 # The extras that these commands need. Others need one for some of their options only.
 _EXTRAS = {

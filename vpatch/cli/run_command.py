@@ -63,27 +63,25 @@ def command(
     found = patched_run(context, asked, words, python, make=not check)
     if print_env and found.kept is not None:
         found.kept.keep()
+    if not check and not print_env and found.command and found.kept:
+        found.kept.lock.hand_on()
+        program = str(found.command.program)
+        return CommandResult(None, then=Successor(program, words, found.environment))
+    if found.kept is not None:
+        found.kept.lock.release()
     if as_json:
         from vpatch.output.run import RunOutput  # noqa: PLC0415 - models load slowly
 
         return CommandResult(RunOutput.of(found))
     if check:
         _print(found)
-        return ExitCode.CLEAN
-    if print_env:
+    else:
         for name, value in found.variables.items():
             click.echo(f"{name}={shlex.quote(value)}")
-        return ExitCode.CLEAN
-    if found.command is None or found.kept is None:
-        return ExitCode.FAULT
-    found.kept.lock.hand_on()
-    program = str(found.command.program)
-    return CommandResult(None, then=Successor(program, words, found.environment))
+    return ExitCode.CLEAN
 
 
-def _refuse_options(
-    words: tuple[str, ...], *, check: bool, print_env: bool, as_json: bool
-) -> None:
+def _refuse_options(words: tuple[str, ...], *, check: bool, print_env: bool, as_json: bool) -> None:
     if check and print_env:
         raise UsageError(
             "--check and --print-env both start nothing",

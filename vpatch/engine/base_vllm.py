@@ -1,4 +1,4 @@
-"""The vLLM of a user's environment, as a base for patched files: what may be one, and what may not."""
+"""The vLLM of a user's environment as a base for patched files: what may be one."""
 
 from __future__ import annotations
 

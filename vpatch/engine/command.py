@@ -1,4 +1,4 @@
-"""A command of the user's, and the Python that runs it: found in its first bytes, not by running it."""
+"""A command of the user's, and the Python that runs it: nothing runs to find it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _LONG_WITH_VALUE = {"--check-hash-based-pycs"}
 class FoundCommand:
     """A program on the PATH, with its words as the user typed them.
 
-    `python` is the Python that runs it. `is_python` says that this is known; otherwise the program
-    is none of Python's, such as `bash` or `srun`, and `python` is that of the PATH, if there is one.
+    `python` is the Python that runs it. `is_python` says that this is known. Another program, such
+    as `bash` or `srun`, has the `python` that it would find on the PATH, if there is one.
     `first` is the folder in which that Python looks before PYTHONPATH, if it is known.
     """
 

@@ -92,6 +92,4 @@ def _state(path: str) -> str:
         found = os.stat(path)  # noqa: PTH116 - thousands of files, and Path takes twice as long
     except OSError:
         return "absent"
-    return (
-        f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
-    )
+    return f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.engine.file_state import BYTECODE, files_below
-from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 from vpatch.util.digest import digest_of
-from vpatch.util.disk_size import disk_size
-from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
+from vpatch.util.filelock import wait_for_lock, wait_to_make
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from vpatch.util.filelock import FileLock
 
 PACKAGE = "vllm"
-_PACKAGES, _MANIFEST, _KEPT = "packages", "overlay.json", "kept"
+KEPT = "kept"
+_PACKAGES, _MANIFEST = "packages", "overlay.json"
 # Compiled, and large: the dynamic linker takes a link as well.
 _LINKED = (".so", ".dylib", ".pyd")
 _ATTEMPTS = 3
@@ -88,7 +88,7 @@ class KeptOverlay:
 
     def keep(self) -> None:
         """Note that its path is in somebody's file: `vpatch cache clear` must be told its name."""
-        (self.folder / _KEPT).touch()
+        (self.folder / KEPT).touch()
 
 
 def packages_of(folder: Path) -> Path:
@@ -139,7 +139,9 @@ def make_kept(cache: Path, made_of: Composition, progress: Progress) -> KeptOver
         if lock is not None:
             with lock:
                 if not folder.is_dir():
+                    task = progress.start(f"Laying patches over {made_of.package}")
                     _make(cache, made_of, folder)
+                    task.done()
     raise UnavailableError(
         "it was removed as soon as it was made",
         where=str(overlay_folder(cache, name)),
@@ -228,84 +230,6 @@ def _verify(found: KeptOverlay, made_of: Composition) -> None:
         "again",
         code="engine.overlay-changed",
     )
-
-
-@dataclass(frozen=True)
-class OverlayEntry:
-    """An overlay as `vpatch cache list` shows it."""
-
-    name: str
-    size: int
-    is_kept: bool
-
-
-def list_overlays(cache: Path) -> list[OverlayEntry]:
-    """Return all complete overlays of a cache."""
-    folders = sorted((cache / "overlays").glob("overlay-*"))
-    return [OverlayEntry(one.name, disk_size(one), (one / _KEPT).exists()) for one in folders]
-
-
-def remove_overlay(cache: Path, name: str, progress: Progress, *, named: bool) -> int:
-    """Remove an overlay that nobody uses; return the bytes freed.
-
-    One that is kept for somebody's file goes only if it is `named`.
-    """
-    folder = overlay_folder(cache, name)
-    if (folder / _KEPT).exists() and not named:
-        progress.note(f"{name} stays, as --print-env printed its path: name it to remove it")
-        return 0
-    lock = try_lock(cache / "locks" / name, exclusive=True)
-    if lock is None:
-        progress.note(f"{name} is in use and stays")
-        return 0
-    with lock:
-        user = _process_with(folder)
-        if user is not None:
-            progress.note(f"{name} is in use by process {user} and stays")
-            return 0
-        size = disk_size(folder)
-        try:
-            staging = cache / "staging" / name
-            staging.parent.mkdir(exist_ok=True)
-            # Out of sight first, so that a kill half-way leaves no half overlay there.
-            folder.rename(staging)
-            shutil.rmtree(staging)
-        except OSError as error:
-            raise UnavailableError(
-                f"it cannot be removed: {error}",
-                where=str(folder),
-                hint="remove it by hand",
-                code="engine.not-removed",
-            ) from error
-    return size
-
-
-def _process_with(folder: Path) -> int | None:
-    """Return a process that has an overlay in its environment: daemons give up locks.
-
-    Other systems than Linux do not say it; there only the lock tells.
-    """
-    wanted = os.fsencode(packages_of(folder))
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # it ended, or belongs to somebody else
-            if wanted in file.read_bytes():
-                return int(file.parent.name)
-    return None
-
-
-def refuse_colon(cache: Path) -> None:
-    """Refuse a cache whose path PYTHONPATH cannot name.
-
-    Raises:
-        UsageError: it has a colon.
-    """
-    if os.pathsep in str(cache):
-        raise UsageError(
-            f"PYTHONPATH cannot name a folder with {os.pathsep} in its path",
-            where=str(cache),
-            hint="name another folder with VPATCH_CACHE_DIR",
-            code="engine.colon-in-path",
-        )
 
 
 def _is_linked(name: str) -> bool:

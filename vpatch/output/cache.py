@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from vpatch.engine.environment import Engine
+    from vpatch.engine.overlay_cache import OverlayEntry
     from vpatch.source.cache import CacheEntry
 
 
@@ -27,6 +28,14 @@ class CachedEngineOutput(OutputModel):
     bytes: int
 
 
+class CachedOverlayOutput(OutputModel):
+    overlay: str
+    """The name that `vpatch cache clear` takes."""
+    bytes: int
+    kept: bool
+    """Whether `vpatch run --print-env` printed its path: it goes only if it is named."""
+
+
 class CachedKindOutput(OutputModel):
     kind: str
     """The name that `vpatch cache clear` takes."""
@@ -39,6 +48,7 @@ class CacheListOutput(OutputModel):
     folder: Path
     trees: list[CachedTreeOutput]
     engines: list[CachedEngineOutput]
+    overlays: list[CachedOverlayOutput]
     others: list[CachedKindOutput]
     """What else is kept, such as answers of GitHub."""
 
@@ -48,12 +58,17 @@ class CacheListOutput(OutputModel):
         folder: Path,
         trees: Iterable[CacheEntry],
         engines: Mapping[str, int],
+        overlays: Iterable[OverlayEntry],
         kinds: Mapping[str, int],
     ) -> Self:
         return cls(
             folder=folder,
             trees=[CachedTreeOutput(tree=e.label, digest=e.digest, bytes=e.size) for e in trees],
             engines=[CachedEngineOutput(engine=name, bytes=n) for name, n in engines.items()],
+            overlays=[
+                CachedOverlayOutput(overlay=one.name, bytes=one.size, kept=one.is_kept)
+                for one in overlays
+            ],
             others=[CachedKindOutput(kind=kind, bytes=n) for kind, n in kinds.items()],
         )
 

