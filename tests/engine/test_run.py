@@ -1,4 +1,4 @@
-"""vpatch run on a real vLLM: the checks of the recipe's smoke plan, and nothing is written there."""
+"""vpatch run on a real vLLM: the checks of the recipe's smoke plan; nothing is written there."""
 
 from __future__ import annotations
 
