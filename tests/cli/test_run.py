@@ -22,7 +22,8 @@ ASKED = ("run", "--vllm", VERSION)
 def use(project, made):
     """Activate an environment, and let vpatch decide about it: in this process, that is quick."""
     project.trust()
-    project.env |= made.variables
+    # As it is for users.
+    project.env |= {**made.variables, "PYTHONDONTWRITEBYTECODE": ""}
     project.base = made
     project.run(*ASKED, "--check", "--", "vllm")
     return project
@@ -125,9 +126,6 @@ def test_every_child_has_the_patched_files(ready):
     )
     points = "[vllm.general_plugins]\nmine = my_plugin:register\n"
     ready.base.distribution("my-plugin", "1.0", ["my_plugin.py"], {"entry_points.txt": points})
-    subprocess.run(
-        [ready.base.python, "-m", "compileall", "-q", ready.base.site / "my_plugin.py"], check=True
-    )
     (ready.folder / "children.py").write_text(CHILDREN)
     before = ready.base.state()
     out = ran(ready, "python", "children.py")
@@ -215,13 +213,13 @@ def test_a_run_in_a_run_has_its_own_patches(ready):
 
 def test_the_variables_are_those_of_the_run(ready):
     out = ready.run(*ASKED, "--print-env", "--", "vllm", in_process=False).out
-    assert out.count("\n") == 1
-    assert not out.startswith("export")
-    shell = f"export {out.strip()}; {ready.base.bin / 'vllm'} x"
+    lines = out.splitlines()
+    assert [line.partition("=")[0] for line in lines] == ["PYTHONPATH", "PYTHONPYCACHEPREFIX"]
+    shell = f"export {' '.join(lines)}; {ready.base.bin / 'vllm'} x"
     run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True)
     assert run.stdout == "slow x\n"
     told = ready.run(*ASKED, "--print-env", "--json", "--", "vllm", in_process=False).json
-    assert [f"{name}={value}" for name, value in told["environment"].items()] == [out.strip()]
+    assert [f"{name}={value}" for name, value in told["environment"].items()] == lines
     assert told["overlay_is_made"]
 
 
@@ -229,9 +227,8 @@ def test_variables_are_quoted(ready):
     cache = ready.cache.rename(ready.cache.with_name("my cache"))
     ready.env["VPATCH_CACHE_DIR"] = str(cache)
     out = ready.run(*ASKED, "--print-env", "--", "vllm").out
-    (word,) = shlex.split(out)
-    assert "'" in out
-    assert word.partition("=")[2].startswith(str(cache))
+    words = shlex.split(out)
+    assert [word.partition("=")[2].startswith(str(cache)) for word in words] == [True, True]
 
 
 def test_check_says_what_would_happen_and_does_nothing(ready):
@@ -375,3 +372,26 @@ def test_an_environment_without_a_command(ready):
     bare = bare_environment(ready.folder.parent / "bare")
     run = ready.run(*ASKED, "--check", "--python", bare.python, code=2)
     assert run.codes == ("engine.no-vllm",)
+
+
+@pytest.mark.parametrize("how", ["told", "elsewhere", "read-only"])
+def test_bytecode_goes_elsewhere_only_where_it_would_be_written(ready, how, monkeypatch):
+    if how == "told":
+        ready.env["PYTHONDONTWRITEBYTECODE"] = "1"
+    elif how == "elsewhere":
+        ready.env["PYTHONPYCACHEPREFIX"] = "/nonexistent"
+    else:
+        monkeypatch.setattr("vpatch.app.run.os.access", lambda *_: False)
+    told = ready.run(*ASKED, "--check", "--json", "--", "vllm").json
+    assert list(told["environment"]) == ["PYTHONPATH"]
+
+
+def test_bytecode_of_the_command_is_in_the_cache(ready):
+    code = "import vllm.engine; print(vllm.engine.__cached__)"
+    (ready.base.site / "other.py").touch()
+    before = ready.base.state()
+    cached = ran(ready, "python", "-c", f"import other; {code}").strip()
+    assert cached.startswith(str(ready.cache / "bytecode"))
+    assert os.path.exists(cached)  # noqa: PTH110
+    assert ready.base.state() == before
+    assert ready.run("cache", "clear", "bytecode", "--json").json["freed_bytes"] > 0

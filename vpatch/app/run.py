@@ -105,6 +105,8 @@ def patched_run(
         refuse_shadow(command.first, record.package)
     folder = overlay_folder(context.cache.folder, record.overlay)
     variables = {"PYTHONPATH": _joined(packages_of(folder), environment.get("PYTHONPATH", ""))}
+    if _writes_bytecode(record, environment):
+        variables["PYTHONPYCACHEPREFIX"] = str(context.cache.answers("bytecode"))
     is_made = kept is not None or patched_as_made(folder, record.patched)
     return PatchedRun(
         command, base, record, folder, is_made, variables, environment | variables, kept
@@ -182,6 +184,15 @@ def _opened(context: Context, record: RunRecord) -> KeptOverlay | None:
         found.lock.release()
         return None
     return found
+
+
+def _writes_bytecode(record: RunRecord, environment: Mapping[str, str]) -> bool:
+    """Whether a Python would write bytecode beside the installed packages that have none.
+
+    Nobody has it elsewhere for nothing: all that is imported is compiled once more then.
+    """
+    told = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    return not any(map(environment.get, told)) and os.access(record.package.parent, os.W_OK)
 
 
 def _without_overlays(environment: dict[str, str]) -> dict[str, str]:

@@ -58,6 +58,7 @@ KINDS = {
     "github": "answers of GitHub, for --offline",
     "plans": "what patches were found to mean for a tree, and to make of it",
     "patches": "what was read of patches' declarations",
+    "bytecode": "bytecode of what the commands of vpatch run import",
     "runs": "which vLLM an environment has, and which overlay belongs on it",
     "checkpoints": "digests of checkpoints' large files",
     "pre-commit": "what upstream's hooks run in",
