@@ -98,7 +98,7 @@ def test_the_commands_that_need_no_extra():
     assert {*CORE} == {
         *("apply", "status", "check", "diff", "list", "show", "schema", "test"),
         *("audit", "import", "new", "diagnose", "trust", "cache"),
-        *("install", "uninstall", "verify-env"),
+        *("run", "install", "uninstall", "verify-env"),
         # These need one for some of what they do.
         *("checkpoint", "evidence", "upstream-status"),
     }

@@ -62,7 +62,7 @@ def test_these_options_have_old_names():
             "diagnose",
             "diff",
         ),
-        *("evidence list", "evidence verify", "list", "show", "smoke", "status", "test"),
+        *("evidence list", "evidence verify", "list", "run", "show", "smoke", "status", "test"),
         *("install", "upstream-pr", "upstream-status", "verify-env", "wheel"),
     }
     own = {

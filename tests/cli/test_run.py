@@ -13,8 +13,10 @@ import sys
 import pytest
 
 from tests.environments import bare_environment, environment_with_vllm
+from tests.helpers import fails
 from tests.projects import VERSION
 from tests.waiting import LIMIT, until
+from vpatch.cli.result import Successor
 
 ASKED = ("run", "--vllm", VERSION)
 
@@ -281,6 +283,14 @@ def test_the_command_cannot_be_started(ready):
     (ready.base.bin / "broken").chmod(0o755)
     run = ready.run(*ASKED, "--", "broken", code=4, in_process=False)
     assert "the system does not start it: Exec format error" in run.err
+    ignored = [signal.SIGPIPE, signal.SIGXFSZ]
+    before = [signal.getsignal(number) for number in ignored]
+    try:
+        with fails("cli.not-started", "No such file or directory"):
+            Successor("/nonexistent", ("x",), {}).start()
+    finally:
+        for number, handler in zip(ignored, before, strict=True):
+            signal.signal(number, handler)
 
 
 def test_a_command_is_not_left_behind_by_an_engine_of_another_release(ready):
@@ -381,7 +391,8 @@ def test_bytecode_goes_elsewhere_only_where_it_would_be_written(ready, how, monk
     elif how == "elsewhere":
         ready.env["PYTHONPYCACHEPREFIX"] = "/nonexistent"
     else:
-        monkeypatch.setattr("vpatch.app.run.os.access", lambda *_: False)
+        access = os.access
+        monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
     told = ready.run(*ASKED, "--check", "--json", "--", "vllm").json
     assert list(told["environment"]) == ["PYTHONPATH"]
 

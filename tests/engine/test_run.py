@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from tests.documents import page, shown
 from vpatch.app.context import Context
 from vpatch.app.selection import Request
 from vpatch.app.smoke import SmokeOptions, engine_request
 from vpatch.engine.process import started
 from vpatch.harness.sandbox import own_variables
 from vpatch.smoke.prove import run_smoke
+from vpatch.source.cache import default_cache_folder
 
 RECIPE = "vllm-0.23"
 RUN = [sys.executable, "-m", "vpatch", "run", "--recipe", RECIPE, "--"]
@@ -78,3 +82,28 @@ def test_the_cells_of_the_recipe_pass_and_the_engine_stays_as_it_is(engine, tmp_
     checks = {check.name: check.verdict for _, found in told for check in found}
     assert checks["patched files"] == "pass"
     assert files_of(packages) == before
+
+
+def test_the_page_shows_what_is_printed(engine, tmp_path):
+    (command,) = re.findall(r"^vpatch (run .*--check.*)$", page("how-to/run.md"), re.MULTILINE)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for kind in ("trees", "index", "engines"):
+        (cache / kind).symlink_to(default_cache_folder() / kind)
+    path = f"{engine.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    said = subprocess.run(
+        [sys.executable, "-m", "vpatch", *command.split()],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "VPATCH_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for found, written in (
+        (str(engine.folder), "/srv/venv"),
+        (str(cache), "/home/me/.cache/vpatch"),
+    ):
+        said = said.replace(found, written)
+    # The name has the digest of the paths of links.
+    name = re.compile(r"overlay-0\.23\.0-\w{16}")
+    assert name.sub("NAME", said) == name.sub("NAME", shown("run"))

@@ -58,7 +58,7 @@ _COMMANDS = {
     "install": "Put the patched files into the vLLM of a Python, in the place of its own.",
     "uninstall": "Put back the files that `vpatch install` replaced.",
     "verify-env": "Say what the vLLM of a Python is, and which files somebody changed.",
-    "run": "Run a command with patches laid over the vLLM that it uses, and change no file of it.",
+    "run": "Run a command with patches laid over its vLLM, and change no installed file.",
     "smoke": "Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.",
     "evidence": "List evidence, show it, and verify that it matches the current patches.",
     "bench": "Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.",
