@@ -28,7 +28,9 @@ def add(asking, name, path, also=""):
 def test_what_must_be_built_is_refused_with_the_patchs_name(asking, path):
     request = add(asking, "kernel", path)
     before = asking.made.state()
-    with fails("engine.must-be-built", f"kernel changes .*{path}") as caught:
+    with fails(
+        "engine.must-be-built", f"kernel changes files that need a build: .*{path}"
+    ) as caught:
         asking.ask(request, make=True)
     assert caught.value.exit_code is ExitCode.USAGE
     assert not (asking.cache / "overlays").exists()

@@ -67,6 +67,14 @@ def test_another_program_has_the_python_of_the_path(made, name):
     assert find_command([name], {"PATH": "/bin"}).is_python is False
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_script_of_an_environment_with_a_long_path(made, tmp_path, quote):
+    other = bare_environment(tmp_path / ("a b" if quote else "other"))
+    first = f"#!/bin/sh\n'''exec' {quote}{other.python}{quote} \"$0\" \"$@\"\n' '''"
+    command = found(made, other.script("tool", first))
+    assert (command.python, command.is_python) == (other.python, True)
+
+
 def test_a_relative_path(made, tmp_path):
     made.script("tool")
     assert found(made, "env/bin/tool").program == tmp_path / "env" / "bin" / "tool"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vpatch.engine.base_vllm import BaseVllm
     from vpatch.engine.kept_overlay import Composition
 
-# Of a vLLM's sources, what a build makes something else of.
+# Of a vLLM's sources, what a build compiles.
 _COMPILED = {".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hip", ".hpp", ".pyx", ".rs", ".so"}
 _SHOWN = 10
 
@@ -138,8 +138,7 @@ def _laid_over(plan: Plan) -> dict[str, Change]:
         if built:
             errors.append(
                 UsageError(
-                    f"{decision.patch.id} changes what a build makes something of: "
-                    f"{_listed(built)}",
+                    f"{decision.patch.id} changes files that need a build: {_listed(built)}",
                     where=plan.pin.label,
                     hint="leave this patch out, or build an image: vpatch build-image --mode "
                     "source",
