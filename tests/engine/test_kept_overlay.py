@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import compileall
+import errno
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from vpatch.engine.kept_overlay import (
     patched_as_made,
 )
 from vpatch.engine.overlay_cache import list_overlays, refuse_colon, remove_overlay
+from vpatch.errors import ExitCode
 from vpatch.progress import Silent
 from vpatch.util.digest import digest_of
 
@@ -202,6 +205,23 @@ def test_a_kill_at_any_moment_leaves_no_half_overlay(made, cache):
     name = run.stdout.strip()
     assert snapshot(overlay_folder(cache, name) / "packages") == whole
     assert list((cache / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["write_bytes", "write_text", "mkdir", "rename"])
+def test_a_full_disk_leaves_nothing(made, cache, monkeypatch, name):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = made.state()
+    with monkeypatch.context() as patching:
+        patching.setattr(Path, name, full)
+        with fails("engine.overlay-not-written", "No space left on device") as caught:
+            make(made, cache)
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert list_overlays(cache) == []
+    assert not list(cache.glob("staging/*"))
+    assert made.state() == before
+    make(made, cache)
 
 
 def test_an_overlay_that_goes_each_time(made, cache, monkeypatch):

@@ -88,7 +88,9 @@ class KeptOverlay:
 
     def keep(self) -> None:
         """Note that its path is in somebody's file: `vpatch cache clear` must be told its name."""
-        (self.folder / KEPT).touch()
+        # One that is in a read-only image was kept when the image was built.
+        if not (self.folder / KEPT).exists():
+            (self.folder / KEPT).touch()
 
 
 def packages_of(folder: Path) -> Path:
@@ -121,9 +123,22 @@ def make_kept(cache: Path, made_of: Composition, progress: Progress) -> KeptOver
     """Open the overlay of a composition, made where it is not there yet.
 
     Raises:
+        UnavailableError: the cache cannot be written.
         VpatchError: somebody changed the overlay, or the package while it was read.
-        OSError: the cache cannot be written.
     """
+    try:
+        return _opened_or_made(cache, made_of, progress)
+    except OSError as error:
+        raise UnavailableError(
+            f"the overlay cannot be written: {error.strerror}",
+            where=str(overlay_folder(cache, made_of.name)),
+            hint="free space there or correct its permissions, or name another folder with "
+            "VPATCH_CACHE_DIR",
+            code="engine.overlay-not-written",
+        ) from error
+
+
+def _opened_or_made(cache: Path, made_of: Composition, progress: Progress) -> KeptOverlay:
     name = made_of.name
     for _ in range(_ATTEMPTS):
         found = open_overlay(cache, name, progress)
