@@ -11,7 +11,8 @@ from vpatch.app.run import patched_run
 from vpatch.app.selection import Request
 from vpatch.trust.store import Store, content_of, default_folder
 
-REQUEST = Request(VERSION)
+# To load the whole library takes longer than all the rest.
+REQUEST = Request(VERSION, patches=("name-proj", "slow-mode"))
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_nothing_to_apply(asking):
             file.unlink()
         folder.rmdir()
     with fails("checkout.nothing-to-apply", "mtp-proj-prefix is absent"):
-        asking.ask()
+        asking.ask(Request(VERSION))
 
 
 def test_another_tree_beside_it(asking):

@@ -60,11 +60,14 @@ def test_an_edited_patch(known):
     assert b"slowest" in file.read_bytes()
 
 
-def test_a_new_patch(known):
+def test_a_new_patch(asking):
+    everything = Request(VERSION)
+    assert not asking.is_known(everything)
+    assert asking.is_known(everything)
     change = "\n- find: self.head = Linear(...)\n  add-keyword: {bias: 'True'}\n"
-    write_patch(known.project / "patches", "bias", change)
-    known.trust()
-    assert not known.is_known()
+    write_patch(asking.project / "patches", "bias", change)
+    asking.trust()
+    assert not asking.is_known(everything)
 
 
 def test_a_patch_that_is_not_trusted_any_more(known):
