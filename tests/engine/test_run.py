@@ -17,18 +17,19 @@ from vpatch.engine.process import started
 from vpatch.harness.sandbox import own_variables
 from vpatch.smoke.prove import run_smoke
 from vpatch.source.cache import default_cache_folder
+from vpatch.util.digest import digest_of
 
 RECIPE = "vllm-0.23"
 RUN = [sys.executable, "-m", "vpatch", "run", "--recipe", RECIPE, "--"]
 
 
 def files_of(packages):
-    """Every file below a folder of packages, bytecode included."""
+    """Every file below a folder of packages, bytecode included, and what vLLM's own hold."""
     found = {}
-    for parent, _, names in os.walk(packages):
-        for name in names:
-            status = os.stat(os.path.join(parent, name))  # noqa: PTH116, PTH118
-            found[parent, name] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    for path in packages.rglob("*"):
+        if path.is_file():
+            is_own = packages / "vllm" in path.parents and path.suffix != ".so"
+            found[path] = digest_of(path.read_bytes()) if is_own else path.stat().st_size
     return found
 
 
