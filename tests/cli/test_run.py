@@ -86,6 +86,17 @@ def test_a_shell_script_has_the_python_of_the_path(ready):
     assert ran(ready, "sh", "-c", "vllm x && exec vllm y") == "slow x\nslow y\n"
 
 
+def test_a_launcher_in_another_python(ready):
+    launcher = ready.folder / "launcher"
+    code = "import subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n"
+    launcher.write_text(f"#!{sys.executable}\n{code}")
+    launcher.chmod(0o755)
+    words = ("--python", "python", "--", launcher, "vllm", "x")
+    with started(ready, *ASKED, *words, stdout=subprocess.PIPE) as process:
+        assert process.communicate(timeout=LIMIT)[0] == "slow x\n"
+    assert ready.run(*ASKED, "--", launcher, "vllm", code=2).codes == ("engine.no-vllm",)
+
+
 def test_a_program_by_its_path_needs_no_path(ready):
     ready.env["PATH"] = "/usr/bin:/bin"
     assert ran(ready, ready.base.bin / "vllm") == "slow\n"
@@ -270,7 +281,6 @@ def test_a_word_behind_the_dashes_is_no_option(ready):
         ([], "cli.missing-option"),
         (["--json", "--", "vllm"], "cli.conflicting-options"),
         (["--check", "--print-env", "--", "vllm"], "cli.conflicting-options"),
-        (["--python", "python", "--", "vllm"], "cli.conflicting-options"),
     ],
 )
 def test_options_that_contradict_each_other(ready, words, code):

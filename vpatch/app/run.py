@@ -101,7 +101,7 @@ def patched_run(
         remember(context, job, base, environment, record)
         if make:
             kept = make_kept(context.cache.folder, made_of, context.progress)
-    if command is not None:
+    if command is not None and command.python == base:
         refuse_shadow(command.first, record.package)
     folder = overlay_folder(context.cache.folder, record.overlay)
     variables = {"PYTHONPATH": _joined(packages_of(folder), environment.get("PYTHONPATH", ""))}
@@ -116,17 +116,10 @@ def patched_run(
 def _python(
     command: FoundCommand | None, typed: str | None, environment: Mapping[str, str]
 ) -> Path:
-    if command is not None and command.is_python and command.python is not None:
-        if typed is not None:
-            raise UsageError(
-                f"the command says its Python: {command.python}",
-                where="--python",
-                hint="leave out --python, or name another command",
-                code="cli.conflicting-options",
-            )
-        return command.python
     if typed is not None:
         return find_python(typed, environment)
+    if command is not None and command.is_python and command.python is not None:
+        return command.python
     found = default_python(environment)
     if found is None:
         raise UsageError(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--python",
     metavar="PYTHON",
-    help="The Python whose vLLM is patched, if COMMAND does not say it  "
+    help="The Python whose vLLM is patched, if COMMAND starts another one  "
     "[default: the one behind COMMAND, else python3]",
 )
 @click.option("--check", is_flag=True, help="Say what would happen, and start nothing.")
