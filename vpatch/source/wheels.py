@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from vpatch.source.index import Release
     from vpatch.source.pip_settings import PipSettings
 
-KIND = "wheels"
 
 
 def official_wheel(
@@ -62,7 +61,7 @@ def official_wheel(
             hint="use an index that gives digests, or download the wheel and name it with --wheel",
             code="source.no-digest",
         )
-    path = cache.answers(KIND) / chosen.sha256[:16] / chosen.filename
+    path = cache.answers("wheels") / chosen.sha256[:16] / chosen.filename
     if _is(path, chosen.sha256):
         return path
     if offline:
