@@ -412,17 +412,20 @@ def driven(env, *commands):
     return json.loads(run.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_step_of_an_install(env):
     py_compile.compile(str(env.site / ENGINE))
     steps = driven(env, ["install", "--vllm", VERSION])
     assert steps > 12
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_step_of_another_install(env):
     first = ["install", "--vllm", VERSION, "--patch", "name-proj"]
     assert driven(env, first, ["install", "--vllm", VERSION, "--patch", "slow-mode"]) > 12
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_step_of_an_uninstall(env):
     py_compile.compile(str(env.site / ENGINE))
     assert driven(env, ["install", "--vllm", VERSION], ["uninstall"]) > 12

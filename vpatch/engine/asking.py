@@ -56,7 +56,7 @@ def ask(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
 
 
 def ask_script(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
-    """Run a script of vpatch's in a Python, which starts no process and writes no bytecode.
+    """Run a script of vpatch's in a Python. The script starts no process.
 
     Unlike `ask`, it needs no package of an extra. The arguments are those of `ask`.
 
@@ -66,7 +66,7 @@ def ask_script(python: Path, words: Sequence[str], timeout: float, typed: str) -
     with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
         try:
             run = subprocess.run(
-                [python, "-B", *words],
+                [python, *words],
                 cwd=workdir,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

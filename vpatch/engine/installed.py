@@ -42,7 +42,7 @@ def find_installed(typed: str) -> InstalledPackage:
             code="engine.no-python",
         )
     # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
-    said = ask_script(Path(found).absolute(), ("-I", str(_SCRIPT)), _TIMEOUT, typed)
+    said = ask_script(Path(found).absolute(), ("-IB", str(_SCRIPT)), _TIMEOUT, typed)
     package, version = _answer(said.text)
     if package is None or version is None:
         raise UsageError(

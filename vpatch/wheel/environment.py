@@ -71,8 +71,9 @@ def package_of(typed: str, *, isolated: bool = True) -> tuple[Path | None, list[
             hint="give the path of a Python in which vLLM is installed",
             code="engine.no-python",
         )
-    options = ("-I",) if isolated else ()
-    said = ask_script(Path(found).absolute(), (*options, str(_SCRIPT)), _TIMEOUT, typed)
+    # -B: what is imported by a .pth file is not to be compiled there.
+    words = ("-IB" if isolated else "-B", str(_SCRIPT))
+    said = ask_script(Path(found).absolute(), words, _TIMEOUT, typed)
     try:
         answer = answer_in(said.text)
         package = None if answer["package"] is None else Path(answer["package"]).resolve()
