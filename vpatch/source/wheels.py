@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from vpatch.source.pip_settings import PipSettings
 
 
-
 def official_wheel(
     distribution: str,
     release: str,
