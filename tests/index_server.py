@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import ssl
 import tarfile
 import threading
 import time
@@ -132,9 +133,17 @@ def _handler(index):
 
 
 @contextmanager
-def serve(index):
+def serve(index, authority=None):
+    """Serve an index; with an authority of trustme's, by https."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(index))
-    index.url = f"http://127.0.0.1:{server.server_port}/simple"
+    if authority is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        # The handshake belongs to the thread of a request, and not to the one that takes requests.
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+    index.url = f"http{'s' if authority else ''}://127.0.0.1:{server.server_port}/simple"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
@@ -139,6 +140,32 @@ def test_documents_can_be_made_again(holed, monkeypatch):
 def test_wrong_use(holed, args, message):
     run = audit(holed, *args, code=2)
     assert message in run.err
+
+
+def test_advisories_of_a_url_are_read_and_not_kept(holed):
+    """The host of pip's index, which is the only one that tests may ask without TLS."""
+    url = f"{holed.index.url.removesuffix('/simple')}/new.json"
+    holed.index.archives["new.json"] = (holed.folder / "new.json").read_bytes()
+    (holed.folder / "new.json").unlink()
+    for count in (1, 2):
+        run = holed.run("audit", "--advisories", url, "--vllm", VERSION, "--json", code=1)
+        assert ours(run)["status"] == "affected"
+        assert re.search(
+            rf"^note: {url}: 1 advisory about vllm; the newest is of 2026-10-01, \d+ days ago; "
+            "no copy was kept$",
+            run.err,
+            re.MULTILINE,
+        )
+        assert holed.index.count("/new.json") == count
+    refused = holed.run(
+        "audit", "--advisories", url, "--vllm", VERSION, "--offline", "--json", code=2
+    )
+    (error,) = refused.json_errors
+    assert error["code"] == "security.offline-advisories"
+    holed.index.archives["new.json"] = b"<html>"
+    run = holed.run("audit", "--advisories", url, "--vllm", VERSION, code=2)
+    assert f"{url}: is not JSON" in run.err
+    assert holed.index.count("/new.json") == 3
 
 
 def test_a_second_audit_gives_the_same(holed):

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
 from tests.helpers import fails
 from tests.security.cases import advisory
+from vpatch.library import advisories
 from vpatch.library.advisories import (
     Advisories,
     parse_advisories,
@@ -140,6 +142,7 @@ def test_other_packages_are_left_out(tmp_path):
     ("content", "message"),
     [
         (b"not json", "is not JSON"),
+        (b"[" * 100_000, "is not JSON: it is nested too deeply"),
         (b"{}", "the key 'id' is missing"),
         (json.dumps(row() | {"modified": "now"}).encode(), "modified"),
         (
@@ -152,6 +155,61 @@ def test_a_wrong_advisory(content, message):
     with fails("security.wrong-advisory", message) as caught:
         parse_advisories(content, "a.json")
     assert "https://api.osv.dev/v1/vulns/ID" in caught.value.hint
+
+
+def zipped(path, files):
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_a_zip_of_all_packages(tmp_path):
+    """As osv.dev exports them. Nobody reads the files that name other packages."""
+    files = {
+        "GHSA-aaaa-bbbb-cccc.json": '{"affected": [{"package": {"name": "torch"}}]}',
+        "PYSEC-2026-1.json": json.dumps(row(name="CVE-2026-2"), indent=2),
+        "CVE-2026-1234.json": json.dumps(row()),
+        "README.md": '"name": "vllm"',
+    }
+    found = read_advisories(zipped(tmp_path / "all.zip", files))
+    assert [one.id for one in found] == ["CVE-2026-2", "CVE-2026-1234"]
+
+
+def test_a_zip_without_vllm(tmp_path):
+    file = zipped(tmp_path / "all.zip", {"a.json": "{}"})
+    with fails("security.no-advisories", "^https://here: has no advisory about vllm"):
+        read_advisories(file, "https://here")
+
+
+def test_a_zip_names_its_wrong_file(tmp_path):
+    file = zipped(tmp_path / "all.zip", {"a.json": '{"name": "vllm"}'})
+    with fails("security.wrong-advisory", "^https://here: a.json: is not an advisory"):
+        read_advisories(file, "https://here")
+
+
+def test_a_damaged_zip(tmp_path):
+    file = zipped(tmp_path / "all.zip", {"a.json": json.dumps(row()) * 100})
+    content = bytearray(file.read_bytes())
+    content[60:80] = bytes(20)
+    file.write_bytes(content)
+    with fails("security.wrong-advisory", "is a zip that cannot be read"):
+        read_advisories(file)
+
+
+@pytest.mark.parametrize("limit", ["_LARGEST", "_LARGEST_ZIP"])
+def test_a_zip_that_unpacks_to_too_much(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(advisories, limit, 10_000)
+    file = zipped(tmp_path / "all.zip", {"a.json": " " * 10_001})
+    with fails("security.wrong-advisory", "a.json: unpacks to too much"):
+        read_advisories(file)
+
+
+def test_a_file_that_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(advisories, "_LARGEST", 10)
+    (tmp_path / "found.json").write_text(json.dumps(row()))
+    with fails("security.wrong-advisory", "cannot be read: is larger than 10 bytes"):
+        read_advisories(tmp_path / "found.json")
 
 
 def test_no_such_file(tmp_path):

@@ -429,9 +429,9 @@ def test_a_length_of_thousands_of_digits():
     response = requests.Response()
     for text in ("9" * 5000, "-1", "\u00b2", "x"):
         response.headers["Content-Length"] = text
-        assert network._promised(response) is None
+        assert network.promised_size(response) is None
     response.headers["Content-Length"] = "12"
-    assert network._promised(response) == 12
+    assert network.promised_size(response) == 12
 
 
 @contextmanager

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
+from vpatch.app.advisories import named_advisories
 from vpatch.app.checkout import refuse_stopping
 from vpatch.app.deciding import plans_for
 from vpatch.app.planned import planned
 from vpatch.errors import UsageError, VpatchError
-from vpatch.library.advisories import read_advisories, shipped_advisories, with_newer
+from vpatch.library.advisories import shipped_advisories, with_newer
 from vpatch.planning.state import overall_changes
 from vpatch.security.documents import document_of
 from vpatch.security.judge import judge
@@ -41,7 +42,8 @@ _VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.+]{0,80})'", re.MULT
 class AuditRequest:
     """What to audit: exactly one of these. `versions` are releases, or folders with sources.
 
-    `advisories` is a file or folder in the OSV format, which adds to the shipped advisories.
+    `advisories` is a file, a folder, a zip or a URL with advisories in the OSV format. They add to
+    the shipped ones.
     """
 
     versions: tuple[str, ...] = ()
@@ -49,7 +51,7 @@ class AuditRequest:
     checkout: Path | None = None
     python: str | None = None
     image: str | None = None
-    advisories: Path | None = None
+    advisories: str | None = None
     trust_untested: bool = False
 
 
@@ -58,11 +60,12 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
 
     Raises:
         UsageError: the request names nothing that is there, or the advisories cannot be read.
+        UnavailableError: advisories are to be downloaded, and the server does not answer.
         VpatchError: a source, an environment or an image cannot be read.
     """
     advisories = shipped_advisories()
     if request.advisories is not None:
-        advisories = with_newer(advisories, read_advisories(request.advisories))
+        advisories = with_newer(advisories, named_advisories(context, request.advisories))
     found = _audited(context, request, _resolving(context))
     trees = tuple(
         replace(

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 @click.option("--image", metavar="TAG", help="An image that vpatch built; it is verified first.")
 @click.option(
     "--advisories",
-    type=click.Path(path_type=Path),
-    help="Newer advisories in the OSV format: a file, or a folder of files.",
+    metavar="FILE|DIR|URL",
+    help="Newer advisories in the OSV format: a file, a folder or a zip of files, or a URL.",
 )
 @click.option(
     "--fail-on",
@@ -67,7 +67,7 @@ def command(
     checkout: Path | None,
     python: str | None,
     image: str | None,
-    advisories: Path | None,
+    advisories: str | None,
     fail_on: str,
     form: str,
     *,

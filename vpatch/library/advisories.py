@@ -5,10 +5,12 @@ The format is OSV's (https://ossf.github.io/osv-schema/). GitHub's database and 
 
 from __future__ import annotations
 
-import json
+import re
+import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -17,13 +19,16 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
 from vpatch.library.catalog import installed
-from vpatch.util.untrusted import MEGABYTE, read_file
+from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _LARGEST = 16 * MEGABYTE
+# What all files of a zip unpack to. The export of osv.dev for PyPI has less.
+_LARGEST_ZIP = 2000 * MEGABYTE
+_NAMES_VLLM = re.compile(rb'"name"\s*:\s*"vllm"', re.IGNORECASE)
 _PACKAGE = ("PyPI", "vllm")
 # Ranges of commits need the repository.
 _ECOSYSTEM = "ECOSYSTEM"
@@ -160,37 +165,64 @@ def with_newer(shipped: Advisories, found: Iterable[Advisory]) -> Advisories:
     return _sorted(one for one in result if one.withdrawn is None)
 
 
-def read_advisories(path: Path) -> list[Advisory]:
-    """Read the advisories about vLLM in a file, or in all `.json` files of a folder.
+def read_advisories(path: Path, where: str | None = None) -> list[Advisory]:
+    """Read the advisories about vLLM in a file, in a zip of files, or in a folder of `.json` files.
+
+    Errors name `where`, or else the path.
 
     Raises:
         UsageError: a file is not an advisory, or none is about vLLM.
     """
+    named = where or str(path)
+    files: Iterable[tuple[bytes, str]]
     if path.is_dir():
-        files = sorted(path.rglob("*.json"))
+        files = (_read(one, str(one)) for one in sorted(path.rglob("*.json")))
     elif path.is_file():
-        files = [path]
+        files = _zipped(path, named) if is_zipfile(path) else [_read(path, named)]
     else:
-        raise UsageError(
-            "there is no such file or folder",
-            where=str(path),
-            hint="name a file in the OSV format, or a folder of such files",
-            code="security.no-advisories",
-        )
+        raise _none("there is no such file or folder", named)
     found = [
         one
-        for file in files
-        for one in parse_advisories(read_file(file, _LARGEST), str(file))
+        for content, name in files
+        for one in parse_advisories(content, name)
         if any(affected.is_vllm for affected in one.affected)
     ]
     if not found:
-        raise UsageError(
-            "has no advisory about vllm",
-            where=str(path),
-            hint="name a file in the OSV format, or a folder of such files",
-            code="security.no-advisories",
-        )
+        raise _none("has no advisory about vllm", named)
     return found
+
+
+def _none(what: str, where: str) -> UsageError:
+    hint = "name a file in the OSV format, a folder or a zip of such files, or a URL"
+    return UsageError(what, where=where, hint=hint, code="security.no-advisories")
+
+
+def _read(path: Path, where: str) -> tuple[bytes, str]:
+    try:
+        return read_file(path, _LARGEST), where
+    except OSError as error:
+        raise _wrong(f"cannot be read: {error.strerror}", where) from error
+
+
+def _zipped(path: Path, where: str) -> Iterator[tuple[bytes, str]]:
+    """The files of a zip that name vllm: an export of osv.dev has those of all packages."""
+    left = _LARGEST_ZIP
+    try:
+        with ZipFile(path) as archive:
+            for member in archive.infolist():
+                if not member.filename.endswith(".json"):
+                    continue
+                name = f"{where}: {member.filename}"
+                with archive.open(member) as file:
+                    content = file.read(min(_LARGEST, left) + 1)
+                left -= len(content)
+                if len(content) > _LARGEST or left < 0:
+                    raise _wrong("unpacks to too much", name)
+                if _NAMES_VLLM.search(content):
+                    yield content, name
+    # An encrypted file is a RuntimeError.
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise _wrong(f"is a zip that cannot be read: {error}", where) from error
 
 
 def parse_advisories(content: bytes, where: str) -> list[Advisory]:
@@ -200,7 +232,7 @@ def parse_advisories(content: bytes, where: str) -> list[Advisory]:
         UsageError: it is something else.
     """
     try:
-        document = json.loads(content)
+        document = parse_json(content)
         if isinstance(document, dict) and "vulns" in document:
             document = document["vulns"]
         rows: Sequence[object] = document if isinstance(document, list) else [document]
@@ -209,11 +241,15 @@ def parse_advisories(content: bytes, where: str) -> list[Advisory]:
         what = f"is not an advisory in the OSV format: {first_of(error)}"
     except ValueError as error:
         what = f"is not JSON: {error}"
+    raise _wrong(what, where)
+
+
+def _wrong(what: str, where: str) -> UsageError:
     hint = (
         "name a file in the OSV format: https://api.osv.dev/v1/vulns/ID has one for each id of an "
         "advisory"
     )
-    raise UsageError(what, where=where, hint=hint, code="security.wrong-advisory")
+    return UsageError(what, where=where, hint=hint, code="security.wrong-advisory")
 
 
 def _sorted(found: Iterable[Advisory]) -> Advisories:

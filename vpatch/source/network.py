@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from vpatch.source.pip_settings import PipSettings
 
 _log = logging.getLogger(__name__)
-_CHUNK = 1 << 17
+CHUNK = 1 << 17
 _DIGITS = 15
 # The largest of vLLM has 60 MB.
 _LARGEST_ARCHIVE = 2000 * MEGABYTE
@@ -80,7 +80,7 @@ def list_releases(
     """
     found: dict[str, Release] = {}
     known = False
-    with _session(settings) as session:
+    with open_session(settings) as session:
         for url in index_urls(settings):
             with timed(_log, logging.INFO, f"asking the index {redact(url)} for {project}"):
                 packages = _ask(session, url, project, settings)
@@ -107,7 +107,7 @@ def download(
     digest = hashlib.sha256()
     received = 0
     task = progress.start(f"Downloading {release.filename}", total=release.size)
-    with ExitStack() as undo, _session(settings) as session:
+    with ExitStack() as undo, open_session(settings) as session:
         undo.enter_context(timed(_log, logging.INFO, f"downloading {redact(release.url)}"))
         undo.callback(task.done)
         removal = undo.enter_context(ExitStack())
@@ -124,20 +124,20 @@ def download(
                 response.raise_for_status()
                 # Some servers call the archive's own compression an encoding of their answer.
                 getattr(response.raw, "headers", {}).pop("Content-Encoding", None)
-                promised = _promised(response)
+                promised = promised_size(response)
                 if promised is not None:  # few indexes tell the size in their listing
                     task.resize(promised)
-                for chunk in response.iter_content(_CHUNK):
+                for chunk in response.iter_content(CHUNK):
                     file.write(chunk)
                     digest.update(chunk)
                     received += len(chunk)
                     task.advance(len(chunk))
         except requests.exceptions.ChunkedEncodingError as error:
-            raise cut_off(release, received) from error
+            raise cut_off("archive", release.url, received, release.size) from error
         except requests.RequestException as error:
             raise no_answer(release.url, error, settings) from error
         if promised is not None and received != promised:
-            raise cut_off(release, received)
+            raise cut_off("archive", release.url, received, release.size)
         if digest.hexdigest() != sha256:
             raise DigestMismatchError(
                 f"the archive's digest is sha256:{digest.hexdigest()}, "
@@ -148,7 +148,7 @@ def download(
         removal.pop_all()
 
 
-def _promised(response: requests.Response) -> int | None:
+def promised_size(response: requests.Response) -> int | None:
     """The size that a server says that its answer has."""
     said = response.headers.get("Content-Length", "")
     return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else None
@@ -190,7 +190,7 @@ def _release(project: str, package: DistributionPackage, *, wheels: bool) -> Rel
 
 
 @contextmanager
-def _session(settings: PipSettings) -> Iterator[requests.Session]:
+def open_session(settings: PipSettings) -> Iterator[requests.Session]:
     retry = Retry(
         total=settings.retries,
         backoff_factor=0.25,

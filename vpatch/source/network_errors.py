@@ -15,7 +15,6 @@ from vpatch.util.limited import TooLargeError
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
-    from vpatch.source.index import Release
     from vpatch.source.pip_settings import PipSettings
 
 # Request timeout, too early, too many requests: of the 4xx, the answers that pass.
@@ -30,8 +29,14 @@ _WRONG_URL = (
 _LACKS_SOCKS = "Missing dependencies for SOCKS"
 
 
+_HINTS = {
+    "index": "check pip's index-url, extra-index-url and proxy settings, or use --offline",
+    "server": "check the URL and pip's proxy setting, or download the file yourself and name it",
+}
+
+
 class DownloadError(UnavailableError):
-    """The download of an archive was cut off."""
+    """The download of an archive, or of another file, was cut off."""
 
     code = "source.download-cut-off"
 
@@ -52,11 +57,11 @@ class InsecureRedirectError(requests.RequestException):
     """A server leads its client to a less safe address."""
 
 
-def cut_off(release: Release, received: int) -> DownloadError:
-    of = f" of {release.size}" if release.size else ""
+def cut_off(what: str, url: str, received: int, size: int | None) -> DownloadError:
+    of = f" of {size}" if size else ""
     return DownloadError(
-        f"the archive was cut off: {received} bytes{of} were received",
-        where=redact(release.url),
+        f"the {what} was cut off: {received} bytes{of} were received",
+        where=redact(url),
         hint="run the command again; nothing was kept",
     )
 
@@ -73,28 +78,66 @@ def no_index(url: str, error: Exception) -> IndexAccessError:
 def no_answer(
     url: str, error: requests.RequestException, settings: PipSettings
 ) -> IndexAccessError | UnsafeAnswerError | UsageError:
-    hint = "check pip's index-url, extra-index-url and proxy settings, or use --offline"
-    if isinstance(error, (TooLargeError, InsecureRedirectError)):
-        return UnsafeAnswerError(str(error), where=redact(url), hint=hint)
-    if isinstance(error, _WRONG_URL) and _LACKS_SOCKS not in str(error):
+    """Return what to raise where an index gives no answer that can be used."""
+    if _is_wrong_url(error):
         return wrong_url(url, error)
-    status = 0 if error.response is None else error.response.status_code
-    refused = 400 <= status < 500 and status not in _LATER  # noqa: PLR2004 - of HTTP
-    return IndexAccessError(
-        _answer(error, settings),
+    return _unsafe(url, error, "index") or IndexAccessError(
+        _answer(error, settings, "index"),
         where=redact(url),
-        hint=hint,
-        code="source.index-refused" if refused else "source.index-unreachable",
+        hint=_HINTS["index"],
+        code="source.index-refused" if _is_refused(error) else "source.index-unreachable",
     )
 
 
-def _answer(error: requests.RequestException, settings: PipSettings) -> str:
+def no_file(
+    url: str, error: requests.RequestException, settings: PipSettings
+) -> UnavailableError | UnsafeAnswerError | UsageError:
+    """Return what to raise where a URL of a file gives no answer that can be used."""
+    if _is_wrong_url(error):
+        return unusable_url(url, error)
+    return _unsafe(url, error, "server") or UnavailableError(
+        _answer(error, settings, "server"),
+        where=redact(url),
+        hint=_HINTS["server"],
+        code="source.url-refused" if _is_refused(error) else "source.url-unreachable",
+    )
+
+
+def _is_wrong_url(error: requests.RequestException) -> bool:
+    return isinstance(error, _WRONG_URL) and _LACKS_SOCKS not in str(error)
+
+
+def _is_refused(error: requests.RequestException) -> bool:
+    status = 0 if error.response is None else error.response.status_code
+    return 400 <= status < 500 and status not in _LATER  # noqa: PLR2004 - of HTTP
+
+
+def _unsafe(url: str, error: requests.RequestException, asked: str) -> UnsafeAnswerError | None:
+    if isinstance(error, (TooLargeError, InsecureRedirectError)):
+        return UnsafeAnswerError(str(error), where=redact(url), hint=_HINTS[asked])
+    return None
+
+
+def unusable_url(url: str, error: Exception) -> UsageError:
+    """Return what to raise for a URL of a file that cannot be used."""
+    return UsageError(
+        f"the address cannot be used: {redact(str(error))}",
+        where=redact(url),
+        hint="correct the URL, or pip's proxy setting",
+        code="source.wrong-url",
+    )
+
+
+def _answer(error: requests.RequestException, settings: PipSettings, asked: str) -> str:
+    who = f"the {asked}"
+    if isinstance(error, requests.TooManyRedirects):
+        return f"{who} redirects too often: {redact(str(error))}"
     if error.response is not None:
-        return f"the index answered {error.response.status_code} {error.response.reason}"
+        return f"{who} answered {error.response.status_code} {error.response.reason}"
     # requests wraps what urllib3 met last in the tale of its retries.
     cause = error.args[0] if error.args else error
     cause = getattr(cause, "reason", None) or cause
     timed_out = isinstance(cause, Urllib3TimeoutError) and not isinstance(cause, NewConnectionError)
     if timed_out or isinstance(error, requests.Timeout):
-        return f"the index did not answer within {settings.timeout:g} s (pip's timeout setting)"
-    return f"the index cannot be reached: {redact(str(cause))}"
+        return f"{who} did not answer within {settings.timeout:g} s (pip's timeout setting)"
+    return f"{who} cannot be reached: {redact(str(cause))}"
