@@ -52,9 +52,9 @@ def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, Any]:
             action = f"Apply the patch {patches}."
             return statement | _status("affected", finding) | {"action_statement": action}
         case Status.NOT_AFFECTED:
+            # Beside a justification, the first edition of the schema refuses an impact_statement.
             cause = {"justification": "vulnerable_code_not_present"}
-            impact = {"impact_statement": finding.reason}
-            return statement | {"status": "not_affected"} | cause | impact
+            return statement | _status("not_affected", finding) | cause
         case Status.FIXED:
             return statement | _status("fixed", finding)
         case _:
