@@ -7,10 +7,12 @@ definition and says why.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
 import pytest
 from packaging.version import Version
 
+from vpatch.app.audit import AuditRequest, audit
 from vpatch.app.behaviour_records import digest_of_test, recorded
 from vpatch.app.context import Context
 from vpatch.app.deciding import plans_for
@@ -18,6 +20,7 @@ from vpatch.app.planned import planned
 from vpatch.app.selection import Selection, with_required
 from vpatch.library.advisories import shipped_advisories
 from vpatch.planning.state import State
+from vpatch.security.judge import Status
 from vpatch.source.spec import parse_vllm
 
 KNOWN = {State.NEEDED, State.UPSTREAMED, State.ABSENT}
@@ -50,6 +53,30 @@ def test_each_backport_has_an_attack_that_was_run(context, backports):
             outcomes = {outcome_of(context, patch, proof, release) for release in releases}
             assert "holds" in outcomes, f"{patch.id}: {proof.test}"
             assert outcomes <= {"holds", "not asked", None}, f"{patch.id}: {proof.test}"
+
+
+def test_what_is_recorded_of_recipes_is_of_these_tests(context, backports):
+    """A result for another edition of a patch or a test counts for nothing, so it must go."""
+    stale = []
+    for patch in backports:
+        for release, results in patch.shapes.in_recipes.get("vllm", {}).items():
+            tests = {proof.test: proof for proof in patch.declaration.proof}
+            for one in results:
+                digest = one.test and digest_of_test(context, patch, tests[one.test], release)
+                if (one.patch_digest, one.test_digest) != (patch.digest, digest):
+                    stale.append(f"{patch.id} {release} {one.test}")
+                assert one.outcome == ("holds" if one.test else "not asked"), patch.id
+    assert stale == []
+
+
+@pytest.mark.slow
+def test_all_backports_together_cure_0_23(context):
+    """Some change one function. What they make together was attacked, too."""
+    (tree,) = audit(context, AuditRequest(recipe="security-0.23.0")).trees
+    read = {one.advisory.id: one.status for one in tree.findings if one.decisions}
+    cured = {Status.FIXED, Status.NOT_AFFECTED}
+    assert {name: status for name, status in read.items() if status not in cured} == {}
+    assert Counter(read.values())[Status.FIXED] >= 26
 
 
 def test_an_advisory_has_a_backport_or_a_reason(backports):

@@ -16,6 +16,8 @@ from tests.security.cases import (
     plan_of,
     recorded,
 )
+from vpatch.library.shapes import BehaviourInRecipe
+from vpatch.planning.shape import digest_of_definitions
 from vpatch.planning.state import Plan, State
 from vpatch.security.judge import Status, is_open, judge
 
@@ -112,6 +114,75 @@ def test_the_worst_of_several_patches_counts(tmp_path, patch):
     finding = judged([patch, other], CURED, carried={"fix", "other"})
     assert finding.status is Status.UNDER_INVESTIGATION
     assert finding.reason.startswith("other is applied")
+
+
+def in_recipe(patch, source, **keys):
+    """The patch, with a result for this code that a recipe makes of 0.23.0."""
+    carried = () if source == ELSEWHERE else {"fix"}
+    made = judged([patch], source, carried=carried).decisions[0]
+    entry = {
+        "recipe": "security-0.23.0",
+        "test": "test_attack.py",
+        "engine": "cpu",
+        "outcome": "holds",
+        "state": made.state,
+        "code": digest_of_definitions(made.shape.definitions),
+        "patch_digest": patch.digest,
+    }
+    found = BehaviourInRecipe.model_validate(entry | keys)
+    known = {"vllm": {"0.23.0": (found,)}}
+    return replace(patch, shapes=patch.shapes.model_copy(update={"in_recipes": known}))
+
+
+def test_what_a_recipe_makes_is_fixed_by_a_test_on_exactly_that(patch):
+    proven = in_recipe(patch, OTHER_CURE)
+    finding = judged([proven], OTHER_CURE, carried={"fix"})
+    assert finding.status is Status.FIXED
+    where = "by behaviour on cpu in 0.23.0 with the recipe security-0.23.0"
+    assert finding.reason == f"fix is applied, and its test holds: {where}"
+    # The same code without a lock, such as in an environment.
+    assert judged([proven], OTHER_CURE).status is Status.FIXED
+    other = OTHER_CURE.replace("audit", "log")
+    assert judged([proven], other, carried={"fix"}).status is Status.UNDER_INVESTIGATION
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"outcome": "contradicts"},
+        {"outcome": "not asked"},
+        {"patch_digest": "sha256:another edition"},
+        {"code": "sha256:0"},
+        {"state": "absent"},
+    ],
+    ids=str,
+)
+def test_a_result_in_a_recipe_that_proves_nothing(patch, keys):
+    proven = in_recipe(patch, OTHER_CURE, **keys)
+    finding = judged([proven], OTHER_CURE, carried={"fix"})
+    assert finding.status is Status.UNDER_INVESTIGATION
+
+
+def test_a_test_that_fails_in_a_recipe_outweighs_one_that_holds(patch):
+    proven = in_recipe(patch, OTHER_CURE)
+    (held,) = proven.shapes.in_recipes["vllm"]["0.23.0"]
+    against = held.model_copy(update={"test": "test_more.py", "outcome": "contradicts"})
+    both = {"vllm": {"0.23.0": (held, against)}}
+    contradicted = replace(patch, shapes=patch.shapes.model_copy(update={"in_recipes": both}))
+    finding = judged([contradicted], OTHER_CURE, carried={"fix"})
+    assert finding.status is Status.UNDER_INVESTIGATION
+
+
+def test_what_a_recipe_makes_of_code_in_which_the_patch_is_absent(patch):
+    assert judged([patch], ELSEWHERE).status is Status.NOT_AFFECTED
+    shapes = patch.shapes.shapes["vllm"]
+    without = patch.shapes.model_copy(update={"shapes": {"vllm": shapes[:2]}})
+    unknown = replace(patch, shapes=without)
+    assert judged([unknown], ELSEWHERE).status is Status.UNDER_INVESTIGATION
+    proven = in_recipe(unknown, ELSEWHERE, outcome="not asked", test=None, engine=None)
+    assert judged([proven], ELSEWHERE).status is Status.NOT_AFFECTED
+    wrong = in_recipe(unknown, ELSEWHERE, outcome="not asked", state="applied")
+    assert judged([wrong], ELSEWHERE).status is Status.UNDER_INVESTIGATION
 
 
 def test_an_advisory_without_a_patch_is_never_left_out(patch):

@@ -11,14 +11,13 @@ from vpatch.app import selection
 from vpatch.app.advisories import named_advisories
 from vpatch.app.checkout import refuse_stopping
 from vpatch.app.deciding import plans_for
-from vpatch.app.planned import planned
+from vpatch.app.planned import decide_each, patched_tree, planned
 from vpatch.errors import UsageError, VpatchError
 from vpatch.library.advisories import shipped_advisories, with_newer
-from vpatch.planning.state import overall_changes
 from vpatch.security.documents import document_of
 from vpatch.security.judge import judge
 from vpatch.security.result import AuditedTree, AuditResult
-from vpatch.source.memory import ChangedTree, MemoryTree
+from vpatch.source.memory import MemoryTree
 from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
 from vpatch.source.tree import LOCK_FILE, Pin, Tree
 from vpatch.util.digest import digest_of_files
@@ -105,7 +104,7 @@ def _releases(
     jobs = [selection.Selection(parse_vllm(one, root), tuple(patches)) for one in versions]
     if len(jobs) == 1:
         with context.tree(jobs[0].spec) as tree:
-            plans = [_decided(patches, tree, context)]
+            plans = [decide_each(context, patches, tree)]
     else:
         # What a table does not show need not be found.
         plans = plans_for(context, jobs, (), tell="none", each_alone=True)
@@ -147,10 +146,8 @@ def _patched(
     context: Context, tree: Tree, made: Plan, patches: Sequence[Patch]
 ) -> tuple[Plan, tuple[Patch, ...]]:
     """Decide on a tree as a plan leaves it; also return the patches that it carries then."""
-    files = {path: change.after for path, change in overall_changes(made).items()}
-    carried = tree.carried | {decision.patch.id for decision in made.taken}
-    found = _decided(patches, ChangedTree(tree, files, carried), context)
-    return found, _known(context, carried)
+    after = patched_tree(tree, made)
+    return decide_each(context, patches, after), _known(context, after.carried)
 
 
 def documents_of(
@@ -189,7 +186,7 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
             code="checkout.no-lock",
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
-        found = _decided(patches, tree, context)
+        found = decide_each(context, patches, tree)
         carried = _known(context, tree.carried)
     return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
 
@@ -207,7 +204,7 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
     }
     task.done()
     tree = _tree(files, package.release, str(package.folder))
-    found = _decided(patches, tree, context)
+    found = decide_each(context, patches, tree)
     return AuditedTree(f"{python}: {_named(found)}", found, installed=package.version)
 
 
@@ -233,7 +230,7 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
     lock = verified.lock
     carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
     tree = _tree(files, lock.source.version, name, carried)
-    found = _decided(patches, tree, context)
+    found = decide_each(context, patches, tree)
     subject = f"image {name}: {_named(found)}"
     said = _VERSION.search(files.get(_VERSION_FILE, b""))
     return AuditedTree(
@@ -259,15 +256,6 @@ def _tree(
     return MemoryTree(
         Pin("vllm", "folder", version, digest_of_files(files), origin), files, carried
     )
-
-
-def _decided(patches: Sequence[Patch], tree: Tree, context: Context) -> Plan:
-    """Decide on each patch for itself; the pin of the tree must tell its content.
-
-    What a patch would change says where the defect is.
-    """
-    alone = [patch.id for patch in patches]
-    return planned(context, patches, tree, to_write=True, alone=alone)
 
 
 def _named(made: Plan) -> str:

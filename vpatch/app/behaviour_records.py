@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.declare.patch import Proof
     from vpatch.library.patch import Patch
-    from vpatch.library.shapes import BehaviourOnRelease
+    from vpatch.library.shapes import BehaviourInRecipe, BehaviourOnRelease
 
 
 def refuse_unrecordable(patches: Iterable[Patch]) -> None:
@@ -100,6 +100,45 @@ def record(
         entries = behaviour.setdefault(tree, {}).get(release, ())
         behaviour[tree][release] = tuple(sorted((*entries, found), key=lambda one: one.test))
         return shapes.model_copy(update={"behaviour": _sorted(behaviour)})
+
+    update(context, patch, with_result)
+
+
+def in_recipe(wanted: BehaviourInRecipe, patch: Patch, release: str) -> BehaviourInRecipe | None:
+    """Return what is recorded of a test on the code that a recipe makes, if nothing changed since.
+
+    `wanted` is a result of this test on this code; its outcome does not count.
+    """
+    shapes = read_shapes(patch.folder)
+    outcome = {"outcome": wanted.outcome, "reason": wanted.reason}
+    for releases in shapes.in_recipes.values() if shapes else ():
+        for found in releases.get(release, ()):
+            if found.model_copy(update=outcome) == wanted:
+                return found
+    return None
+
+
+def record_in_recipe(
+    context: Context, patch: Patch, tree: str, release: str, found: BehaviourInRecipe
+) -> None:
+    """Write what a test showed on what a recipe makes, in place of an earlier result.
+
+    Raises:
+        UnavailableError: the file cannot be written.
+    """
+
+    def with_result(shapes: Shapes) -> Shapes:
+        trees = {name: dict(releases) for name, releases in shapes.in_recipes.items()}
+        releases = trees.setdefault(tree, {})
+        others = (
+            one
+            for one in releases.get(release, ())
+            if (one.recipe, one.test, one.engine) != (found.recipe, found.test, found.engine)
+        )
+        entries = sorted((*others, found), key=lambda one: (one.recipe, one.test or ""))
+        releases[release] = tuple(entries)
+        trees[tree] = {one: releases[one] for one in sorted(releases, key=Version)}
+        return shapes.model_copy(update={"in_recipes": trees})
 
     update(context, patch, with_result)
 

@@ -89,11 +89,15 @@ def proof_plans(
         folder = patch.folder / place
         tree = stack.enter_context(context.tree(FolderSpec(name, str(folder))))
         plugins.append((plan(_concerning(wanted, name), tree), folder))
-    references: dict[str, Path] = {}
-    for variable, release in proof.references.items():
-        spec = parse_vllm(release)
-        references[variable] = stack.enter_context(context.tree(spec)).files
-    return ProofPlans(before, after, plugins, references)
+    return ProofPlans(before, after, plugins, references_of(context, proof, stack))
+
+
+def references_of(context: Context, proof: Proof, stack: ExitStack) -> dict[str, Path]:
+    """Open the releases that a proof compares with; return their folders by variable."""
+    return {
+        variable: stack.enter_context(context.tree(parse_vllm(release))).files
+        for variable, release in proof.references.items()
+    }
 
 
 @dataclass(frozen=True)

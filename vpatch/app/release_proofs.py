@@ -19,7 +19,7 @@ from vpatch.app.selection import with_required
 from vpatch.engine.environment import KINDS, packages_beside, remove_engine
 from vpatch.engine.overlay import as_released, differing
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
-from vpatch.harness.behaviour import run_behaviour_test, run_upstreamed
+from vpatch.harness.behaviour import run_behaviour_test, run_patched, run_upstreamed
 from vpatch.library.shapes import BehaviourOnRelease
 from vpatch.planning.footprint import digest_of_changes
 from vpatch.planning.plan import plan
@@ -72,8 +72,11 @@ class ReleaseTest:
 
 
 @dataclass(frozen=True)
-class _Case:
-    """A test that is to run on a release. `state` is that of the patch in `tree`."""
+class ReleaseCase:
+    """A test that is to run on a release. `state` is that of the patch in `tree`.
+
+    With `patched_only`, it runs once, on the patched tree of `ground`.
+    """
 
     patch: Patch
     proof: Proof
@@ -84,7 +87,8 @@ class _Case:
     change_digest: str
     ground: ProofPlans
     # The release's own files that show the cure.
-    released: Mapping[str, bytes]
+    released: Mapping[str, bytes] = field(default_factory=dict)
+    patched_only: bool = False
 
     def found(
         self, outcome: Literal["holds", "contradicts", "not asked"], reason: str | None
@@ -193,7 +197,7 @@ def _on_release(
     fresh: list[Path],
 ) -> Iterator[ReleaseTest]:
     with ExitStack() as stack:
-        cases: list[_Case] = []
+        cases: list[ReleaseCase] = []
         for patch, proof in proofs:
             digest = digest_of_test(context, patch, proof, release)
             known = recorded(patch, proof, release, digest) if asked.record else None
@@ -224,7 +228,7 @@ def _on_release(
             return
         if engine.fresh:
             fresh.append(engine.folder)
-        yield from (_noted(context, asked, _run(context, case, engine)) for case in cases)
+        yield from (_noted(context, asked, run_case(context, case, engine)) for case in cases)
 
 
 def _noted(context: Context, asked: ReleaseRun, one: ReleaseTest) -> ReleaseTest:
@@ -235,7 +239,7 @@ def _noted(context: Context, asked: ReleaseRun, one: ReleaseTest) -> ReleaseTest
 
 def _case(
     context: Context, patch: Patch, proof: Proof, release: str, digest: str, stack: ExitStack
-) -> tuple[_Case, str | None]:
+) -> tuple[ReleaseCase, str | None]:
     """Decide a patch for a release; return its case, and why there is nothing to ask, if so."""
     ground = proof_plans(context, patch, proof, release, stack)
     mine = [(p, d) for p in ground.all_after for d in p.decisions if d.patch.id == patch.id]
@@ -246,7 +250,7 @@ def _case(
     if decision.state is State.UPSTREAMED and made.pin.tree == "vllm":
         released = _shown_by(context, patch, proof, release, stack)
     change = digest_of_changes(decision.changes)
-    case = _Case(
+    case = ReleaseCase(
         patch, proof, release, digest, made.pin.tree, decision.state, change, ground, released
     )
     idle = why_idle(patch, ground.all_after)
@@ -269,7 +273,8 @@ def _shown_by(
     return {path: tree.read(path) for path in paths if path is not None}
 
 
-def _run(context: Context, case: _Case, engine: Engine) -> ReleaseTest:
+def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest:
+    """Run a test in an engine, and return what it showed."""
     patch, proof, ground = case.patch, case.proof, case.ground
     beside = packages_beside(engine, proof.packages, context.progress, offline=context.offline)
     ground = replace(ground, packages=beside)
@@ -282,7 +287,10 @@ def _run(context: Context, case: _Case, engine: Engine) -> ReleaseTest:
     task = context.progress.start(f"Running {proof.test} of {patch.id} in {engine}")
     started = time.monotonic()
     try:
-        if case.state is State.UPSTREAMED:
+        if case.patched_only:
+            patched, problems = run_patched(test, proof, engine, ground)
+            runs = {"patched": patched}
+        elif case.state is State.UPSTREAMED:
             pristine, problems = run_upstreamed(test, proof, engine, ground, released)
             runs = {"pristine": pristine}
         else:

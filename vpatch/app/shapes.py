@@ -206,7 +206,9 @@ def _record(
             for tree, releases in before.behaviour.items()
         }
         shapes = {**before.shapes, _TREE: tuple(known)}
-        return Shapes(patch_digest=patch.digest, shapes=shapes, behaviour=behaviour)
+        return before.model_copy(
+            update={"patch_digest": patch.digest, "shapes": shapes, "behaviour": behaviour}
+        )
 
     shapes = update(context, patch, with_shapes)
     left_out = [(release, d) for release, d in read.items() if release not in whole]

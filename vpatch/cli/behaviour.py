@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.proofs import run_proofs
-from vpatch.app.release_proofs import run_on_releases
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
@@ -18,12 +17,12 @@ from vpatch.util.extras import require
 from vpatch.util.plural import holding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from vpatch.app.context import Context
     from vpatch.app.proofs import ProvenTest
-    from vpatch.app.release_proofs import ReleaseRun
+    from vpatch.app.release_proofs import ReleaseTest
     from vpatch.declare.patch import Proof
     from vpatch.harness.behaviour import Behaviour, Run
     from vpatch.library.patch import Patch
@@ -68,13 +67,11 @@ def run(
     return code
 
 
-def run_releases(
-    context: Context, asked: ReleaseRun, *, named: bool, as_json: bool
-) -> CommandResult | ExitCode:
-    """Run the tests on several releases; results are printed as they come."""
+def show(found: Generator[ReleaseTest], *, as_json: bool) -> CommandResult | ExitCode:
+    """Run tests on releases, or on what a recipe makes; results are printed as they come."""
     require("engine", "`vpatch test --engine`")
     shown: list[ReleaseTestOutput] = []
-    with closing(run_on_releases(context, asked, named=named)) as results:
+    with closing(found) as results:
         for one in results:
             shown.append(ReleaseTestOutput.of(one))
             if not as_json:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.examples import run_examples
-from vpatch.app.release_proofs import ReleaseRun, releases_of
+from vpatch.app.recipe_proofs import RecipeRun, run_on_recipe
+from vpatch.app.release_proofs import ReleaseRun, releases_of, run_on_releases
 from vpatch.cli import behaviour, shapes
 from vpatch.cli.options import folder_option, json_option, library_options, offline_option
 from vpatch.cli.output import style
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
 
 _ENGINE = "give --engine cpu as well, to run behaviour tests"
+_ALL = "give --vllm all as well"
+_BOTH = "give --record and --engine as well"
 
 
 @click.command("test")
@@ -37,6 +40,11 @@ _ENGINE = "give --engine cpu as well, to run behaviour tests"
     metavar="VERSION",
     help="Release to test in: one, several with commas, or all  "
     "[default: the one that the test declares]",
+)
+@click.option(
+    "--recipe",
+    metavar="NAME",
+    help="With --engine, run the tests on what this recipe makes, with all of its patches.",
 )
 @click.option(
     "--record",
@@ -63,6 +71,7 @@ def command(
     ids: tuple[str, ...],
     engine: str | None,
     vllm: str | None,
+    recipe: str | None,
     context: Context,
     evidence_dir: Path | None,
     keep_engines: int | None,
@@ -81,36 +90,41 @@ def command(
     With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
     on the pristine tree, and pass on the patched tree.
 
+    With --recipe as well, each test runs once, on what the recipe makes, and must pass. Patches
+    that change the same function are proven together so. With --record, only tests of code that
+    several patches change run.
+
     With several releases, or with --record, a test also runs where the patch is upstreamed: once,
     and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
     state of its patch. With --record, the same command goes on where it was interrupted.
     """
-    chosen = context.library.load(ids or sorted(context.library.patches))
-    several = record or vllm == "all" or "," in (vllm or "")
+    several = record or recipe or vllm == "all" or "," in (vllm or "")
+    kept = keep_engines is not None
     for option, unused, why, hint in (
-        ("--record", record and engine and not vllm, "here", "give --vllm all as well"),
+        ("--recipe", recipe and not engine, "without --engine", _ENGINE),
+        ("--vllm", vllm and recipe, "beside --recipe", "leave it out: the recipe pins a vLLM"),
+        ("--record", record and engine and not (vllm or recipe), "here", _ALL),
         ("--vllm", vllm and not engine and not record, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
-        (
-            "--again",
-            again and not (record and engine),
-            "here",
-            "give --record and --engine as well",
-        ),
-        ("--keep-engines", keep_engines is not None and not several, "here", "give --vllm all"),
+        ("--again", again and not (record and engine), "here", _BOTH),
+        ("--keep-engines", kept and (recipe or not several), "here", "give --vllm all"),
     ):
         if unused:
             raise UsageError(
                 f"{option} would have no effect {why}", hint=hint, code="cli.unused-option"
             )
+    if recipe and engine:
+        run = run_on_recipe(context, RecipeRun(recipe, engine, ids, record, again))
+        return behaviour.show(run, as_json=as_json)
+    chosen = context.library.load(ids or sorted(context.library.patches))
     if record and engine is None:
         releases = releases_of(context, "all" if vllm is None else vllm)
         return shapes.record(context, chosen, releases, as_json=as_json)
     if engine and vllm and several:
-        kept = 1 if keep_engines is None else keep_engines
-        asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, kept)
-        return behaviour.run_releases(context, asked, named=bool(ids), as_json=as_json)
+        count = 1 if keep_engines is None else keep_engines
+        asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, count)
+        return behaviour.show(run_on_releases(context, asked, named=bool(ids)), as_json=as_json)
     if engine is not None:
         return behaviour.run(
             context, chosen, engine, vllm, evidence_dir, named=bool(ids), as_json=as_json

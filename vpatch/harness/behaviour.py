@@ -129,10 +129,29 @@ def run_upstreamed(
         workdir = Path(name)
         path = list(_path(engine, ground, workdir, patched=False, released=released))
         found = _pytest(patch, proof, engine, ground, path, workdir, workdir / "pristine.log")
+    return found, _all_pass(found, "pristine")
+
+
+def run_patched(
+    patch: Patch, proof: Proof, engine: Engine, ground: ProofPlans
+) -> tuple[Run, tuple[str, ...]]:
+    """Run a behaviour test once, on the patched tree; return what speaks against the cure.
+
+    Raises:
+        OverlayError: the engine's vLLM is not the tree that the plan was made for.
+    """
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        workdir = Path(name)
+        path = list(_path(engine, ground, workdir, patched=True))
+        found = _pytest(patch, proof, engine, ground, path, workdir, workdir / "patched.log")
+    return found, _all_pass(found, "patched")
+
+
+def _all_pass(found: Run, label: str) -> tuple[str, ...]:
     if found.broken:
-        return found, (f"on the pristine tree {found.broken}",)
+        return (f"on the {label} tree {found.broken}",)
     bad = [test for test in found.tests if test.outcome != "passed"]
-    return found, tuple(f"{t.name} {t.outcome} on the pristine tree: {t.message}" for t in bad)
+    return tuple(f"{t.name} {t.outcome} on the {label} tree: {t.message}" for t in bad)
 
 
 def _declared(proof: Proof, engine: Engine) -> dict[str, str]:

@@ -74,6 +74,23 @@ class BehaviourOnRelease(_Recorded):
     """What the patch makes of the release: a result counts for each edition that makes the same."""
 
 
+class BehaviourInRecipe(_Recorded):
+    """What one behaviour test showed on what a recipe makes, where others change the same code."""
+
+    recipe: str
+    test: str | None = None
+    """The name of the test's file; None where the patch is absent, so that nothing can run."""
+    engine: Literal["cpu", "cuda"] | None = None
+    outcome: Literal["holds", "contradicts", "not asked"]
+    reason: str | None = None
+    state: str
+    """The state of the patch in what the recipe makes."""
+    code: str
+    """A digest of the definitions that the patch reads there."""
+    patch_digest: str
+    test_digest: str | None = None
+
+
 class Shapes(_Recorded):
     """All that is recorded of one patch, by the name of the tree, such as `vllm`."""
 
@@ -83,6 +100,8 @@ class Shapes(_Recorded):
     shapes: dict[str, tuple[KnownShape, ...]] = {}
     behaviour: dict[str, dict[_Release, tuple[BehaviourOnRelease, ...]]] = {}
     """By release, then one entry for each behaviour test."""
+    in_recipes: dict[str, dict[_Release, tuple[BehaviourInRecipe, ...]]] = {}
+    """The same for what recipes make of releases, where the code is not that of the patch alone."""
 
 
 def read_shapes(folder: Path) -> Shapes | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.planning.shape import digest_of_definitions
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
+    from vpatch.planning.state import Decision
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,34 @@ def proof_of(shapes: Shapes, tree: str, release: str) -> ShapeProof:
         return ShapeProof("example", f"by the example {', '.join(known.examples)}")
     why = _why_not(known, [r for _, r in results])
     return ShapeProof("not asked", f"not asked: {why}{_elsewhere(shapes, tree, known)}")
+
+
+def proven_in_recipe(decision: Decision, tree: str) -> str | None:
+    """Say how a patch was proven on exactly this code, which a recipe makes; None if it was not.
+
+    Other patches change this code too: neither a release nor the patch alone has it. A patch that
+    is absent there is proven by the record alone, as in a release.
+    """
+    shape, shapes = decision.shape, decision.patch.shapes
+    if shape is None or shapes is None:
+        return None
+    code = digest_of_definitions(shape.definitions)
+    absent = decision.state is State.ABSENT
+    results = [
+        (release, one)
+        for release, found in shapes.in_recipes.get(tree, {}).items()
+        for one in found
+        if (one.code, one.patch_digest) == (code, decision.patch.digest)
+        and (one.state == State.ABSENT) == absent
+    ]
+    if any(one.outcome == "contradicts" for _, one in results):
+        return None
+    counting = [(r, one) for r, one in results if absent or one.outcome == "holds"]
+    if not counting:
+        return None
+    release, one = counting[0]
+    how = f"by behaviour on {one.engine}" if one.engine else "by the record"
+    return f"{how} in {release} with the recipe {one.recipe}"
 
 
 def _known(shapes: Shapes, tree: str, release: str) -> KnownShape:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vpatch.planning.names import STATEMENT, plain_name
 from vpatch.planning.state import State
+from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,6 +98,12 @@ def cured_alike(
         and own == _as_multiset(one.patched if by == State.NEEDED else one.definitions)
         for release in one.releases
     )
+
+
+def digest_of_definitions(definitions: Mapping[str, str]) -> str:
+    """Return a digest that two trees share where `cured_alike` would take them for the same."""
+    lines = sorted(f"{digest}  {name}\n" for name, digest in _as_multiset(definitions).elements())
+    return digest_of("".join(lines).encode())
 
 
 def row_of_shape(shape: CodeShape | None) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.library.advisories import SEVERITIES
-from vpatch.planning.proven import proof_of
+from vpatch.planning.proven import proof_of, proven_in_recipe
 from vpatch.planning.shape import cured_alike
 from vpatch.planning.state import State
 from vpatch.security.places import changed_places
@@ -159,7 +159,7 @@ def _verdict(
             return _Verdict(Status.AFFECTED, f"{name} is needed: {decision.reason}")
         case State.APPLIED | State.UPSTREAMED:
             return _cured(decision, tree, trust_untested=trust_untested)
-        case State.ABSENT if decision.new_shape:
+        case State.ABSENT if decision.new_shape and not proven_in_recipe(decision, tree):
             reason = f"{name} is absent, on code that nobody has checked: {decision.reason}"
             return _Verdict(Status.UNDER_INVESTIGATION, reason)
         case State.ABSENT:
@@ -175,7 +175,7 @@ def _cured(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
     if upstreamed:
         return _Verdict(Status.FIXED, f"vLLM {upstreamed[0]} has the fix, and this is its code")
     patched = _alike(decision, tree, State.NEEDED)
-    held = _held(shapes, tree, patched) if shapes else None
+    held = (_held(shapes, tree, patched) if shapes else None) or proven_in_recipe(decision, tree)
     if held is not None:
         return _Verdict(Status.FIXED, f"{name} is applied, and its test holds: {held}")
     if patched:
