@@ -38,19 +38,24 @@ class _Missing:
         raise self._error
 
 
-def taken_from(path: str, *wanted: str, moved: Mapping[str, str] | None = None) -> dict[str, Any]:
+def taken_from(
+    path: str,
+    *wanted: str,
+    moved: Mapping[str, str] | None = None,
+    helpers: str | None = None,
+) -> dict[str, Any]:
     """Return tests of a file below `tests/` of the release in UPSTREAM, with their fixtures.
 
     Args:
         path: the file, such as `v1/core/test_scheduler.py`.
         wanted: `test_function`, `TestClass` or `TestClass.test_method`; without any, all tests.
         moved: modules of vLLM that have another name in this engine.
+        helpers: the variable of a release whose modules below `tests/` tests import first. Those of
+            a newer one may need what this engine does not have.
     """
     root = Path(os.environ["UPSTREAM"])
     file = root / "tests" / path
-    # Behind the engine's own packages: vLLM itself is not taken from there.
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
+    _find_tests_in(*([Path(os.environ[helpers])] if helpers else []), root)
     tree = ast.parse(file.read_bytes())
     bindings = {name: node for node in tree.body for name in _bound(node)}
     tests = [name for name in bindings if name.startswith(("test_", "Test"))]
@@ -67,6 +72,17 @@ def taken_from(path: str, *wanted: str, moved: Mapping[str, str] | None = None) 
             _run(node, module)
     definitions = {name for name in used if isinstance(bindings[name], _DEFINITIONS)}
     return {name: vars(module)[name] for name in definitions}
+
+
+def _find_tests_in(*roots: Path) -> None:
+    """Let `import tests` find the folders of some releases, and nothing else of them.
+
+    With a whole release on sys.path, its `vllm.egg-info` says which vLLM is installed. It says no
+    `cpu`, and then vLLM finds no platform.
+    """
+    package = sys.modules.setdefault("tests", ModuleType("tests"))
+    known = list(getattr(package, "__path__", []))
+    package.__path__ = [str(root / "tests") for root in roots] + known
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:
