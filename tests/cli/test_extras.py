@@ -100,7 +100,7 @@ def test_the_commands_that_need_no_extra():
         *("audit", "import", "new", "diagnose", "trust", "cache"),
         *("run", "install", "uninstall", "verify-env"),
         # These need one for some of what they do.
-        *("checkpoint", "evidence", "upstream-status"),
+        *("bump", "checkpoint", "evidence", "upstream-status"),
     }
 
 

@@ -43,6 +43,7 @@ _GC_THRESHOLDS = (10_000, 50, 1_000)
 _COMMANDS = {
     "apply": "Apply patches to a pinned vLLM, with one commit for each patch and a lock file.",
     "status": "Show the state of each patch for one version of vLLM, or for several.",
+    "bump": "Show what a new release of vLLM means for each patch of some recipes.",
     "audit": "List which security advisories concern a vLLM, and why.",
     "import": "Make patches of diffs, commits or a changed tree, and prove that they do the same.",
     "new": "Write an empty patch with a commented patch.yaml, for you to fill in.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.output.base import Envelope
 from vpatch.output.bench import BenchCompareOutput, BenchOutput
+from vpatch.output.bump import BumpOutput
 from vpatch.output.cache import CacheClearOutput, CacheListOutput, EngineOutput
 from vpatch.output.checkpoints import GraftOutput, IgnoreNamesOutput, InspectOutput
 from vpatch.output.diagnosis import DiagnoseOutput
@@ -39,6 +40,7 @@ RESULTS: dict[str, type[OutputModel]] = {
     "bench": BenchOutput,
     "bench compare": BenchCompareOutput,
     "build-image": BuildImageOutput,
+    "bump": BumpOutput,
     "cache clear": CacheClearOutput,
     "cache list": CacheListOutput,
     "check": CheckOutput,

@@ -65,6 +65,7 @@ def _row(decision: Decision) -> Mapping[str, Any]:
         "variant": decision.variant,
         "changes": {path: difference(c.before or b"", c.after) for path, c in changes},
         "shape": row_of_shape(decision.shape),
+        "places": decision.places,
     }
 
 
@@ -80,4 +81,5 @@ def _decision(row: Mapping[str, Any], patch: Patch, view: View) -> Decision:
         variant=row["variant"],
         changes=changes,
         shape=shape_of_row(row["shape"]),
+        places=row["places"],
     )

@@ -209,14 +209,14 @@ def _with_relations(decision: Decision, earlier: dict[str, Decision]) -> Decisio
     if missing:
         state = earlier[missing[0]].state if missing[0] in earlier else "not among the patches"
         reason = f"requires {missing[0]}, which is {state}"
-        return replace(decision, state=State.BLOCKED, reason=reason, changes={})
+        return replace(decision, state=State.BLOCKED, reason=reason, changes={}, places=0)
     for other in earlier.values() if decision.state is State.NEEDED else ():
         excluded = other.patch.id in relations.conflicts or (
             decision.patch.id in other.patch.relations.conflicts
         )
         if excluded and other.state in {State.NEEDED, State.APPLIED}:
             reason = f"excludes {other.patch.id}, which is {other.state}; take one of the two"
-            return replace(decision, state=State.CONFLICT, reason=reason, changes={})
+            return replace(decision, state=State.CONFLICT, reason=reason, changes={}, places=0)
     return decision
 
 
@@ -396,7 +396,8 @@ class _Decider:
                 self.patch, State.CONFLICT, reason, tuple(notes), variant=name
             ), self.view
         reason = f"{_number(places, 'place')} to edit in {_number(len(changes), 'file')}"
-        return Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes), attempt.view
+        decision = Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes)
+        return replace(decision, places=places), attempt.view
 
     def _in_pristine(self, finding: Finding) -> Finding:
         """The same finding in the view with its line in the pristine file."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # A status has some hundred bytes, and an apply the files that it changes.
 LARGEST = 100 * MEGABYTE
-_FIELDS = ("state", "reason", "variant", "disagreement")
+_FIELDS = ("state", "reason", "variant", "disagreement", "places")
 
 
 def cached_plan(
@@ -236,6 +236,7 @@ def _plan_of(
                 changes=changes,
                 disagreement=row["disagreement"],
                 shape=shape_of_row(row["shape"]),
+                places=row["places"],
             )
         )
     return Plan(pin, tuple(found))

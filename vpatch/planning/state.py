@@ -69,6 +69,8 @@ class Decision:
     disagreement: str | None = None
     # None where the decision stops an apply.
     shape: CodeShape | None = None
+    # How many places the edits change; 0 unless the patch is needed.
+    places: int = 0
 
     @property
     def new_shape(self) -> bool:

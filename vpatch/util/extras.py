@@ -13,6 +13,7 @@ EXTRAS = {
     "engine": _ENGINE,
     "image": ("docker", *_AUDIT),
     "bench": ("jinja2", "matplotlib", "numpy", "scipy", *_ENGINE),
+    "bump": ("jinja2",),
     "upstream": ("github", "pre_commit"),
     "checkpoint": ("ml_dtypes", "numpy"),
     "hub": ("huggingface_hub",),

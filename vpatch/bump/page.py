@@ -1,0 +1,64 @@
+"""The report of a bump as a page of its own: one file, which asks nobody for anything."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.bump.report import MEANINGS, change_said, counts_said, heading, release, states_said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.code import CodePlace
+    from vpatch.bump.report import BumpReport
+
+_TEMPLATE = "page.html"
+# A line of code, and how it differs from the pristine code of the old release.
+_Marked = tuple[str, str]
+
+
+def page(report: BumpReport) -> str:
+    """Return the report as a whole HTML page."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only here
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(_TEMPLATE).render(
+        report=report,
+        heading=heading,
+        release=release,
+        counts_said=counts_said,
+        states_said=states_said,
+        change_said=change_said,
+        meanings=MEANINGS,
+        columns=columns,
+    )
+
+
+def columns(one: ChangedCode) -> tuple[list[_Marked], list[_Marked], list[_Marked]]:
+    """Return the three editions of a definition: as patched, pristine, and in the new release.
+
+    A mark is `same`, `added` or `removed`.
+    """
+    return (
+        list(_marked(one.before, one.patched or one.before, "added")),
+        list(_marked(one.after, one.before, "removed")),
+        list(_marked(one.before, one.after, "added")),
+    )
+
+
+def _marked(base: CodePlace | None, shown: CodePlace | None, mark: str) -> Iterator[_Marked]:
+    """The lines of a definition; those that another edition lacks have the mark."""
+    old, new = base.lines if base else (), shown.lines if shown else ()
+    for step, _, _, first, last in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        yield from ((line, "same" if step == "equal" else mark) for line in new[first:last])

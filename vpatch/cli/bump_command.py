@@ -1,0 +1,72 @@
+"""vpatch bump: what a new release means for the patches of recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.app.bump import bump
+from vpatch.bump.report_file import check_report_file, write_report
+from vpatch.cli.bump_text import print_report
+from vpatch.cli.options import json_option, library_options, offline_option
+from vpatch.cli.result import CommandResult
+
+if TYPE_CHECKING:
+    from vpatch.app.context import Context
+    from vpatch.errors import ExitCode
+
+
+@click.command("bump")
+@click.argument("recipes", nargs=-1, metavar="[RECIPE]...")
+@click.option(
+    "--to",
+    metavar="VERSION",
+    required=True,
+    help="The new vLLM: a release (0.33, 0.33.0, latest), a folder, URL@REF or PATH@REF.",
+)
+@click.option("--diff", is_flag=True, help="Show the code that changed, as diffs.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the whole report to FILE.md or FILE.html as well.",
+)
+@offline_option
+@library_options
+@json_option
+def command(
+    recipes: tuple[str, ...],
+    to: str,
+    output: Path | None,
+    context: Context,
+    *,
+    diff: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Show what a new release of vLLM means for each patch of some recipes.
+
+    Without RECIPE, these are all recipes of the project. Each patch gets a verdict:
+
+    keep: nothing changed for the patch. retire: upstream has the change. not needed: the code that
+    the patch is about is gone. look again: the patch fits, but upstream changed code that it edits
+    or reads. needs a person: the patch does not fit the new release.
+
+    With --diff or --output, the report shows the code of each definition that changed: as it was,
+    as the patch makes it, and as it is in the new release.
+
+    Ends with 1 if a patch needs a person or another look.
+    """
+    if output is not None:
+        check_report_file(output)
+    report = bump(context, recipes, to)
+    if output is not None:
+        write_report(report, output)
+        context.progress.note(f"the report is in {output}")
+    if as_json:
+        from vpatch.output.bump import BumpOutput  # noqa: PLC0415 - models load slowly
+
+        return CommandResult(BumpOutput.of(report), report.exit_code)
+    print_report(report, with_diffs=diff)
+    return report.exit_code

@@ -1,0 +1,92 @@
+"""The report of a bump on a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.bump.report import change_said, counts_said, heading, release, states_said
+from vpatch.bump.verdict import Verdict
+from vpatch.cli import render
+from vpatch.cli.output import secho, style
+
+if TYPE_CHECKING:
+    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.report import BumpReport, RecipeBump
+    from vpatch.bump.verdict import PatchBump
+
+_COLOURS = {
+    Verdict.KEEP: "green",
+    Verdict.RETIRE: "blue",
+    Verdict.NOT_NEEDED: "bright_black",
+    Verdict.LOOK_AGAIN: "yellow",
+    Verdict.NEEDS_A_PERSON: "red",
+}
+_DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+# How many definitions a patch shows without --diff.
+_SHOWN = 8
+_WIDEST = 100
+
+
+def print_report(report: BumpReport, *, with_diffs: bool) -> None:
+    """Print what each recipe's patches mean in the new release, the most pressing first."""
+    for one in report.recipes:
+        secho(heading(one), bold=True)
+        for tree in one.kept_trees:
+            click.echo(f"  {tree} keeps its pin: vpatch bump compares releases of vLLM only")
+        for patch in one.by_urgency:
+            _print_patch(patch, one, with_diffs=with_diffs)
+        click.echo(counts_said(one.patches) or "the recipe has no patch for vllm")
+        click.echo()
+    for line in report.idle:
+        click.echo(line)
+    if not with_diffs and any(patch.verdict.is_finding for patch in report.patches):
+        click.echo("next: read the code that changed with --diff, or with --output report.html")
+
+
+def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:
+    click.echo(f"  {style(patch.verdict, fg=_COLOURS[patch.verdict])}  {patch.id}")
+    _print_wrapped(states_said(patch))
+    for line in patch.facts or patch.reason.splitlines():
+        _print_wrapped(line)
+    if patch.new.state.stops:
+        render.print_findings(patch.new, "    ")
+    listed = [one for one in patch.changed if patch.verdict.is_finding or one.kind == "moved"]
+    for one in patch.changed if with_diffs else listed[:_SHOWN]:
+        _print_wrapped(change_said(one), "      ")
+        if with_diffs:
+            _print_diffs(one, recipe)
+    if not with_diffs and len(listed) > _SHOWN:
+        click.echo(f"      and {len(listed) - _SHOWN} more definitions")
+
+
+def _print_wrapped(text: str, indent: str = "    ") -> None:
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    for line in textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ):
+        click.echo(line)
+
+
+def _print_diffs(one: ChangedCode, recipe: RecipeBump) -> None:
+    for title, lines in (
+        (f"upstream, {release(recipe.old)} to {release(recipe.new)}:", one.upstream),
+        (f"the patch, in {release(recipe.old)}:", list(one.ours)),
+    ):
+        if lines:
+            click.echo(f"        {title}")
+        for line in lines:
+            click.echo(f"          {_coloured(line)}".rstrip())
+
+
+def _coloured(line: str) -> str:
+    colour = _DIFF_COLOURS.get(line[:1])
+    return style(line, fg=colour) if colour else line

@@ -1,0 +1,163 @@
+"""The result of `bump`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
+
+from vpatch.bump.verdict import Verdict
+from vpatch.output.base import OutputModel
+from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.code import CodePlace
+    from vpatch.bump.report import BumpReport, RecipeBump
+    from vpatch.bump.verdict import PatchBump
+    from vpatch.source.tree import Pin
+
+
+class CodeOutput(OutputModel):
+    """A definition in a release."""
+
+    path: str
+    line: int
+    """Its first line in the file, from 1."""
+    code: list[str]
+    """Its lines."""
+
+    @classmethod
+    def of(cls, place: CodePlace | None) -> Self | None:
+        if place is None:
+            return None
+        return cls(path=place.path, line=place.first, code=list(place.lines))
+
+
+class ChangedCodeOutput(OutputModel):
+    """A definition that differs between the two releases."""
+
+    name: str
+    """Its qualified name in the old release, or in the new one if only that has it."""
+    kind: Literal["changed", "renamed", "moved", "gone", "new"]
+    """`moved` is the same code in another file. The others may have moved as well."""
+    edited: bool
+    """Whether the patch edits it. Otherwise the patch only reads it."""
+    before: CodeOutput | None
+    """The pristine code of the old release."""
+    patched: CodeOutput | None
+    """What the patch makes of the old release, if it edits the definition there."""
+    after: CodeOutput | None
+    """The pristine code of the new release."""
+    upstream: list[str]
+    """What upstream changed, as the lines of a unified diff."""
+    ours: list[str]
+    """What the patch changes in the old release, as the lines of a unified diff."""
+
+    @classmethod
+    def of(cls, one: ChangedCode) -> Self:
+        return cls(
+            name=one.name,
+            kind=one.kind,
+            edited=one.edited,
+            before=CodeOutput.of(one.before),
+            patched=CodeOutput.of(one.patched),
+            after=CodeOutput.of(one.after),
+            upstream=one.upstream,
+            ours=list(one.ours),
+        )
+
+
+class PatchStateOutput(OutputModel):
+    """What a patch means in one of the two releases."""
+
+    state: State
+    places: int
+    """How many places its edits change."""
+    files: list[str]
+    """The files that it changes, sorted."""
+    reason: str
+    """A sentence for people."""
+
+
+class PatchBumpOutput(OutputModel):
+    """What the new release means for one patch."""
+
+    patch: str
+    verdict: Verdict
+    reason: str
+    """A sentence for people."""
+    old: PatchStateOutput
+    new: PatchStateOutput
+    facts: list[str]
+    """For `retire`: sentences about the pull request, the release that has it, and the tree."""
+    changed: list[ChangedCodeOutput]
+
+    @classmethod
+    def of(cls, one: PatchBump) -> Self:
+        sides = [
+            PatchStateOutput(
+                state=side.state,
+                places=side.places,
+                files=sorted(side.changes),
+                reason=side.reason,
+            )
+            for side in (one.old, one.new)
+        ]
+        return cls(
+            patch=one.id,
+            verdict=one.verdict,
+            reason=one.reason,
+            old=sides[0],
+            new=sides[1],
+            facts=list(one.facts),
+            changed=[ChangedCodeOutput.of(code) for code in one.changed],
+        )
+
+
+class BumpPinOutput(OutputModel):
+    """One of the two releases."""
+
+    tree: str
+    version: str | None
+    ref: str | None
+    """The git commit or tag; null for a release."""
+    digest: str
+    """The digest of the tree's content, `sha256:HEX`."""
+
+    @classmethod
+    def of(cls, pin: Pin) -> Self:
+        return cls(tree=pin.tree, version=pin.version, ref=pin.ref, digest=pin.digest)
+
+
+class RecipeBumpOutput(OutputModel):
+    """What the new release means for one recipe."""
+
+    recipe: str
+    old: BumpPinOutput
+    new: BumpPinOutput
+    kept_trees: list[str]
+    """The recipe's other trees. Their pins stay."""
+    patches: list[PatchBumpOutput]
+
+    @classmethod
+    def of(cls, one: RecipeBump) -> Self:
+        return cls(
+            recipe=one.recipe,
+            old=BumpPinOutput.of(one.old),
+            new=BumpPinOutput.of(one.new),
+            kept_trees=list(one.kept_trees),
+            patches=[PatchBumpOutput.of(patch) for patch in one.patches],
+        )
+
+
+class BumpOutput(OutputModel):
+    """The result of `vpatch bump`."""
+
+    recipes: list[RecipeBumpOutput]
+    idle: list[str]
+    """Sentences for people: the recipes for which there is nothing to do, and why."""
+
+    @classmethod
+    def of(cls, report: BumpReport) -> Self:
+        return cls(
+            recipes=[RecipeBumpOutput.of(one) for one in report.recipes], idle=list(report.idle)
+        )
