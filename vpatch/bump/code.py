@@ -44,7 +44,7 @@ def place_of(path: str, text: bytes, one: Definition) -> CodePlace:
 
 
 def difference_of(before: CodePlace | None, after: CodePlace | None) -> list[str]:
-    """Return the lines of a unified diff; None is no code."""
+    """Return the lines of a unified diff; without one of the two, all of the other is in it."""
     old, new = before.lines if before else (), after.lines if after else ()
     names = before.where if before else "/dev/null", after.where if after else "/dev/null"
     return list(difflib.unified_diff(old, new, *names, lineterm=""))
