@@ -53,7 +53,7 @@ DIFFS = f"""\
                    self.proj = Linear(4, 4)  # narrow
           +        self.norm = Norm(4)
                    self.head = Linear(4, 8)
-        the patch, in 0.50.0:
+        patch, 0.50.0:
           --- {LLAMA}:2
           +++ {LLAMA}:2
           @@ -1,3 +1,3 @@

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.bump import bump
+from vpatch.bump.report import release
 from vpatch.bump.report_file import check_report_file, write_report
-from vpatch.cli.bump_text import print_report
+from vpatch.cli.bump_text import print_report, print_written
 from vpatch.cli.options import json_option, library_options, offline_option
 from vpatch.cli.result import CommandResult
+from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the whole report to FILE.md or FILE.html as well.",
 )
+@click.option("--write", is_flag=True, help="Write the change to a new branch of the project.")
+@click.option(
+    "--branch", metavar="NAME", help="The branch of --write  [default: vpatch/bump-VERSION]"
+)
+@click.option("--prune", is_flag=True, help="With --write, remove folders of retired patches.")
 @offline_option
 @library_options
 @json_option
@@ -40,9 +47,12 @@ def command(
     recipes: tuple[str, ...],
     to: str,
     output: Path | None,
+    branch: str | None,
     context: Context,
     *,
     diff: bool,
+    write: bool,
+    prune: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show what a new release of vLLM means for each patch of some recipes.
@@ -56,17 +66,33 @@ def command(
     With --diff or --output, the report shows the code of each definition that changed: as it was,
     as the patch makes it, and as it is in the new release.
 
+    With --write, vpatch makes a branch in the git repository of the project, with the new pins, the
+    recipes without retired patches, and new locks where locks are committed. It changes no file of
+    the work tree. If a patch needs a person, nothing is written.
+
     Ends with 1 if a patch needs a person or another look.
     """
+    for option, given in (("--branch", branch), ("--prune", prune)):
+        if given and not write:
+            what = f"{option} would have no effect without --write"
+            raise UsageError(what, hint="add --write", code="cli.unused-option")
     if output is not None:
         check_report_file(output)
     report = bump(context, recipes, to)
     if output is not None:
         write_report(report, output)
         context.progress.note(f"the report is in {output}")
+    written = None
+    if write and report.recipes:
+        from vpatch.app.bump_write import write_bump  # noqa: PLC0415 - needs git, and makes locks
+
+        name = branch or f"vpatch/bump-{release(report.recipes[0].new)}"
+        written = write_bump(context, report, name, prune=prune)
     if as_json:
         from vpatch.output.bump import BumpOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(BumpOutput.of(report), report.exit_code)
+        return CommandResult(BumpOutput.of(report, written), report.exit_code)
     print_report(report, with_diffs=diff)
+    if written is not None:
+        print_written(written)
     return report.exit_code

@@ -14,6 +14,7 @@ from vpatch.cli import render
 from vpatch.cli.output import secho, style
 
 if TYPE_CHECKING:
+    from vpatch.app.bump_write import WrittenBump
     from vpatch.bump.changed import ChangedCode
     from vpatch.bump.report import BumpReport, RecipeBump
     from vpatch.bump.verdict import PatchBump
@@ -29,6 +30,7 @@ _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 # How many definitions a patch shows without --diff.
 _SHOWN = 8
 _WIDEST = 100
+_DIGITS = 12
 
 
 def print_report(report: BumpReport, *, with_diffs: bool) -> None:
@@ -45,6 +47,16 @@ def print_report(report: BumpReport, *, with_diffs: bool) -> None:
         click.echo(line)
     if not with_diffs and any(patch.verdict.is_finding for patch in report.patches):
         click.echo("next: read the code that changed with --diff, or with --output report.html")
+
+
+def print_written(written: WrittenBump) -> None:
+    """Print the branch, and what a person does with it."""
+    click.echo(f"branch {written.branch}  {written.commit[:_DIGITS]}")
+    for subject in written.subjects:
+        click.echo(f"  {subject}")
+    for line in written.kept:
+        _print_wrapped(line, "  ")
+    click.echo(f"next: git switch {written.branch}, then vpatch test --engine cpu and vpatch smoke")
 
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:
@@ -64,29 +76,14 @@ def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> N
 
 
 def _print_wrapped(text: str, indent: str = "    ") -> None:
-    width = min(shutil.get_terminal_size().columns, _WIDEST)
-    for line in textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    ):
-        click.echo(line)
+    width = min(shutil.get_terminal_size().columns, _WIDEST) - len(indent) - 2
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    click.echo(textwrap.indent("\n  ".join(lines), indent))
 
 
 def _print_diffs(one: ChangedCode, recipe: RecipeBump) -> None:
-    for title, lines in (
-        (f"upstream, {release(recipe.old)} to {release(recipe.new)}:", one.upstream),
-        (f"the patch, in {release(recipe.old)}:", list(one.ours)),
-    ):
-        if lines:
-            click.echo(f"        {title}")
-        for line in lines:
-            click.echo(f"          {_coloured(line)}".rstrip())
-
-
-def _coloured(line: str) -> str:
-    colour = _DIFF_COLOURS.get(line[:1])
-    return style(line, fg=colour) if colour else line
+    old, new = release(recipe.old), release(recipe.new)
+    for title, lines in ((f"upstream, {old} to {new}", one.upstream), (f"patch, {old}", one.ours)):
+        for line in [f"  {title}:", *(f"    {line}" for line in lines)] if lines else ():
+            colour = _DIFF_COLOURS.get(line[4:5])
+            click.echo(f"      {style(line, fg=colour) if colour else line}".rstrip())

@@ -82,7 +82,7 @@ def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str
 _ROLES = (b"author", b"committer")
 
 
-def modes_of(repo: Path, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+def modes_of(repo: Repository, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
     """Return the modes, as git writes them, of those of some files that a commit has."""
     listed = run(repo, "ls-tree", "-z", "--full-tree", commit, "--", *paths)
     entries = (line.partition(b"\t") for line in listed.split(b"\0")[:-1])

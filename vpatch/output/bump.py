@@ -9,6 +9,7 @@ from vpatch.output.base import OutputModel
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
+    from vpatch.app.bump_write import WrittenBump
     from vpatch.bump.changed import ChangedCode
     from vpatch.bump.code import CodePlace
     from vpatch.bump.report import BumpReport, RecipeBump
@@ -149,15 +150,40 @@ class RecipeBumpOutput(OutputModel):
         )
 
 
+class WrittenBumpOutput(OutputModel):
+    """The branch that `--write` made."""
+
+    branch: str
+    commit: str
+    """Its last commit."""
+    subjects: list[str]
+    """The first lines of its commits' messages, in order."""
+    kept: list[str]
+    """Sentences for people: why patches stay that the new release does not need."""
+
+    @classmethod
+    def of(cls, written: WrittenBump) -> Self:
+        return cls(
+            branch=written.branch,
+            commit=written.commit,
+            subjects=list(written.subjects),
+            kept=list(written.kept),
+        )
+
+
 class BumpOutput(OutputModel):
     """The result of `vpatch bump`."""
 
     recipes: list[RecipeBumpOutput]
     idle: list[str]
     """Sentences for people: the recipes for which there is nothing to do, and why."""
+    written: WrittenBumpOutput | None
+    """Null without `--write`, or if there is nothing to do."""
 
     @classmethod
-    def of(cls, report: BumpReport) -> Self:
+    def of(cls, report: BumpReport, written: WrittenBump | None) -> Self:
         return cls(
-            recipes=[RecipeBumpOutput.of(one) for one in report.recipes], idle=list(report.idle)
+            recipes=[RecipeBumpOutput.of(one) for one in report.recipes],
+            idle=list(report.idle),
+            written=written and WrittenBumpOutput.of(written),
         )

@@ -1,0 +1,100 @@
+"""git for a new branch in the user's own repository: the work tree and the index stay as they are.
+
+The branch is set once all of its commits are written. Until then, nothing refers to them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError
+from vpatch.git.checkout import modes_of
+from vpatch.git.command import quoted, run
+from vpatch.git.errors import GitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from vpatch.git.command import FoundRepository
+    from vpatch.git.fork import Person
+
+
+@dataclass(frozen=True)
+class BranchCommit:
+    """A commit to be made: its message, and what it makes of some files; None removes a file."""
+
+    message: str
+    files: Mapping[str, bytes | None]
+
+
+def head_of(repo: FoundRepository) -> str | None:
+    """Return the commit that is checked out; None where there is none yet."""
+    try:
+        return run(repo, "rev-parse", "--quiet", "--verify", "HEAD^{commit}").decode().strip()
+    except GitError:
+        return None
+
+
+def has_branch(repo: FoundRepository, branch: str) -> bool:
+    listed = run(repo, "for-each-ref", "--format=%(refname)", f"refs/heads/{branch}")
+    return bool(listed.strip())
+
+
+def files_below(repo: FoundRepository, commit: str, folder: str) -> list[str]:
+    """Return the paths of a commit's files in a folder; of all, if the folder is empty."""
+    below = ["--", folder] if folder else []
+    listed = run(repo, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, *below)
+    return [os.fsdecode(path) for path in listed.split(b"\0")[:-1]]
+
+
+def content_at(repo: FoundRepository, commit: str, path: str) -> bytes | None:
+    """Return a file's bytes in a commit; None where it has no such file."""
+    if path not in files_below(repo, commit, path):
+        return None
+    return run(repo, "cat-file", "blob", f"{commit}:{path}")
+
+
+def add_branch(
+    repo: FoundRepository,
+    branch: str,
+    parent: str,
+    commits: Sequence[BranchCommit],
+    who: Person,
+    when: datetime,
+) -> str:
+    """Make a branch with some commits on top of `parent`, and return the id of the last one.
+
+    Raises:
+        UsageError: its name is not one that a branch can have.
+        GitError: it cannot be written.
+    """
+    ref = f"refs/heads/{branch}"
+    try:
+        run(repo, "check-ref-format", ref)
+    except GitError as error:
+        raise UsageError(
+            f"a branch cannot be called {branch!r}",
+            hint="give another name, such as vpatch/bump",
+            code="git.bad-branch-name",
+        ) from error
+    paths = sorted({path for commit in commits for path in commit.files})
+    modes = modes_of(repo, parent, paths)
+    by = f"{who.name} <{who.email}> {int(when.timestamp())} +0000".encode()
+    stream = [f"reset {ref}\nfrom {parent}\n\n".encode()]
+    for commit in commits:
+        text = commit.message.encode()
+        stream.append(b"commit %s\nauthor %s\ncommitter %s\n" % (ref.encode(), by, by))
+        stream.append(b"data %d\n%s\n" % (len(text), text))
+        for path, data in sorted(commit.files.items()):
+            if data is None:
+                stream.append(b"D %s\n" % quoted(path))
+            else:
+                mode = modes.get(path, b"100644")
+                stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
+                stream.append(b"data %d\n%s\n" % (len(data), data))
+    stream.append(b"done\n")
+    run(repo, "fast-import", "--quiet", "--done", stdin=b"".join(stream))
+    return run(repo, "rev-parse", "--verify", ref).decode().strip()
