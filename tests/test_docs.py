@@ -423,6 +423,18 @@ def test_a_check_is_what_is_shown(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_bump_is_what_is_shown(tmp_path):
+    text = page("how-to/bump.md")
+    ((command, shown),) = re.findall(r"^```console\n\$ (.*)\n((?s:.*?))^```", text, re.MULTILINE)
+    assert documents.run(command, tmp_path, codes=(1,)).rstrip() == shown.rstrip()
+    # Both definitions that the page walks through are in the diffs, with these lines.
+    found = documents.run(f"{command} --diff", tmp_path, codes=(1,))
+    lines = {line.strip() for line in found.splitlines()}
+    for diff in re.findall(r"^```diff\n((?s:.*?))^```", text, re.MULTILINE):
+        assert {line.strip() for line in diff.splitlines()} <= lines
+
+
+@pytest.mark.slow
 def test_a_series_is_what_is_shown(tmp_path):
     documents.run("vpatch apply --vllm 0.23", tmp_path)
     assert followed(page("how-to/series.md"), tmp_path) == (0, 1)

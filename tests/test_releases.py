@@ -9,13 +9,20 @@ import shutil
 import subprocess
 import sys
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from vpatch.app.context import Context
+from vpatch.bump.changed import ReleaseSide, changed_code
+from vpatch.bump.verdict import Verdict, judge
 from vpatch.planning.names import STATEMENT
 from vpatch.planning.plan import plan
+from vpatch.planning.shape import CodeShape
+from vpatch.planning.state import Decision, State
+from vpatch.planning.view import View
 from vpatch.source.cache import default_cache_folder
 from vpatch.source.spec import parse_vllm
 
@@ -75,9 +82,39 @@ STATES = """
 0.32.0  u  a  u  n  a   u   n   n  n
 0.33.0  u  a  u  n  a   u   n   n  n
 """
+# What the step to each release means for each patch: keep, look again, retire, not needed.
+VERDICTS = """
+        P1 P2 P3 P4 P4c P5a P5d P6 P7
+0.20.1  l  k  l  k  k   k   k   k  k
+0.20.2  k  k  k  k  k   k   k   k  k
+0.21.0  l  k  l  l  l   k   k   l  l
+0.22.0  l  k  l  l  l   k   k   l  l
+0.22.1  k  k  k  k  k   k   k   k  k
+0.23.0  l  k  l  k  k   l   l   l  l
+0.24.0  r  k  l  l  l   l   l   l  k
+0.25.0  r  k  k  l  n   r   l   l  l
+0.25.1  r  k  k  k  n   r   k   k  k
+0.26.0  r  k  k  l  n   r   l   l  l
+0.27.0  r  k  l  l  n   r   l   l  l
+0.27.1  r  k  k  k  n   r   k   k  k
+0.28.0  r  k  l  l  n   r   k   l  l
+0.29.0  r  k  l  l  n   r   l   l  l
+0.30.0  r  k  r  l  n   r   l   l  l
+0.31.0  r  k  r  l  n   r   l   l  l
+0.32.0  r  k  r  l  n   r   k   l  k
+0.33.0  r  k  r  l  n   r   l   k  l
+"""
 LETTERS = {"n": "needed", "u": "upstreamed", "a": "absent"}
 _HEAD, *_ROWS = (line.split() for line in STATES.splitlines()[1:])
 TABLE = {version: dict(zip(_HEAD, cells, strict=True)) for version, *cells in _ROWS}
+_HEAD, *_ROWS = (line.split() for line in VERDICTS.splitlines()[1:])
+STEPS = {version: dict(zip(_HEAD, cells, strict=True)) for version, *cells in _ROWS}
+BY_LETTER = {
+    "k": Verdict.KEEP,
+    "l": Verdict.LOOK_AGAIN,
+    "r": Verdict.RETIRE,
+    "n": Verdict.NOT_NEEDED,
+}
 GITCONFIG = """[user]
 name = Somebody
 email = s@example
@@ -310,6 +347,69 @@ def test_status_of_all_releases(states):
         wanted = {PATCHES[column]: LETTERS[letter] for column, letter in row.items()}
         assert {patch: d["state"] for patch, d in found[version].items()} == wanted, version
         assert [d["disagreement"] for d in found[version].values()] == [None] * len(PATCHES)
+
+
+def _decision(row, library):
+    shape = row["shape"] and CodeShape(row["shape"]["definitions"])
+    return Decision(
+        library.patch(row["patch"]),
+        State(row["state"]),
+        row["reason"],
+        variant=row["variant"],
+        disagreement=row["disagreement"],
+        shape=shape,
+        places=row["places"],
+    )
+
+
+@pytest.fixture(scope="module")
+def steps(states):
+    """What each step from a release to the next one means for each patch."""
+    found = {}
+    with Context(offline=True) as context, ExitStack() as stack:
+        trees = [stack.enter_context(context.tree(parse_vllm(version))) for version in TABLE]
+        views = [View(tree) for tree in trees]
+        decided = [
+            {i: _decision(row, context.library) for i, row in states["vllm", version].items()}
+            for version in TABLE
+        ]
+        for number, version in enumerate(list(TABLE)[1:]):
+            old, new = views[number : number + 2]
+            was, now = decided[number : number + 2]
+            found[version] = {
+                i: judge(
+                    was[i],
+                    now[i],
+                    (old.tree.pin, new.tree.pin),
+                    changed_code(ReleaseSide(was[i], old), ReleaseSide(now[i], new)),
+                )
+                for i in was
+            }
+        yield found
+
+
+def test_every_step_has_the_right_verdict(steps):
+    found = {
+        version: {i: one.verdict for i, one in step.items()} for version, step in steps.items()
+    }
+    for version, row in STEPS.items():
+        wanted = {PATCHES[column]: BY_LETTER[letter] for column, letter in row.items()}
+        assert found[version] == wanted, version
+    assert found.keys() == STEPS.keys()
+
+
+def test_a_step_that_is_kept_has_the_same_code_by_another_parser(steps):
+    """And one to look at again differs: `ast.unparse` says so, and not vpatch's digests."""
+    versions = list(TABLE)
+    with Context(offline=True) as context:
+        for old, new in pairwise(versions):
+            with context.tree(parse_vllm(old)) as before, context.tree(parse_vllm(new)) as after:
+                for one in steps[new].values():
+                    if {one.old.state, one.new.state} != {State.NEEDED}:
+                        continue
+                    keys = [k for k in one.new.shape.definitions if STATEMENT not in k]
+                    same = not any(_differs(key, after, before) for key in keys)
+                    assert same == (one.verdict is Verdict.KEEP), (new, one.id)
 
 
 @pytest.mark.parametrize("version", TABLE)

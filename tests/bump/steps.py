@@ -18,7 +18,7 @@ def stepped(patches, before, after, **pin):
     found = {}
     for earlier, later in zip(was.decisions, now.decisions, strict=True):
         sides = ReleaseSide(earlier, View(old)), ReleaseSide(later, View(new))
-        found[later.patch.id] = judge(earlier, later, new.pin, changed_code(*sides))
+        found[later.patch.id] = judge(earlier, later, (old.pin, new.pin), changed_code(*sides))
     return found
 
 

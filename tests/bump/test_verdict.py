@@ -139,6 +139,12 @@ def test_a_merged_change_that_the_release_lacks_asks_for_a_look(tmp_path):
     assert one.reason.endswith("reverted, or not the same change")
 
 
+def test_what_the_old_release_lacked_too_is_nothing_new(tmp_path):
+    upstream = [MERGED | {"release": "0.22.0"}]
+    patch = patch_of(tmp_path, edits=[EDIT], concerns={"text": "class Layer"}, upstream=upstream)
+    assert judged(patch, LAYER).verdict is Verdict.KEEP
+
+
 CURED = LAYER.replace("Linear(4, 4)", 'Linear(4, 4, prefix=f"{prefix}.proj")')
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.app import selection
+from vpatch.app.bump_propose import with_proposal
 from vpatch.app.planned import planned
 from vpatch.app.selection import Request
 from vpatch.bump.changed import ReleaseSide, changed_code
@@ -105,7 +106,8 @@ def _patches(
     for decision in now.decisions:
         earlier = decisions[decision.patch.id]
         sides = ReleaseSide(earlier, views[0]), ReleaseSide(decision, views[1])
-        yield judge(earlier, decision, new.pin, changed_code(*sides))
+        one = judge(earlier, decision, (old.pin, new.pin), changed_code(*sides))
+        yield with_proposal(context, one, old, new)
     answers.save()
     task.done()
 

@@ -10,6 +10,7 @@ from vpatch.bump.report import (
     ORDER,
     change_said,
     counts_said,
+    details,
     heading,
     release,
     states_said,
@@ -57,11 +58,12 @@ def _patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> Iterato
     yield f"### {_escaped(patch.id)}"
     yield ""
     yield f"- {_escaped(states_said(patch))}"
-    for line in patch.facts or patch.reason.splitlines():
+    for line in details(patch):
         yield f"- {_escaped(line.strip())}"
     for finding in patch.new.findings if patch.new.state.stops else ():
         yield f"- {_escaped(f'{finding.where}: {finding.what}')}"
     yield ""
+    yield from _diff("The proposal:", patch.proposal.diff if patch.proposal else ())
     for one in patch.changed:
         yield f"- {_escaped(change_said(one))}"
         if with_diffs:

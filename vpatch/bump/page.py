@@ -6,7 +6,15 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.bump.report import MEANINGS, change_said, counts_said, heading, release, states_said
+from vpatch.bump.report import (
+    MEANINGS,
+    change_said,
+    counts_said,
+    details,
+    heading,
+    release,
+    states_said,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +46,7 @@ def page(report: BumpReport) -> str:
         counts_said=counts_said,
         states_said=states_said,
         change_said=change_said,
+        details=details,
         meanings=MEANINGS,
         columns=columns,
     )

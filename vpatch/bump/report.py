@@ -88,6 +88,16 @@ def state_said(decision: Decision) -> str:
     return f"needed in {counted(decision.places, 'place')}"
 
 
+def details(patch: PatchBump) -> list[str]:
+    """Say why the patch has its verdict, and what is proposed for one that does not fit."""
+    found = list(patch.facts) or patch.reason.splitlines()
+    if patch.proposal is not None:
+        found.append(f"proposal, for you to check: {patch.proposal.said}")
+    if patch.no_proposal is not None:
+        found.append(f"no proposal: {patch.no_proposal}")
+    return found
+
+
 def change_said(one: ChangedCode) -> str:
     """Say in a line how upstream changed a definition, and where it is."""
     added, removed = one.counts

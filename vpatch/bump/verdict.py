@@ -38,11 +38,21 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
+class PatchProposal:
+    """A patch.yaml that fits both releases: why, its text, and the diff to the present one."""
+
+    said: str
+    text: str
+    diff: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class PatchBump:
     """What a new release means for one patch.
 
     `facts` are the three facts about a patch that is to be retired. `changed` are the definitions
-    that differ, in an order of interest; those that only moved are among them.
+    that differ, in an order of interest; those that only moved are among them. A patch that does
+    not fit has a `proposal`, or `no_proposal` says why there is none.
     """
 
     old: Decision
@@ -51,27 +61,31 @@ class PatchBump:
     reason: str
     facts: tuple[str, ...] = ()
     changed: tuple[ChangedCode, ...] = field(default=(), repr=False)
+    proposal: PatchProposal | None = None
+    no_proposal: str | None = None
 
     @property
     def id(self) -> str:
         return self.new.patch.id
 
 
-def judge(old: Decision, new: Decision, pin: Pin, changed: Sequence[ChangedCode]) -> PatchBump:
-    """Give a verdict on a patch. `old` and `new` are the decisions on it, and `pin` is the new pin.
+def judge(
+    old: Decision, new: Decision, pins: tuple[Pin, Pin], changed: Sequence[ChangedCode]
+) -> PatchBump:
+    """Give a verdict on a patch, by the decisions on it in two releases with these pins.
 
     What is known of the threads upstream is what the patch declares.
     """
-    verdict, reason = _verdict(old, new, pin, changed)
+    verdict, reason = _verdict(old, new, pins, changed)
     facts = tuple(_facts(new)) if verdict is Verdict.RETIRE else ()
     return PatchBump(old, new, verdict, reason, facts, tuple(changed))
 
 
 def _verdict(
-    old: Decision, new: Decision, pin: Pin, changed: Sequence[ChangedCode]
+    old: Decision, new: Decision, pins: tuple[Pin, Pin], changed: Sequence[ChangedCode]
 ) -> tuple[Verdict, str]:
     known = list(filter(None, map(Known.as_declared, new.patch.declaration.upstream)))
-    advice = advise(new, pin, known)
+    earlier, advice = advise(old, pins[0], known), advise(new, pins[1], known)
     if new.state is State.UNTRUSTED:
         found = Verdict.NEEDS_A_PERSON, f"only code of the patch can tell: {new.reason}"
     elif new.state.stops:
@@ -86,7 +100,8 @@ def _verdict(
         found = Verdict.KEEP, advice.reason
     else:
         doubts = list(_doubts(old, new, changed))
-        if advice.finding:
+        # What was already so in the old release is nothing that the bump brings.
+        if advice.finding and not earlier.finding:
             doubts.append(advice.reason)
         verdict = Verdict.LOOK_AGAIN if doubts else Verdict.KEEP
         found = verdict, "; ".join(doubts) or "the code that it edits and reads is the same"

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.bump.report import change_said, counts_said, heading, release, states_said
+from vpatch.bump.report import change_said, counts_said, details, heading, release, states_said
 from vpatch.bump.verdict import Verdict
 from vpatch.cli import render
 from vpatch.cli.output import secho, style
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vpatch.app.bump_write import WrittenBump
-    from vpatch.bump.changed import ChangedCode
     from vpatch.bump.report import BumpReport, RecipeBump
     from vpatch.bump.verdict import PatchBump
 
@@ -30,7 +31,6 @@ _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 # How many definitions a patch shows without --diff.
 _SHOWN = 8
 _WIDEST = 100
-_DIGITS = 12
 
 
 def print_report(report: BumpReport, *, with_diffs: bool) -> None:
@@ -51,26 +51,26 @@ def print_report(report: BumpReport, *, with_diffs: bool) -> None:
 
 def print_written(written: WrittenBump) -> None:
     """Print the branch, and what a person does with it."""
-    click.echo(f"branch {written.branch}  {written.commit[:_DIGITS]}")
-    for subject in written.subjects:
-        click.echo(f"  {subject}")
-    for line in written.kept:
+    click.echo(f"branch {written.branch}  {written.commit[:12]}")
+    for line in (*written.subjects, *written.kept):
         _print_wrapped(line, "  ")
     click.echo(f"next: git switch {written.branch}, then vpatch test --engine cpu and vpatch smoke")
 
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:
     click.echo(f"  {style(patch.verdict, fg=_COLOURS[patch.verdict])}  {patch.id}")
-    _print_wrapped(states_said(patch))
-    for line in patch.facts or patch.reason.splitlines():
+    for line in (states_said(patch), *details(patch)):
         _print_wrapped(line)
+    _print_diff("the proposal:", patch.proposal.diff if patch.proposal else ())
     if patch.new.state.stops:
         render.print_findings(patch.new, "    ")
     listed = [one for one in patch.changed if patch.verdict.is_finding or one.kind == "moved"]
     for one in patch.changed if with_diffs else listed[:_SHOWN]:
         _print_wrapped(change_said(one), "      ")
         if with_diffs:
-            _print_diffs(one, recipe)
+            old, new = release(recipe.old), release(recipe.new)
+            _print_diff(f"upstream, {old} to {new}:", one.upstream)
+            _print_diff(f"patch, {old}:", one.ours)
     if not with_diffs and len(listed) > _SHOWN:
         click.echo(f"      and {len(listed) - _SHOWN} more definitions")
 
@@ -81,9 +81,9 @@ def _print_wrapped(text: str, indent: str = "    ") -> None:
     click.echo(textwrap.indent("\n  ".join(lines), indent))
 
 
-def _print_diffs(one: ChangedCode, recipe: RecipeBump) -> None:
-    old, new = release(recipe.old), release(recipe.new)
-    for title, lines in ((f"upstream, {old} to {new}", one.upstream), (f"patch, {old}", one.ours)):
-        for line in [f"  {title}:", *(f"    {line}" for line in lines)] if lines else ():
-            colour = _DIFF_COLOURS.get(line[4:5])
-            click.echo(f"      {style(line, fg=colour) if colour else line}".rstrip())
+def _print_diff(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        click.echo(f"        {title}")
+    for line in lines:
+        colour = _DIFF_COLOURS.get(line[:1])
+        click.echo(f"          {style(line, fg=colour) if colour else line}".rstrip())

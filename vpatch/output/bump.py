@@ -79,6 +79,17 @@ class PatchStateOutput(OutputModel):
     """A sentence for people."""
 
 
+class ProposalOutput(OutputModel):
+    """A patch.yaml that makes the same of the old release, and fits the new one."""
+
+    said: str
+    """What was changed: a sentence for people."""
+    text: str
+    """The whole file."""
+    diff: list[str]
+    """The lines of a unified diff to the present file."""
+
+
 class PatchBumpOutput(OutputModel):
     """What the new release means for one patch."""
 
@@ -91,6 +102,10 @@ class PatchBumpOutput(OutputModel):
     facts: list[str]
     """For `retire`: sentences about the pull request, the release that has it, and the tree."""
     changed: list[ChangedCodeOutput]
+    proposal: ProposalOutput | None
+    """For a patch that does not fit: a change of its patch.yaml that fits both releases."""
+    no_proposal: str | None
+    """A sentence for people: why there is no proposal for a patch that does not fit."""
 
     @classmethod
     def of(cls, one: PatchBump) -> Self:
@@ -111,6 +126,8 @@ class PatchBumpOutput(OutputModel):
             new=sides[1],
             facts=list(one.facts),
             changed=[ChangedCodeOutput.of(code) for code in one.changed],
+            proposal=one.proposal and ProposalOutput.model_validate(one.proposal),
+            no_proposal=one.no_proposal,
         )
 
 

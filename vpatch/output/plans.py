@@ -69,6 +69,8 @@ class DecisionOutput(OutputModel):
     """The variant of the patch that was used."""
     disagreement: str | None
     """A sentence if the code disagrees with what the patch declares in `needed-in`."""
+    places: int
+    """How many places its edits change; 0 unless it is needed."""
     files: list[str]
     """The files that the patch changes, sorted."""
     findings: list[FindingOutput]
@@ -86,6 +88,7 @@ class DecisionOutput(OutputModel):
             reason=decision.reason,
             variant=decision.variant,
             disagreement=decision.disagreement,
+            places=decision.places,
             files=sorted(decision.changes),
             findings=[FindingOutput.model_validate(one) for one in decision.findings],
             new_shape=decision.new_shape,

@@ -1,0 +1,181 @@
+"""Changes of a patch.yaml that may make it fit a new release: where code moved, or was renamed.
+
+A candidate is a guess. It counts only once it is shown to hold; see `vpatch.app.bump_propose`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.bump.changed import ChangedCode
+    from vpatch.declare.yamlfile import Positions
+
+# A pattern in one line, as `find` and `rewrite` have it.
+_PATTERN = re.compile(r"^(?P<before>\s*(?:- )?(?P<key>find|rewrite):\s*)(?P<code>[^'\"|>\s].*)$")
+
+
+@dataclass(frozen=True)
+class ChangedDeclaration:
+    """The text of a changed patch.yaml, and in words what was changed."""
+
+    said: str
+    text: str
+
+
+def candidates(
+    positions: Positions, changed: Sequence[ChangedCode], releases: tuple[str, str]
+) -> Iterator[ChangedDeclaration]:
+    """Yield changes of a declaration, the smallest first.
+
+    Args:
+        positions: the declaration.
+        changed: how the definitions that the patch edits or reads differ.
+        releases: the versions of the old and of the new release.
+    """
+    text = positions.content.decode()
+    yield from _with_further_arguments(text)
+    files = {
+        one.before.path: one.after.path
+        for one in changed
+        if one.before and one.after and one.before.path != one.after.path
+    }
+    names = _new_names(changed)
+    if files:
+        moved = _with_files(text, files)
+        pairs = ", ".join(f"{old} is now {new}" for old, new in files.items() if old in text)
+        if moved != text:
+            yield ChangedDeclaration(f"upstream moved code: {pairs}", moved)
+            text = moved
+    if names:
+        known = {old: new for old, new in names.items() if _has_word(text, old)}
+        pairs = ", ".join(f"{old} is now {new}" for old, new in known.items())
+        renamed = _with_variant(text, positions.document, known, releases) if known else None
+        if renamed is not None:
+            yield ChangedDeclaration(f"upstream renamed code: {pairs}", renamed)
+
+
+def _new_names(changed: Sequence[ChangedCode]) -> dict[str, str]:
+    """The parts of qualified names that upstream renamed."""
+    found: dict[str, str] = {}
+    for one in changed:
+        if one.kind == "renamed" and one.before and one.after:
+            old, new = one.before.name.split("."), one.after.name.split(".")
+            if len(old) == len(new):
+                found |= {a: b for a, b in zip(old, new, strict=True) if a != b}
+    return found
+
+
+def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
+    """Let a call of a pattern have further arguments, which a rewrite keeps."""
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        found = _PATTERN.match(line.rstrip("\n"))
+        if found is None or found["key"] != "find":
+            continue
+        # `rewrite` is mostly the next line; it has the same call at the same place.
+        other = _PATTERN.match(lines[number + 1].rstrip("\n")) if number + 1 < len(lines) else None
+        rewrite = other if other is not None and other["key"] == "rewrite" else None
+        for place, code in enumerate(_opened(found["code"])):
+            changed = [f"{found['before']}{code}\n"]
+            if rewrite is not None:
+                rewritten = list(_opened(rewrite["code"]))
+                if place >= len(rewritten):
+                    continue
+                changed.append(f"{rewrite['before']}{rewritten[place]}\n")
+            rest = lines[number + len(changed) :]
+            said = f"upstream added an argument: find {code}"
+            yield ChangedDeclaration(said, "".join([*lines[:number], *changed, *rest]))
+
+
+def _opened(pattern: str) -> Iterator[str]:
+    """The pattern with `...` as the last argument of one of its calls."""
+    # Python does not know metavariables. The offsets must stay.
+    code = pattern.replace("$", "_")
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or node.end_col_offset is None:
+            continue
+        if any(isinstance(a, ast.Constant) and a.value is ... for a in node.args):
+            continue
+        # Offsets are in bytes.
+        data = pattern.encode()
+        comma = b", " if node.args or node.keywords else b""
+        end = node.end_col_offset - 1
+        yield (data[:end].rstrip() + comma + b"..." + data[end:]).decode()
+
+
+def _with_files(text: str, files: Mapping[str, str]) -> str:
+    for old, new in files.items():
+        line = re.compile(rf"^(\s*(?:- )?files:\s*)(['\"]?){re.escape(old)}\2[ \t]*$", re.MULTILINE)
+        # Both are named: the patch is to fit both releases.
+        text = line.sub(rf"\1[{old}, {new}]", text)
+    return text
+
+
+def _with_variant(
+    text: str, document: Any, names: Mapping[str, str], releases: tuple[str, str]
+) -> str | None:
+    """Add a variant with the new names; None if the patch has variants already."""
+    if "edits" not in document:
+        return None
+    lines = text.splitlines(keepends=True)
+    first, last = _lines_of("edits", lines, document)
+    edits = textwrap.dedent("".join(lines[first + 1 : last]))
+    if not edits.strip():
+        return None
+    old, new = releases
+    variants = "variants:\n"
+    for name, block in ((f"up to {old}", edits), (f"from {new}", _renamed(edits, names))):
+        variants += f"  - name: {name}\n    edits:\n{textwrap.indent(block, ' ' * 6)}"
+    lines[first:last] = [variants]
+    concerns = document["concerns"]
+    both = [_plain(concerns), json.loads(_renamed(json.dumps(_plain(concerns)), names))]
+    if both[0] != both[1]:
+        text = "".join(lines)
+        lines = text.splitlines(keepends=True)
+        start = next(n for n, line in enumerate(lines) if line.startswith("concerns:"))
+        end = _end_of(start, lines)
+        lines[start:end] = [f"concerns: {json.dumps({'any': both})}\n"]
+    return "".join(lines)
+
+
+def _lines_of(key: str, lines: Sequence[str], document: Any) -> tuple[int, int]:
+    """The lines of a key and of its value; the second one is the first that is not."""
+    first = document.lc.key(key)[0]
+    return first, _end_of(first, lines)
+
+
+def _end_of(first: int, lines: Sequence[str]) -> int:
+    last = first + 1
+    while last < len(lines) and (lines[last][:1] in " \n-" or not lines[last].strip()):
+        last += 1
+    return last
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    for old, new in names.items():
+        text = re.sub(rf"\b{re.escape(old)}\b", new, text)
+    return text
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}\b", text) is not None
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {str(key): _plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(value) for value in node]
+    return node if isinstance(node, (bool, int, float, type(None))) else str(node)
