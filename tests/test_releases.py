@@ -11,6 +11,7 @@ import sys
 import warnings
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -194,7 +195,12 @@ def _with_blocks(body):
 
 def _code_of(files, path, name):
     """The code of a definition, as Python's own unparser writes it; by other ways than vpatch's."""
-    body = ast.parse(files[path]).body if path in files else []
+    return list(_code_in(files[path], name)) if path in files else []
+
+
+@cache
+def _code_in(content, name):
+    body = ast.parse(content).body
     *scopes, last = name.partition("#")[0].split(".")
     for scope in scopes:
         body = [n for c in body if isinstance(c, ast.ClassDef) and c.name == scope for n in c.body]

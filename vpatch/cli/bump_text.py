@@ -12,6 +12,8 @@ from vpatch.bump.report import change_said, counts_said, details, heading, relea
 from vpatch.bump.verdict import Verdict
 from vpatch.cli import render
 from vpatch.cli.output import secho, style
+from vpatch.planning.telling import findings_told
+from vpatch.util.wrapping import line_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +65,7 @@ def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> N
         _print_wrapped(line)
     _print_diff("the proposal:", patch.proposal.diff if patch.proposal else ())
     if patch.new.state.stops:
-        render.print_findings(patch.new, "    ")
+        render.print_told(findings_told(patch.new), 4, line_width())
     listed = [one for one in patch.changed if patch.verdict.is_finding or one.kind == "moved"]
     for one in patch.changed if with_diffs else listed[:_SHOWN]:
         _print_wrapped(change_said(one), "      ")

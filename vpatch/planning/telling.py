@@ -29,7 +29,7 @@ def told_briefly(decision: Decision) -> Iterator[ToldText]:
     """The reason of a decision, and what a person must look at."""
     yield ToldText(decision.reason)
     if decision.state.stops:
-        yield from _findings(decision, 0)
+        yield from findings_told(decision)
     if decision.disagreement:
         yield ToldText(decision.disagreement, warns=True)
     if decision.shape is not None and decision.differs_from_record:
@@ -39,7 +39,7 @@ def told_briefly(decision: Decision) -> Iterator[ToldText]:
 def told_in_full(decision: Decision, tree: str) -> Iterator[ToldText]:
     """All that a decision was read from, whether its code is known, and how that was proven."""
     yield ToldText(decision.reason)
-    yield from _findings(decision, 2)
+    yield from findings_told(decision, 2)
     if decision.disagreement:
         yield ToldText(decision.disagreement, warns=True)
     shape, shapes = decision.shape, decision.patch.shapes
@@ -50,7 +50,8 @@ def told_in_full(decision: Decision, tree: str) -> Iterator[ToldText]:
         yield ToldText(proof_of(shapes, tree, shape.known[-1]).said)
 
 
-def _findings(decision: Decision, at: int) -> Iterator[ToldText]:
+def findings_told(decision: Decision, at: int = 0) -> Iterator[ToldText]:
+    """Where a patch does not fit, and why."""
     for finding in decision.findings[:_SHOWN]:
         where = f"{finding.where}: " if finding.where else ""
         yield ToldText(where + finding.what.replace("\n", "\n  "), at)
