@@ -10,6 +10,7 @@ import pytest
 from tests.checkpoint import builders
 from tests.engine.conftest import vpatch
 from tests.engine.test_tiny_deepseek_v4 import PAYLOAD, inside
+from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.folder import open_checkpoint
 from vpatch.checkpoint.inspection import inspect
 
@@ -96,8 +97,8 @@ FUSED += ["layers.1.attn.compressor.wgate", r"re:.*\.shared_experts\.w[13]$"]
 
 
 def asked(engine, folder):
-    (one,) = inspect(folder).judged
-    names = sorted(set(inspect(folder).run_time_names.values()))
+    (one,) = inspect(FolderFiles(folder)).judged
+    names = sorted(set(inspect(FolderFiles(folder)).run_time_names.values()))
     return one, json.loads(inside(engine, [], SCRIPT, folder, *names))
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checkpoint.test_ignore import judged, listed
+from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.findings import _lists
 from vpatch.checkpoint.inspection import inspect
 from vpatch.util import matching as module
@@ -60,7 +61,7 @@ def test_what_is_quick_is_quick(pattern):
 def test_a_pattern_that_is_none_is_a_finding_of_its_own(tmp_path):
     listed(tmp_path, "compressed-tensors", "ignore", ["re:(", "re:lm_head"])
     assert [entry.fault is None for entry in judged(tmp_path).entries] == [False, True]
-    found = list(_lists(inspect(tmp_path)))
+    found = list(_lists(inspect(FolderFiles(tmp_path))))
     assert "quantization_config.ignore has 're:(', and it is not a regular expression" in next(
         one.what for one in found if one.kind == "ignore-pattern"
     )

@@ -122,7 +122,7 @@ def _print(applied: Applied) -> None:
         _echo(str(applied.changes))
     version = build_version(lock)
     if version is not None:
-        click.echo(f"to build it: SETUPTOOLS_SCM_PRETEND_VERSION={version}")
+        _echo(f"to build it: SETUPTOOLS_SCM_PRETEND_VERSION={version}")
 
 
 def _echo(text: str) -> None:
