@@ -12,6 +12,7 @@ from vpatch.bench.plots import plots_of
 from vpatch.bench.scene import PlotData
 from vpatch.bench.summary import between, rows_of, sides_of, speed_ups
 from vpatch.bench.tables import latency_table, results_table, sides_table
+from vpatch.util.html_page import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from vpatch.bench.plots import Plot
     from vpatch.bench.tables import Table
 
-_TEMPLATE = "page.html"
+_TEMPLATE = Path(__file__).parent / "page.html"
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,9 @@ class Part:
 
 def page_of(record: Mapping[str, Any]) -> str:
     """Return a record as a whole HTML page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only here
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     measured = sum(point["measured"] is not None for point in record["points"])
-    return environment.get_template(_TEMPLATE).render(
+    return render_page(
+        _TEMPLATE,
         record=record,
         made=_in_utc(record["made"]),
         measured=measured,

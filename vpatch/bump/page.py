@@ -15,6 +15,7 @@ from vpatch.bump.report import (
     release,
     states_said,
 )
+from vpatch.util.html_page import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,23 +24,15 @@ if TYPE_CHECKING:
     from vpatch.bump.code import CodePlace
     from vpatch.bump.report import BumpReport
 
-_TEMPLATE = "page.html"
+_TEMPLATE = Path(__file__).parent / "page.html"
 # A line of code, and how it differs from the pristine code of the old release.
 _Marked = tuple[str, str]
 
 
 def page(report: BumpReport) -> str:
     """Return the report as a whole HTML page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only here
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(_TEMPLATE).render(
+    return render_page(
+        _TEMPLATE,
         report=report,
         heading=heading,
         release=release,

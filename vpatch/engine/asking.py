@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -17,6 +18,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LAST = 20
+
+
+def no_python(what: str, where: str | None = None) -> UsageError:
+    """Return what to raise where somebody named something else than a Python."""
+    return UsageError(
+        what,
+        where=where,
+        hint="give the path of a Python in which vLLM is installed",
+        code="engine.no-python",
+    )
+
+
+def python_named(typed: str) -> Path:
+    """Find a Python: a path, or a name on PATH.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    found = shutil.which(typed)
+    if found is None:
+        raise no_python(f"{typed} is not a Python")
+    return Path(found).absolute()
 
 
 @dataclass(frozen=True)
@@ -45,12 +68,7 @@ def ask(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
             command: list[str | Path] = [python, *words]
             ended = run(command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=timeout)
         except OSError as error:
-            raise UsageError(
-                f"it is not a Python: {error}",
-                where=typed,
-                hint="give the path of a Python in which vLLM is installed",
-                code="engine.no-python",
-            ) from error
+            raise no_python(f"it is not a Python: {error}", typed) from error
         text = ended.log.read_text(encoding="utf-8", errors="replace")
         return Said(ended.code, text, ended.ending)
 
@@ -75,12 +93,7 @@ def ask_script(python: Path, words: Sequence[str], timeout: float, typed: str) -
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise UsageError(
-                f"it is not a Python: {error}",
-                where=typed,
-                hint="give the path of a Python in which vLLM is installed",
-                code="engine.no-python",
-            ) from error
+            raise no_python(f"it is not a Python: {error}", typed) from error
     text = run.stdout.decode(errors="replace")
     return Said(run.returncode, text, "\n".join(text.splitlines()[-_LAST:]))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import InvalidVersion, Version
 
 from vpatch.engine import PAYLOAD
-from vpatch.engine.asking import answer_in
+from vpatch.engine.asking import answer_in, no_python
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,12 +140,7 @@ def _asked(python: Path, environment: Mapping[str, str]) -> dict[str, Any]:
             return dict(found)
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         said = str(error)
-    raise UsageError(
-        f"it is not a Python that works:\n{_ending(said)}".rstrip(":\n"),
-        where=str(python),
-        hint="give the path of a Python in which vLLM is installed",
-        code="engine.no-python",
-    )
+    raise no_python(f"it is not a Python that works:\n{_ending(said)}".rstrip(":\n"), str(python))
 
 
 def _is_whole(found: Any) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vpatch.engine.asking import no_python
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,11 +89,7 @@ def find_python(typed: str, environment: Mapping[str, str]) -> Path:
     """
     found = _found(typed, environment)
     if found is None:
-        raise UsageError(
-            f"{typed} is not a Python",
-            hint="give the path of a Python in which vLLM is installed",
-            code="engine.no-python",
-        )
+        raise no_python(f"{typed} is not a Python")
     return found
 
 

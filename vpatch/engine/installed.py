@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.engine.asking import answer_in, ask_script
+from vpatch.engine.asking import answer_in, ask_script, python_named
 from vpatch.errors import UsageError
 
 _SCRIPT = Path(__file__).parent / "payload" / "locate.py"
@@ -34,15 +33,8 @@ def find_installed(typed: str) -> InstalledPackage:
     Raises:
         UsageError: it is not a Python, or has no vLLM.
     """
-    found = shutil.which(typed)
-    if found is None:
-        raise UsageError(
-            f"{typed} is not a Python",
-            hint="give the path of a Python in which vLLM is installed",
-            code="engine.no-python",
-        )
     # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
-    said = ask_script(Path(found).absolute(), ("-IB", str(_SCRIPT)), _TIMEOUT, typed)
+    said = ask_script(python_named(typed), ("-IB", str(_SCRIPT)), _TIMEOUT, typed)
     package, version = _answer(said.text)
     if package is None or version is None:
         raise UsageError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.engine.asking import answer_in, ask_script
+from vpatch.engine.asking import answer_in, ask_script, no_python, python_named
 from vpatch.errors import UsageError
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 from vpatch.wheel.names import is_vllm
@@ -64,27 +63,16 @@ def package_of(typed: str, *, isolated: bool = True) -> tuple[Path | None, list[
     Raises:
         UsageError: it is not a Python.
     """
-    found = shutil.which(typed)
-    if found is None:
-        raise UsageError(
-            f"{typed} is not a Python",
-            hint="give the path of a Python in which vLLM is installed",
-            code="engine.no-python",
-        )
+    python = python_named(typed)
     # -B: what is imported by a .pth file is not to be compiled there.
     words = ("-IB" if isolated else "-B", str(_SCRIPT))
-    said = ask_script(Path(found).absolute(), words, _TIMEOUT, typed)
+    said = ask_script(python, words, _TIMEOUT, typed)
     try:
         answer = answer_in(said.text)
         package = None if answer["package"] is None else Path(answer["package"]).resolve()
         return package, [Path(one) for one in answer["infos"]]
     except (ValueError, TypeError, LookupError) as error:
-        raise UsageError(
-            f"it is not a Python:\n{said.ending}".rstrip(),
-            where=typed,
-            hint="give the path of a Python in which vLLM is installed",
-            code="engine.no-python",
-        ) from error
+        raise no_python(f"it is not a Python:\n{said.ending}".rstrip(), typed) from error
 
 
 def installed_vllm(typed: str) -> InstalledVllm:
