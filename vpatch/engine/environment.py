@@ -16,7 +16,8 @@ from packaging.version import Version
 
 from vpatch.engine.asking import answer_in, ask
 from vpatch.engine.making import EngineError, fill, install_aside
-from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.engine.removal import removing
+from vpatch.errors import UsageError, VpatchError
 from vpatch.util.disk_size import disk_size
 from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
 
@@ -198,16 +199,9 @@ def remove_engine(folder: Path, progress: Progress) -> int:
         return 0
     with lock:
         size = disk_size(folder)
-        try:
+        with removing(folder):
             (folder / _COMPLETE).unlink(missing_ok=True)
             shutil.rmtree(folder)
-        except OSError as error:
-            raise UnavailableError(
-                f"it cannot be removed: {error}",
-                where=str(folder),
-                hint="remove it by hand",
-                code="engine.not-removed",
-            ) from error
     return size
 
 

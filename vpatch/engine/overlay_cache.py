@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine.kept_overlay import KEPT, overlay_folder, packages_of
-from vpatch.errors import UnavailableError, UsageError
+from vpatch.engine.removal import removing
+from vpatch.errors import UsageError
 from vpatch.util.disk_size import disk_size
 from vpatch.util.filelock import try_lock
 
@@ -52,19 +53,12 @@ def remove_overlay(cache: Path, name: str, progress: Progress, *, named: bool) -
             progress.note(f"{name} is in use by process {user} and stays")
             return 0
         size = disk_size(folder)
-        try:
+        with removing(folder):
             staging = cache / "staging" / name
             staging.parent.mkdir(exist_ok=True)
             # Out of sight first, so that a kill half-way leaves no half overlay there.
             folder.rename(staging)
             shutil.rmtree(staging)
-        except OSError as error:
-            raise UnavailableError(
-                f"it cannot be removed: {error}",
-                where=str(folder),
-                hint="remove it by hand",
-                code="engine.not-removed",
-            ) from error
     return size
 
 
