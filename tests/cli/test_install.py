@@ -479,6 +479,32 @@ def test_a_wheel_is_known_until_another_is_installed_over_it(project, tmp_path):
     assert env.verify("--json").json["state"] == "release"
 
 
+def test_a_smoke_run_of_an_environment_without_a_lock_is_refused(env):
+    run = env.project.run("smoke", "--python", env.python, code=2)
+    assert run.codes == ("wheel.not-patched",)
+    assert "run vpatch install, or name it with --engine" in run.err
+
+
+def test_a_smoke_run_of_files_that_were_changed_since_is_refused(env):
+    env.install()
+    (env.site / LLAMA).write_text("mine\n")
+    run = env.project.run("smoke", "--python", env.python, code=1)
+    assert run.codes == ("wheel.files-differ",)
+    assert f"vpatch verify-env {env.python}" in run.err
+
+
+@pytest.mark.parametrize("words", [("--vllm", VERSION), ("--engine", "cpu"), ("--before",)])
+def test_an_environment_says_itself_what_a_smoke_run_is_of(words, env):
+    run = env.project.run("smoke", "--python", env.python, *words, code=2)
+    assert run.codes == ("cli.conflicting-options",)
+    assert "an environment already says what it contains" in run.err
+
+
+def test_a_smoke_run_is_of_an_environment_or_of_an_image(env):
+    run = env.project.run("smoke", "--python", env.python, "--image", "a:b", code=2)
+    assert run.codes == ("cli.conflicting-options",)
+
+
 def test_a_hand_edit_is_named_with_the_patches_in_it(env):
     env.project.apply()
     shutil.copyfile(env.project.target / LLAMA, env.site / LLAMA)

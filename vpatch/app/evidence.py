@@ -141,7 +141,8 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
     if is_test(evidence.record):
         return _differences_of_test(context, evidence)
     asked = evidence.record["asked"]
-    if asked.get("image"):
+    # An image and an environment say themselves what is in them.
+    if asked.get("image") or asked.get("python"):
         (tree,) = evidence.record["subject"]
         ids = tuple(patch["id"] for patch in tree["patches"])
         request = selection.Request(tree["pin"]["version"], None, (), ids)

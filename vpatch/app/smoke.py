@@ -14,12 +14,15 @@ from vpatch.app.targets import (
     look_at_image,
     refuse_missing,
 )
+from vpatch.app.verify_env import patched_environment
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
 from vpatch.evidence.subject import subject_of, subject_of_lock
 from vpatch.harness.machine import this_machine
 from vpatch.harness.models import given
+from vpatch.harness.target import InstalledTarget
+from vpatch.image.mode import is_laid_over
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.prove import SmokeRequest, run_smoke
 from vpatch.smoke.standard import standard_plan
@@ -46,6 +49,7 @@ class SmokeOptions:
     Attributes:
         engine: `cpu`, `cuda`, or the path of a Python; by default `cuda` if there is a GPU.
         image: the tag of an image that `vpatch build-image` built, instead of an engine.
+        python: a Python in which vpatch's wheel or patch is installed, instead of an engine.
         name: the name of the evidence; by default the recipe, the engine and the time.
         plan: the recipe whose smoke plan is run; by default that of the source.
         model: a checkpoint that every cell runs: a folder, or an id on the Hub.
@@ -56,6 +60,7 @@ class SmokeOptions:
 
     engine: str | None = None
     image: str | None = None
+    python: str | None = None
     name: str | None = None
     plan: str | None = None
     model: str | None = None
@@ -127,17 +132,25 @@ def smoke(
     if options.name is not None:
         refuse_name(root, options.name, "evidence")
     with ExitStack() as stack:
-        if options.image is None:
+        if options.image is None and options.python is None:
             order, target = engine_request(context, request, options, stack)
         elif request != selection.Request() or options.engine or options.before:
             raise UsageError(
-                "an image already says what it contains",
-                where=options.image,
+                f"an {'image' if options.image else 'environment'} already says what it contains",
+                where=options.image or options.python,
                 hint="leave out --before, and options that name a source, patches or an engine",
                 code="cli.conflicting-options",
             )
-        else:
+        elif options.image is None:
+            order, target = installed_request(context, str(options.python), options)
+        elif options.python is None:
             order, target = image_request(context, options.image, options, stack)
+        else:
+            raise UsageError(
+                "--image and --python name two things to run",
+                hint="give one of them",
+                code="cli.conflicting-options",
+            )
         collecting = stack.enter_context(collected(root, order.name, numbered=options.name is None))
         order = replace(order, name=collecting.name)
         record = run_smoke(
@@ -157,6 +170,7 @@ def _asked(context: Context, request: selection.Request, options: SmokeOptions) 
         "patch": request.patches,
         "engine": options.engine,
         "image": options.image,
+        "python": options.python,
         "plan": options.plan,
         "model": options.model,
         "rounds": options.rounds,
@@ -191,6 +205,26 @@ def engine_request(
     title = f"{found[0].recipe or version}-{kind}"
     asked = _asked(context, request, options) | {"engine": engine}
     return options.order(context, title, smoke, machine, subject_of(plans), asked), target
+
+
+def installed_request(
+    context: Context, python: str, options: SmokeOptions
+) -> tuple[SmokeRequest, ExecutionTarget]:
+    """A run of a vLLM that is patched where it is installed, and has a lock."""
+    lock = patched_environment(context, python)
+    plan = options.plan or lock.recipe
+    if plan is None:
+        context.progress.note(_STANDARD)
+    context.require_trust((), plan)
+    smoke = smoke_plan_of(context, plan)
+    machine = this_machine()
+    engine = context.own_engine(python)
+    refuse_missing(smoke.needs, options.models(smoke).values(), machine, engine.kind)
+    digests = {file.path: file.after for file in lock.files if is_laid_over(file.path)}
+    title = f"{lock.recipe or engine.version}-{engine.kind}-installed"
+    asked = _asked(context, selection.Request(), options) | {"plan": plan}
+    order = options.order(context, title, smoke, machine, subject_of_lock(lock), asked)
+    return order, InstalledTarget(engine, digests)
 
 
 def image_request(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.app.planned import planned
 from vpatch.app.wheel import python_digests
-from vpatch.errors import UsageError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.planning.state import State
 from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import PypiSpec
@@ -18,6 +18,7 @@ from vpatch.wheel.verifying import VerifiedVllm, verify
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
+    from vpatch.checkout.lockfile import LockFile
     from vpatch.source.entry import CachedTree
 
 # In these states, the code has what the patch would make.
@@ -59,6 +60,32 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
         task.done()
         patches = _patches_in(context, tree, verified)
     return VerifiedEnvironment(python, verified, patches)
+
+
+def patched_environment(context: Context, python: str) -> LockFile:
+    """Return the lock of a vLLM that is patched where it is installed, and as its lock says.
+
+    Raises:
+        UsageError: neither `vpatch install` nor a wheel of vpatch's patched it.
+        VpatchError: its files are not those that its lock names.
+    """
+    found = verify_env(context, python).vllm
+    lock = found.lock if isinstance(found, VerifiedVllm) else None
+    if lock is None:
+        raise UsageError(
+            "its vLLM has no lock of vpatch's, so it does not say what is in it",
+            where=python,
+            hint="run vpatch install, or name it with --engine and give the patches",
+            code="wheel.not-patched",
+        )
+    if not found.is_clean:
+        raise VpatchError(
+            "its vLLM is not as its lock says",
+            where=python,
+            hint=f"see which files differ: vpatch verify-env {python}",
+            code="wheel.files-differ",
+        )
+    return lock
 
 
 def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[str, ...]:

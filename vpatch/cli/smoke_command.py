@@ -42,6 +42,11 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 @click.option(
     "--image", metavar="TAG", help="Run in containers of this image, built by vpatch build-image."
 )
+@click.option(
+    "--python",
+    metavar="PYTHON",
+    help="Run the vLLM of this Python, where vpatch install or a wheel of vpatch's patched it.",
+)
 @click.option("--plan", metavar="RECIPE", help="Use the smoke plan of another recipe.")
 @click.option("--model", metavar="PATH|ID", help="Run this checkpoint in every cell.")
 @click.option("--before", is_flag=True, help="Run the pristine tree first, and compare.")

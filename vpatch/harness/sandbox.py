@@ -95,17 +95,22 @@ def own_variables(workdir: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class OverlaySite:
-    """A Python of this machine, and the folders that come first on its path: see `Sandbox`."""
+    """A Python of this machine, and the folders that come first on its path: see `Sandbox`.
+
+    `packages` is its own folder of packages, where patched files are installed there.
+    """
 
     python: Path
     path: tuple[Path, ...]
     digests: Mapping[str, str] = field(default_factory=dict)
+    packages: Path | None = None
 
     def environment(self, further: Mapping[str, str], workdir: Path) -> dict[str, str]:
         """Return the environment of a cell: nothing in it decides what was not declared."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith(_CALLERS)}
-        ours |= {"PYTHONPATH": os.pathsep.join(map(str, self.path)), **own_variables(workdir)}
-        return ours | dict(further)
+        if self.path:
+            ours["PYTHONPATH"] = os.pathsep.join(map(str, self.path))
+        return ours | own_variables(workdir) | dict(further)
 
     def started(
         self, command: Sequence[str | Path], *, workdir: Path, log: Path, further: Mapping[str, str]
@@ -115,8 +120,9 @@ class OverlaySite:
         )
 
     def verify(self) -> None:
+        roots = self.path if self.packages is None else (*self.path, self.packages)
         for path, digest in self.digests.items():
-            places = [root / path for root in self.path if (root / path).is_file()]
+            places = [root / path for root in roots if (root / path).is_file()]
             found = digest_of(places[0].read_bytes()) if places else "absent"
             if found != digest:
                 raise OverlayError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from vpatch.engine import PAYLOAD
 from vpatch.engine.overlay import as_released, on_top
 from vpatch.harness.container import ContainerSandbox
-from vpatch.harness.sandbox import lay_over, own_changes
+from vpatch.harness.sandbox import OverlaySite, lay_over, own_changes
 from vpatch.harness.syntax import refuse_syntax_errors
 from vpatch.planning.state import overall_changes
 
@@ -85,6 +85,27 @@ class EngineTarget:
                 for own, plan in zip(changes, self.plans, strict=True)
             ]
         return lay_over(self.engine, changes, new_folder(work, name or phase))
+
+
+@dataclass(frozen=True)
+class InstalledTarget:
+    """An engine in which patched files are installed. `digests` are theirs; see `Sandbox`."""
+
+    engine: Engine
+    digests: Mapping[str, str]
+    image: None = None
+
+    @property
+    def kind(self) -> str:
+        return self.engine.kind
+
+    @property
+    def version(self) -> str:
+        return self.engine.version
+
+    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:  # noqa: ARG002
+        # There is one phase, and nothing is laid over it.
+        return OverlaySite(self.engine.python, (), self.digests, self.engine.package.parent)
 
 
 @dataclass(frozen=True)
