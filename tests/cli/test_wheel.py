@@ -28,6 +28,7 @@ from tests.projects import ENGINE, LLAMA, NAMED, VERSION, archive
 from tests.wheel import official
 from tests.wheel.environments import asked, environment, install_wheel, pip
 from vpatch.checkout.lockfile import read_lock
+from vpatch.wheel.making import OfficialWheel
 
 DAY = "1750000000"
 
@@ -484,6 +485,22 @@ def test_a_file_and_a_distribution_are_one_too_many(project, wheel):
 def test_a_wheel_that_lies_in_record_is_refused(change, what, project, wheel):
     text = refused(project, official.rewritten(wheel, change), "wheel.wrong-record")
     assert what in text
+
+
+def test_a_wheel_whose_record_was_compared_is_not_unpacked_again(project, wheel, monkeypatch):
+    unpacked = []
+    verify = OfficialWheel.verify
+    monkeypatch.setattr(OfficialWheel, "verify", lambda self: (unpacked.append(1), verify(self)))
+    first = made(project, wheel, out="first")
+    assert made(project, wheel, out="second")["sha256"] == first["sha256"]
+    assert unpacked == [1]
+    # It is known by its content, and not by its name.
+    other = official.rewritten(
+        wheel, lambda c: c.update({"vllm/_C.abi3.so": official.COMPILED[::-1]})
+    )
+    refused(project, other, "wheel.wrong-record")
+    refused(project, other, "wheel.wrong-record")
+    assert unpacked == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
