@@ -90,6 +90,20 @@ def test_an_added_argument_is_let_through(slow):
     ]
 
 
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_an_added_parameter_of_a_function_is_let_through(planted, quote):
+    edit = f"""
+- find: {quote}def start(config): ...{quote}
+  rewrite: {quote}def start(config, slow=False): ...{quote}
+"""
+    planted.patch("slow-mode", edit)
+    (planted.folder / "recipes" / "mine.yaml").write_text("vllm: 0.50.0\npatches: [slow-mode]\n")
+    proposal = proposed(
+        planted, {ENGINE: LAUNCH.replace("start(config)", "start(config, depth=1)")}, "slow-mode"
+    )
+    assert proposal["said"] == "upstream added an argument: find def start(config, ...): ..."
+
+
 SPLIT = """class Llama:
     def __init__(self, prefix):
         self._make()
@@ -99,6 +113,50 @@ SPLIT = """class Llama:
         for name in ("proj", "other"):
             setattr(self, name, Linear(4, 4))
 """
+
+
+WITHIN = """
+- within: Llama.__init__
+  find: self.proj = Linear(...)
+  add-keyword: {prefix: 'f"{self.prefix}.proj"'}
+"""
+IN_TWO = """class Llama:
+    def __init__(self, prefix):
+        self.prefix = prefix
+        self._make()
+        self.head = Linear(4, 8)
+
+    def _make(self):
+        self.proj = Linear(4, 4)  # narrow
+"""
+
+
+@pytest.mark.parametrize("within", ["Llama.__init__", '"*.__init__"'])
+def test_a_split_function_gets_a_variant_with_the_part_that_is_edited(planted, within):
+    planted.patch("name-proj", WITHIN.replace("Llama.__init__", within))
+    proposal = proposed(planted, {LLAMA: IN_TWO})
+    assert proposal["said"].startswith("upstream split code: ")
+    assert f"within: {within.replace('__init__', '_make')}\n" in proposal["text"]
+
+
+def test_a_split_function_of_which_two_have_the_part_gets_no_proposal(planted):
+    planted.patch("name-proj", WITHIN)
+    again = "\n    def _again(self):\n        self.proj = Linear(4, 4)  # narrow\n"
+    (patch,) = planted.bump({LLAMA: IN_TWO + again}, "--json").json["recipes"][0]["patches"]
+    assert patch["proposal"] is None
+    assert patch["no_proposal"] == (
+        "nothing clearly took the place of the code that the patch is about"
+    )
+
+
+def test_a_split_function_where_a_patch_only_adds_lines(planted):
+    edit = """
+- within: Llama.__init__
+  insert: self.named = True
+  after: self.proj = Linear(...)
+"""
+    planted.patch("name-proj", edit)
+    assert "within: Llama._make\n" in proposed(planted, {LLAMA: IN_TWO})["text"]
 
 
 def test_a_split_function_without_a_successor_gets_no_proposal(planted):

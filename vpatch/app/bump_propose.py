@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.app.selection import with_required
 from vpatch.bump.candidates import candidates
+from vpatch.bump.successor import split_off
 from vpatch.bump.verdict import PatchProposal, Verdict
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.yamlfile import read_yaml
@@ -19,6 +20,7 @@ from vpatch.library.loading import load_patch
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
+from vpatch.planning.view import View
 from vpatch.source.memory import ChangedTree
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ def with_proposal(context: Context, one: PatchBump, old: Tree, new: Tree) -> Pat
     try:
         _, positions = read_yaml(folder / DECLARATION, PatchDeclaration)
         versions = old.pin.version or old.pin.label, new.pin.version or new.pin.label
-        tried = list(candidates(positions, one.changed, versions))
+        split = split_off(one.changed, View(old), View(new))
+        tried = list(candidates(positions, one.changed, split, versions))
         holding = [c for c in tried if _holds(context, one, c, old, new)]
     except VpatchError as error:
         return replace(one, no_proposal=f"the declaration cannot be changed: {error.what}")

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from vpatch.bump.changed import ChangedCode
     from vpatch.declare.yamlfile import Positions
 
-# A pattern in one line, as `find` and `rewrite` have it.
-_PATTERN = re.compile(r"^(?P<before>\s*(?:- )?(?P<key>find|rewrite):\s*)(?P<code>[^'\"|>\s].*)$")
+# A pattern in one line, as `find` and `rewrite` have it. In quotes, it has none of them itself.
+_PATTERN = re.compile(
+    r"""^(?P<before>\s*(?:-\ )?(?P<key>find|rewrite):\s*)
+    (?: (?P<quote>['"])(?P<quoted>[^'"\\]+)(?P=quote) | (?P<plain>[^'"|>\s].*) )$""",
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,18 @@ class ChangedDeclaration:
 
 
 def candidates(
-    positions: Positions, changed: Sequence[ChangedCode], releases: tuple[str, str]
+    positions: Positions,
+    changed: Sequence[ChangedCode],
+    split: Mapping[str, str],
+    releases: tuple[str, str],
 ) -> Iterator[ChangedDeclaration]:
     """Yield changes of a declaration, the smallest first.
 
     Args:
         positions: the declaration.
         changed: how the definitions that the patch edits or reads differ.
+        split: definitions of which upstream moved the edited part to another one; see
+            `vpatch.bump.successor.split_off`.
         releases: the versions of the old and of the new release.
     """
     text = positions.content.decode()
@@ -47,19 +56,18 @@ def candidates(
         for one in changed
         if one.before and one.after and one.before.path != one.after.path
     }
-    names = _new_names(changed)
     if files:
         moved = _with_files(text, files)
         pairs = ", ".join(f"{old} is now {new}" for old, new in files.items() if old in text)
         if moved != text:
             yield ChangedDeclaration(f"upstream moved code: {pairs}", moved)
             text = moved
-    if names:
-        known = {old: new for old, new in names.items() if _has_word(text, old)}
+    for verb, names in (("renamed", _new_names(changed)), ("split", _patterns_of(split))):
+        known = {old: new for old, new in names.items() if _has_name(text, old)}
         pairs = ", ".join(f"{old} is now {new}" for old, new in known.items())
         renamed = _with_variant(text, positions.document, known, releases) if known else None
         if renamed is not None:
-            yield ChangedDeclaration(f"upstream renamed code: {pairs}", renamed)
+            yield ChangedDeclaration(f"upstream {verb} code: {pairs}", renamed)
 
 
 def _new_names(changed: Sequence[ChangedCode]) -> dict[str, str]:
@@ -73,6 +81,16 @@ def _new_names(changed: Sequence[ChangedCode]) -> dict[str, str]:
     return found
 
 
+def _patterns_of(split: Mapping[str, str]) -> dict[str, str]:
+    """How `within` may name the definitions: by qualified names, or by a glob for any class."""
+    found: dict[str, str] = {}
+    for old, new in split.items():
+        found[old] = new
+        if "." in old:
+            found[f"*.{old.rpartition('.')[2]}"] = f"*.{new.rpartition('.')[2]}"
+    return found
+
+
 def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
     """Let a call of a pattern have further arguments, which a rewrite keeps."""
     lines = text.splitlines(keepends=True)
@@ -83,36 +101,53 @@ def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
         # `rewrite` is mostly the next line; it has the same call at the same place.
         other = _PATTERN.match(lines[number + 1].rstrip("\n")) if number + 1 < len(lines) else None
         rewrite = other if other is not None and other["key"] == "rewrite" else None
-        for place, code in enumerate(_opened(found["code"])):
-            changed = [f"{found['before']}{code}\n"]
+        for place, code in enumerate(_opened(_code(found))):
+            changed = [_with_code(found, code)]
             if rewrite is not None:
-                rewritten = list(_opened(rewrite["code"]))
+                rewritten = list(_opened(_code(rewrite)))
                 if place >= len(rewritten):
                     continue
-                changed.append(f"{rewrite['before']}{rewritten[place]}\n")
+                changed.append(_with_code(rewrite, rewritten[place]))
             rest = lines[number + len(changed) :]
             said = f"upstream added an argument: find {code}"
             yield ChangedDeclaration(said, "".join([*lines[:number], *changed, *rest]))
 
 
+def _code(line: re.Match[str]) -> str:
+    return line["quoted"] or line["plain"]
+
+
+def _with_code(line: re.Match[str], code: str) -> str:
+    quote = line["quote"] or ""
+    return f"{line['before']}{quote}{code}{quote}\n"
+
+
 def _opened(pattern: str) -> Iterator[str]:
-    """The pattern with `...` as the last argument of one of its calls."""
+    """The pattern with `...` as the last argument of a call, or as the last parameter."""
     # Python does not know metavariables. The offsets must stay.
     code = pattern.replace("$", "_")
     try:
         tree = ast.parse(code)
     except SyntaxError:
         return
+    # Offsets are in bytes.
+    data = pattern.encode()
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or node.end_col_offset is None:
+        if isinstance(node, ast.Call):
+            if any(isinstance(a, ast.Constant) and a.value is ... for a in node.args):
+                continue
+            end, has_arguments = (node.end_col_offset or 0) - 1, bool(node.args or node.keywords)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.args.args:
+            end, has_arguments = _end_of_parameters(node.args), True
+        else:
             continue
-        if any(isinstance(a, ast.Constant) and a.value is ... for a in node.args):
-            continue
-        # Offsets are in bytes.
-        data = pattern.encode()
-        comma = b", " if node.args or node.keywords else b""
-        end = node.end_col_offset - 1
+        comma = b", " if has_arguments else b""
         yield (data[:end].rstrip() + comma + b"..." + data[end:]).decode()
+
+
+def _end_of_parameters(parameters: ast.arguments) -> int:
+    nodes = [node for node in ast.walk(parameters) if isinstance(node, (ast.arg, ast.expr))]
+    return max(node.end_col_offset or 0 for node in nodes)
 
 
 def _with_files(text: str, files: Mapping[str, str]) -> str:
@@ -165,12 +200,17 @@ def _end_of(first: int, lines: Sequence[str]) -> int:
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:
     for old, new in names.items():
-        text = re.sub(rf"\b{re.escape(old)}\b", new, text)
+        text = _name(old).sub(new, text)
     return text
 
 
-def _has_word(text: str, word: str) -> bool:
-    return re.search(rf"\b{re.escape(word)}\b", text) is not None
+def _has_name(text: str, name: str) -> bool:
+    return _name(name).search(text) is not None
+
+
+def _name(name: str) -> re.Pattern[str]:
+    """A name in code; one with dots is not the end of a longer one."""
+    return re.compile(rf"(?<![\w{'.' if '.' in name else ''}]){re.escape(name)}(?!\w)")
 
 
 def _plain(node: Any) -> Any:

@@ -1,16 +1,18 @@
-"""What took the place of a definition that is gone: the one that moved or was renamed, if any."""
+"""What took the place of a definition that is gone, or of the part of one that a patch edits."""
 
 from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from vpatch.bump.code import CodePlace, alike, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from vpatch.bump.changed import ChangedCode
     from vpatch.planning.view import View
 
 # The part of the lines that must be the same. A second candidate that is nearly as good makes the
@@ -36,6 +38,56 @@ def successor(gone: CodePlace, old: View, new: View) -> CodePlace | None:
     if not scored or (len(scored) > 1 and scored[0][0] - scored[1][0] < _CLEARER):
         return None
     return scored[0][1]
+
+
+def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str, str]:
+    """Return where the edited part of a definition went that upstream split, by qualified names.
+
+    Exactly one function is new in the file and has the lines that the patch edits, and the
+    definition itself lost some of them.
+    """
+    found: dict[str, str] = {}
+    for one in changed:
+        lines, enough = _edited_lines(one.ours)
+        if one.before is None or one.after is None or one.kind != "changed" or not lines:
+            continue
+        if lines <= _stripped(one.after.lines):
+            continue
+        text, path = new.pristine(one.after.path) or b"", one.after.path
+        known = {o.name for o in old.outline(one.before.path)}
+        fresh = [o for o in new.outline(path) if o.name not in known and _is_function(o.node)]
+        places = [place_of(path, text, o) for o in fresh]
+        heirs = [p.name for p in places if len(lines & _stripped(p.lines)) >= enough]
+        if len(heirs) == 1:
+            found[one.before.name] = heirs[0]
+    return found
+
+
+def _edited_lines(ours: Sequence[str]) -> tuple[set[str], int]:
+    """The lines that a patch takes away, and how many of them tell where they went: all.
+
+    Of a patch that only adds lines, it is those before and behind them, and one is enough.
+    """
+    body = [line for line in ours if line[:3] not in {"---", "+++", "@@ "}]
+    removed = {line[1:].strip() for line in body if line[0] == "-"}
+    if removed:
+        return removed, len(removed)
+    beside = {
+        one[1:].strip()
+        for pair in pairwise(body)
+        if {line[0] for line in pair} == {" ", "+"}
+        for one in pair
+        if one[0] == " "
+    }
+    return beside - {""}, 1
+
+
+def _stripped(lines: Iterable[str]) -> set[str]:
+    return {line.strip() for line in lines}
+
+
+def _is_function(node: ast.AST | None) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
 
 
 def _candidates(gone: CodePlace, old: View, new: View) -> Iterator[CodePlace]:
