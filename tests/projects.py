@@ -142,3 +142,10 @@ def git(repo, *args):
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout
+
+
+def own_repository(folder):
+    """Make a git repository of a user's folder: vpatch may commit there."""
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "config", "user.name", "Somebody")
+    git(folder, "config", "user.email", "s@example")

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.projects import ENGINE, FILES, LLAMA, NAMED, archive, git, snapshot
+from tests.projects import ENGINE, FILES, LLAMA, NAMED, archive, git, own_repository, snapshot
 
 RECIPE = """\
 # Kept as it is.
@@ -37,9 +37,7 @@ def kept(project):
     project.recipe = project.folder / "recipes" / "vllm-0.50.yaml"
     project.recipe.parent.mkdir()
     project.recipe.write_text(RECIPE.format(digest=project.old))
-    git(project.folder, "init", "--quiet", "--initial-branch=main")
-    git(project.folder, "config", "user.name", "Somebody")
-    git(project.folder, "config", "user.email", "s@example")
+    own_repository(project.folder)
     commit(project)
     return project
 
@@ -67,8 +65,10 @@ def test_the_branch_has_a_commit_for_each_phase(kept):
     assert subjects(kept) == ["recipes: pin vLLM 0.51.0", "recipes: retire 1 patch"]
     tip = git(kept.folder, "rev-parse", BRANCH)[:12]
     assert out.endswith(
+        "not run  behaviour tests and smoke plans: vpatch engine --vllm 0.51.0 makes an\n"
+        "  engine\n"
         f"branch {BRANCH}  {tip}\n  recipes: pin vLLM 0.51.0\n  recipes: retire 1 patch\n"
-        f"next: git switch {BRANCH}, then vpatch test --engine cpu and vpatch smoke\n"
+        f"next: git switch {BRANCH}, then run what was not run\n"
     )
     # A recipe that is named by its version gets a new file, and the old one stays.
     assert (
@@ -280,7 +280,11 @@ def test_a_pin_that_is_no_release(kept):
     refused(kept, "bump.not-a-release")
 
 
-@pytest.mark.parametrize("option", ["--prune", "--branch=x"])
+@pytest.mark.parametrize("option", ["--prune", "--branch=x", "--engine=cpu", "--no-proof"])
 def test_options_that_need_write(kept, option):
     run = kept.run("bump", "vllm-0.50", "--to", "0.51", option, code=2)
     assert run.codes == ("cli.unused-option",)
+
+
+def test_an_engine_without_a_proof(kept):
+    refused(kept, "cli.unused-option", "--engine", "cpu", "--no-proof")

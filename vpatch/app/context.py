@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -77,6 +77,13 @@ class Context:
         for note in library.notes:
             self.progress.note(note)
         return library
+
+    def with_library(self, library: Library) -> Context:
+        """Return a context with another library. What it shares, this one closes."""
+        found = replace(self)
+        shared = {"trust": self.trust, "answers": self.answers, "_own_engines": self._own_engines}
+        found.__dict__.update(library=library, project=self.project, **shared)
+        return found
 
     @property
     def _kept(self) -> Path | None:

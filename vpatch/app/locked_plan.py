@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from vpatch.app.context import Context
+    from vpatch.app.selection import Selection
     from vpatch.checkout.lockfile import LockFile
+    from vpatch.checkout.new_lock import NewLock
     from vpatch.git.object_ids import Blobs
     from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
@@ -53,11 +55,16 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
     made = planned(context, job.patches, tree, to_write=True)
     refuse_stopping([made], asked_for=bool(job.recipe or request.patches), strict=job.strict)
+    return LockedPlan(lock_of_selection(context, job, tree, made).model(), made, tree)
+
+
+def lock_of_selection(context: Context, job: Selection, tree: CachedTree, made: Plan) -> NewLock:
+    """Return the lock that `vpatch apply` would write for a plan."""
     # The ids of commits are a part of the lock. An image of vLLM has no git.
     blobs = _blobs(context, tree)
     base = base_id(blobs, tree.base_message)
     commits = ids_on_top(blobs, base, commits_of(made))
-    lock = lock_of(
+    return lock_of(
         made,
         job.recipe,
         base,
@@ -66,7 +73,6 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
         chosen=job.chosen,
         security=job.security,
     )
-    return LockedPlan(lock.model(), made, tree)
 
 
 def _blobs(context: Context, tree: CachedTree) -> Blobs:

@@ -201,13 +201,13 @@ def _from_recipe(
         )
     listed = [p for p in recipe.patches if p in narrowed or not narrowed]
     chosen = with_security(listed, request.security or recipe.security, library)
-    root = library.folder
+    root, home = library.folder, library.homes.get(path, path)
     pins: list[tuple[RecipePin | None, TreeSpec]] = (
         [(None, instead)]
         if instead is not None
-        else [(recipe.vllm, spec_of("vllm", recipe.vllm, path, root))]
+        else [(recipe.vllm, spec_of("vllm", recipe.vllm, home, root))]
     )
-    pins += [(pin, spec_of(tree, pin, path, root)) for tree, pin in recipe.trees.items()]
+    pins += [(pin, spec_of(tree, pin, home, root)) for tree, pin in recipe.trees.items()]
     jobs = [
         Selection(spec, concerning(chosen, spec), name, digest_of_pin(pin), strict=recipe.strict)
         for pin, spec in pins

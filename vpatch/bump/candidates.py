@@ -45,7 +45,7 @@ def candidates(
     Args:
         positions: the declaration.
         changed: how the definitions that the patch edits or reads differ.
-        split: definitions of which upstream moved the edited part to another one; see
+        split: where upstream moved the edited part of a definition; see
             `vpatch.bump.successor.split_off`.
         releases: the versions of the old and of the new release.
     """

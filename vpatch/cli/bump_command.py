@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     "--branch", metavar="NAME", help="The branch of --write  [default: vpatch/bump-VERSION]"
 )
 @click.option("--prune", is_flag=True, help="With --write, remove folders of retired patches.")
+@click.option(
+    "--engine",
+    metavar="cpu|cuda|PYTHON",
+    help="The vLLM that --write tests with  [default: one of the new release in the cache, if any]",
+)
+@click.option("--no-proof", is_flag=True, help="With --write, test nothing.")
 @offline_option
 @library_options
 @json_option
@@ -48,11 +54,13 @@ def command(
     to: str,
     output: Path | None,
     branch: str | None,
+    engine: str | None,
     context: Context,
     *,
     diff: bool,
     write: bool,
     prune: bool,
+    no_proof: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show what a new release of vLLM means for each patch of some recipes.
@@ -66,16 +74,29 @@ def command(
     With --diff or --output, the report shows the code of each definition that changed: as it was,
     as the patch makes it, and as it is in the new release.
 
-    With --write, vpatch makes a branch in the git repository of the project, with the new pins, the
-    recipes without retired patches, and new locks where locks are committed. It changes no file of
-    the work tree. If a patch needs a person, nothing is written.
+    With --write, vpatch makes a branch in the git repository of the project. It has the new pins,
+    the recipes without retired patches, proposed changes of patches, and new locks where locks are
+    committed. No file of the work tree changes. Before, vpatch tests what changed, as vpatch test
+    and vpatch smoke do. If a patch needs a person, or a test fails, nothing is written.
 
     Ends with 1 if a patch needs a person or another look.
     """
-    for option, given in (("--branch", branch), ("--prune", prune)):
+    only_written = {
+        "--branch": branch,
+        "--prune": prune,
+        "--engine": engine,
+        "--no-proof": no_proof,
+    }
+    for option, given in only_written.items():
         if given and not write:
             what = f"{option} would have no effect without --write"
             raise UsageError(what, hint="add --write", code="cli.unused-option")
+    if engine and no_proof:
+        raise UsageError(
+            "--engine would have no effect with --no-proof",
+            hint="leave one of the two out",
+            code="cli.unused-option",
+        )
     if output is not None:
         check_report_file(output)
     report = bump(context, recipes, to)
@@ -84,10 +105,12 @@ def command(
         context.progress.note(f"the report is in {output}")
     written = None
     if write and report.recipes:
-        from vpatch.app.bump_write import write_bump  # noqa: PLC0415 - needs git, and makes locks
+        # It needs git, and the harness of tests.
+        from vpatch.app.bump_write import BumpOptions, write_bump  # noqa: PLC0415
 
         name = branch or f"vpatch/bump-{release(report.recipes[0].new)}"
-        written = write_bump(context, report, name, prune=prune)
+        options = BumpOptions(name, prune, not no_proof, engine)
+        written = write_bump(context, report, options)
     if as_json:
         from vpatch.output.bump import BumpOutput  # noqa: PLC0415 - models load slowly
 

@@ -52,11 +52,15 @@ def print_report(report: BumpReport, *, with_diffs: bool) -> None:
 
 
 def print_written(written: WrittenBump) -> None:
-    """Print the branch, and what a person does with it."""
+    """Print what was tested, the branch, and what a person does with it."""
+    for step in written.proof:
+        _print_wrapped(step.line, "")
     click.echo(f"branch {written.branch}  {written.commit[:12]}")
     for line in (*written.subjects, *written.kept):
         _print_wrapped(line, "  ")
-    click.echo(f"next: git switch {written.branch}, then vpatch test --engine cpu and vpatch smoke")
+    left = [step for step in written.proof if step.outcome == "not run"]
+    then = ", then run what was not run" if left or not written.proof else ""
+    click.echo(f"next: git switch {written.branch}{then}")
 
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:

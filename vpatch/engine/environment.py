@@ -107,6 +107,11 @@ def managed_engine(
                     fresh = True
 
 
+def has_engine(kind: Kind, version: str, cache: Path) -> bool:
+    """Whether the environment for an exact release is there, and finished."""
+    return (_folder(cache, kind, version) / _COMPLETE).exists()
+
+
 def existing_engine(typed: str) -> Engine:
     """Look at somebody's own environment, by its Python: a path, or a name on PATH.
 

@@ -43,6 +43,22 @@ def has_branch(repo: FoundRepository, branch: str) -> bool:
     return bool(listed.strip())
 
 
+def refuse_branch_name(repo: FoundRepository, branch: str) -> None:
+    """Refuse what cannot be the name of a branch, before anything takes time.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    try:
+        run(repo, "check-ref-format", f"refs/heads/{branch}")
+    except GitError as error:
+        raise UsageError(
+            f"a branch cannot be called {branch!r}",
+            hint="give another name, such as vpatch/bump",
+            code="git.bad-branch-name",
+        ) from error
+
+
 def files_below(repo: FoundRepository, commit: str, folder: str) -> list[str]:
     """Return the paths of a commit's files in a folder; of all, if the folder is empty."""
     below = ["--", folder] if folder else []
@@ -68,18 +84,9 @@ def add_branch(
     """Make a branch with some commits on top of `parent`, and return the id of the last one.
 
     Raises:
-        UsageError: its name is not one that a branch can have.
         GitError: it cannot be written.
     """
     ref = f"refs/heads/{branch}"
-    try:
-        run(repo, "check-ref-format", ref)
-    except GitError as error:
-        raise UsageError(
-            f"a branch cannot be called {branch!r}",
-            hint="give another name, such as vpatch/bump",
-            code="git.bad-branch-name",
-        ) from error
     paths = sorted({path for commit in commits for path in commit.files})
     modes = modes_of(repo, parent, paths)
     by = f"{who.name} <{who.email}> {int(when.timestamp())} +0000".encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,8 @@ class Library:
 
     `own` are the ids of a project's own patches, without copies of the library's. `security` are
     the ids of backports of security fixes, which somebody must ask for. `notes` say which patch
-    hides another. `folder` is the project's, as seen from the current one.
+    hides another. `folder` is the project's, as seen from the current one. `homes` says for recipes
+    that lie elsewhere for now, which file their relative paths are seen from.
     """
 
     patches: Mapping[str, Path]
@@ -51,6 +52,7 @@ class Library:
     trust: Trust = NOTHING
     kept: Path | None = None
     security: frozenset[str] = frozenset()
+    homes: Mapping[Path, Path] = field(default_factory=dict)
 
     @property
     def usual(self) -> list[str]:

@@ -167,6 +167,16 @@ class RecipeBumpOutput(OutputModel):
         )
 
 
+class ProofStepOutput(OutputModel):
+    """One thing that was tested before the branch was written, or that was not."""
+
+    what: str
+    """The command that tests the same."""
+    outcome: Literal["holds", "not run"]
+    reason: str
+    """A sentence for people; empty if there is nothing to say."""
+
+
 class WrittenBumpOutput(OutputModel):
     """The branch that `--write` made."""
 
@@ -177,6 +187,8 @@ class WrittenBumpOutput(OutputModel):
     """The first lines of its commits' messages, in order."""
     kept: list[str]
     """Sentences for people: why patches stay that the new release does not need."""
+    proof: list[ProofStepOutput]
+    """Empty with `--no-proof`."""
 
     @classmethod
     def of(cls, written: WrittenBump) -> Self:
@@ -185,6 +197,7 @@ class WrittenBumpOutput(OutputModel):
             commit=written.commit,
             subjects=list(written.subjects),
             kept=list(written.kept),
+            proof=[ProofStepOutput.model_validate(step) for step in written.proof],
         )
 
 

@@ -36,6 +36,7 @@ class Trust:
         self.store = store
         self._shipped = shipped
         self._everything = everything
+        self._derived: dict[Path, State] = {}
         self._copies: dict[tuple[Path, str | None], Path] = {}
         self._removals: list[weakref.finalize[..., Any]] = []
 
@@ -43,6 +44,8 @@ class Trust:
         """Say whether a patch's folder, or a recipe's or target's file, is trusted, and why."""
         if self._is_installed(path):
             return "shipped"
+        if path.resolve() in self._derived:
+            return self._derived[path.resolve()]
         content = content or content_of(path)
         for folder in self._shipped:
             theirs = folder / path.name
@@ -52,6 +55,10 @@ class Trust:
         if record is None:
             return "not trusted"
         return "trusted" if record.digest == content.digest else "changed"
+
+    def derive(self, path: Path, original: Path, content: Content) -> None:
+        """Trust what vpatch made of something else as far as that; `content` is what it was."""
+        self._derived[path.resolve()] = self.state(original, content)
 
     def records(self) -> list[TrustRecord]:
         return list(self.store) if self.store else []
