@@ -11,10 +11,10 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import sys
 from pathlib import Path
 
+from tests.kill_steps import forked, opens_to_write, steps_of
 from tests.projects import names_in, snapshot
 
 _CHANGES = frozenset({
@@ -28,15 +28,13 @@ _CHANGES = frozenset({
 _ON_PATHS = {"open": 0, "os.mkdir": 0, "os.chmod": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1}
 _watched: tuple[str, ...] = ()
 _removals = itertools.count()
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def _is_change(event, args):
     if event in _ON_PATHS and not _is_watched(args[_ON_PATHS[event]]):
         return False
     if event == "open":
-        # A file without a name, made in a folder, is no change.
-        return bool(args[2] & _WRITING) and not Path(args[0]).is_dir() and args[0] != os.devnull
+        return opens_to_write(args)
     if event == "os.mkdir":
         return not Path(args[0]).exists()
     if event in {"os.remove", "os.rmdir"}:
@@ -55,33 +53,8 @@ def _is_watched(path):
     return not isinstance(path, int) and str(Path.cwd() / os.fsdecode(path)).startswith(_watched)
 
 
-def _run(args, *, kill_at=None, log=None):
-    """Fork, run the command, and return how it ended."""
-    child = os.fork()
-    if child:
-        return os.waitpid(child, 0)[1]
-    steps = 0
-
-    def hook(event, facts):
-        nonlocal steps
-        if _is_change(event, facts):
-            steps += 1
-            if steps == kill_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.argv = ["vpatch", *args]
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    sys.addaudithook(hook)
-    from vpatch.cli import main
-
-    try:
-        main()
-    except SystemExit as end:
-        # The number of steps, for who counts them.
-        Path(f"{log}.steps").write_text(str(steps), encoding="ascii")
-        os._exit(end.code)
+def _run(args, *, kill_at=None, log):
+    return forked(args, _is_change, log, kill_at=kill_at)
 
 
 def _contents(target):
@@ -118,7 +91,7 @@ def main(project, cache, *args):
     target = Path(project) / ".vpatch" / "vllm-0.50.0"
     old = _contents(target)
     assert _run(args, log=log) == 0, Path(log).read_text()
-    total = int(Path(f"{log}.steps").read_text())
+    total = len(steps_of(log))
     new = _contents(target)
     assert old != new
     left = names_in(target.parent)

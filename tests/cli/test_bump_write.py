@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -156,20 +159,23 @@ def test_a_committed_lock_is_that_of_the_new_recipe(kept):
     kept.run("check", "--lock", "vpatch.lock")
 
 
-def test_a_write_that_fails_leaves_nothing_and_a_second_one_finishes(kept, tmp_path, monkeypatch):
-    """git stops in the middle of the stream, as with a full disk or after kill -9."""
+@pytest.mark.parametrize("size", [0, 900, -6])
+def test_a_git_that_fails_leaves_nothing_and_a_second_one_finishes(
+    kept, tmp_path, monkeypatch, size
+):
+    """git gets a part of the stream, as after kill -9: without the last line, it is not done."""
     wrapper = tmp_path / "bin" / "git"
     wrapper.parent.mkdir()
     real = shutil.which("git")
     wrapper.write_text(
         '#!/bin/sh\ncase "$*" in *fast-import*) '
-        f'head -c 900 | "{real}" "$@"; exit 1;; esac\nexec "{real}" "$@"\n'
+        f'head -c {size} | "{real}" "$@"; exit 1;; esac\nexec "{real}" "$@"\n'
     )
     wrapper.chmod(0o755)
     before = git(kept.folder, "for-each-ref")
     with monkeypatch.context() as patched:
         patched.setenv("PATH", f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}")
-        bump(kept, code=None)
+        assert bump(kept, code=4).codes == ("git.unwritable-branch",)
     assert git(kept.folder, "for-each-ref") == before
     assert git(kept.folder, "status", "--porcelain") == ""
     bump(kept)
@@ -205,6 +211,24 @@ def test_a_patch_that_needs_a_person_stops_it(kept):
 def test_a_branch_that_is_there_stays(kept):
     git(kept.folder, "branch", BRANCH)
     refused(kept, "bump.branch-exists")
+
+
+def test_a_branch_that_somebody_changed_stays(kept):
+    bump(kept)
+    git(kept.folder, "switch", "--quiet", BRANCH)
+    with (kept.folder / "recipes" / "vllm-0.51.yaml").open("a") as file:
+        file.write("# mine\n")
+    git(kept.folder, "commit", "--quiet", "--all", "--amend", "--no-edit")
+    git(kept.folder, "switch", "--quiet", "main")
+    refused(kept, "bump.branch-exists")
+
+
+def test_a_branch_that_is_there_as_it_would_be_made_is_the_result(kept):
+    """As after a run that was killed before it could say so."""
+    out = bump(kept).out
+    before = git(kept.folder, "for-each-ref")
+    assert bump(kept).out == out
+    assert git(kept.folder, "for-each-ref") == before
 
 
 def test_a_name_that_no_branch_can_have(kept):
@@ -288,3 +312,58 @@ def test_options_that_need_write(kept, option):
 
 def test_an_engine_without_a_proof(kept):
     refused(kept, "cli.unused-option", "--engine", "cpu", "--no-proof")
+
+
+# --- kills and full disks ---------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["kill", "full"])
+def test_a_fault_at_any_step_of_a_write(kept, mode):
+    """Driven from another process, which forks: a fault before each change of the disk."""
+    kept.run("apply", "--recipe", "vllm-0.50", "--checkout", "one")
+    shutil.move(kept.folder / "one" / "vpatch.lock", kept.folder / "vpatch.lock")
+    shutil.rmtree(kept.folder / "one")
+    commit(kept)
+    args = ["bump", "vllm-0.50", "--to", "0.51", "--write", "--offline"]
+    driver = [sys.executable, "-m", "tests.bump.kill_driver", kept.folder, kept.cache]
+    run = subprocess.run(
+        [str(word) for word in [*driver, mode, BRANCH, *args]],
+        env=os.environ | kept.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    seen = json.loads(run.stdout.splitlines()[-1])
+    assert seen["steps"] > 20
+    assert seen["old"] > 10
+
+
+@pytest.mark.slow
+def test_a_full_disk_under_the_repository(kept, tmp_path):
+    """Whatever room git has, there is a whole branch or none."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=True)
+    try:
+        shutil.copytree(kept.folder, disk / "project")
+        kept.folder = disk / "project"
+        old = git(kept.folder, "for-each-ref")
+        ends = set()
+        for room in range(0, 80_000, 8_000):
+            filler = disk / "filler"
+            free = shutil.disk_usage(disk).free - room
+            filler.write_bytes(b"x" * max(free, 0))
+            run = kept.run("bump", "vllm-0.50", "--to", "0.51", "--write", "--offline", code=None)
+            filler.unlink()
+            written = git(kept.folder, "for-each-ref") != old
+            ends.add((run.codes, written))
+            assert git(kept.folder, "status", "--porcelain") == ""
+            bump(kept)
+            assert len(subjects(kept)) == 2
+            git(kept.folder, "fsck", "--strict")
+            git(kept.folder, "branch", "--quiet", "-D", BRANCH)
+        assert ends == {(("git.unwritable-branch",), False), ((), True)}
+    finally:
+        subprocess.run(["umount", disk], check=True)

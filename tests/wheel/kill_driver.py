@@ -10,50 +10,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import sys
 from pathlib import Path
 
+from tests.kill_steps import forked, opens_to_write, steps_of
 from tests.projects import snapshot
 
 _ON_PATHS = {"open": 0, "os.mkdir": 0, "os.chmod": 0, "os.rename": 0, "os.link": 0}
 _ON_PATHS |= {"os.remove": 0, "os.rmdir": 0}
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def _run(args, site, log, kill_at=None):
-    child = os.fork()
-    if child:
-        return os.waitpid(child, 0)[1]
-    steps = 0
-
-    def hook(event, facts):
-        nonlocal steps
+    def is_change(event, facts):
         if event not in _ON_PATHS or isinstance(facts[0], int):
-            return
-        if event == "open" and not facts[2] & _WRITING:
-            return
+            return False
+        if event == "open" and not opens_to_write(facts):
+            return False
         path = Path(os.fsdecode(facts[0]))
         # Folders are removed by names below a descriptor.
         below = event in {"os.remove", "os.rmdir"} and not path.is_absolute()
-        if not below and not str(Path.cwd() / path).startswith(site):
-            return
-        steps += 1
-        if steps == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        return below or str(Path.cwd() / path).startswith(site)
 
-    sys.argv = ["vpatch", *args]
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    sys.addaudithook(hook)
-    from vpatch.cli import main
-
-    try:
-        main()
-    except SystemExit as end:
-        Path(f"{log}.steps").write_text(str(steps), encoding="ascii")
-        os._exit(end.code)
+    return forked(args, is_change, log, kill_at=kill_at)
 
 
 def main(site, python, *words):
@@ -81,7 +59,7 @@ def main(site, python, *words):
     command = commands[-1]
     reset()
     assert _run(command, site, log) == 0, Path(log).read_text()
-    total = int(Path(f"{log}.steps").read_text())
+    total = len(steps_of(log))
     new = snapshot(Path(site))
     for step in range(1, total + 1):
         reset()

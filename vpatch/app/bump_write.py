@@ -81,21 +81,28 @@ def write_bump(context: Context, report: BumpReport, options: BumpOptions) -> Wr
                 code="bump.not-committable",
             )
         git.refuse_branch_name(repo, options.branch)
-        if git.has_branch(repo, options.branch):
-            raise UsageError(
-                f"there is a branch {options.branch} already",
-                where=str(folder),
-                hint=f"remove it (git branch -D {options.branch}), or name another with --branch",
-                code="bump.branch-exists",
-            )
         writer = BumpCommits(context, report, repo, parent)
         commits = writer.commits(prune=options.prune)
+        tip = None
+        if git.has_branch(repo, options.branch):
+            # It may be of a run that was killed once the branch was there.
+            tip = git.branch_with(repo, options.branch, parent, commits)
+            if tip is None:
+                raise UsageError(
+                    f"there is a branch {options.branch} already",
+                    where=str(folder),
+                    hint=f"remove it (git branch -D {options.branch}), "
+                    "or name another with --branch",
+                    code="bump.branch-exists",
+                )
         steps: list[ProofStep] = []
         if options.proof:
             with writer.staged() as changed:
                 steps = prove(changed, report, writer.names, options.engine)
             refuse_failed(steps)
-        tip = git.add_branch(repo, options.branch, parent, commits, Person(*who), datetime.now(UTC))
+        if tip is None:
+            now = datetime.now(UTC)
+            tip = git.add_branch(repo, options.branch, parent, commits, Person(*who), now)
     subjects = tuple(commit.message.partition("\n")[0] for commit in commits)
     kept = tuple(dict.fromkeys(writer.kept))
     return WrittenBump(options.branch, tip, subjects, kept, tuple(steps))

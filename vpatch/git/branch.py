@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.errors import UsageError
+from vpatch.errors import UnavailableError, UsageError
 from vpatch.git.checkout import modes_of
 from vpatch.git.command import quoted, run
 from vpatch.git.errors import GitError
@@ -73,6 +73,28 @@ def content_at(repo: FoundRepository, commit: str, path: str) -> bytes | None:
     return run(repo, "cat-file", "blob", f"{commit}:{path}")
 
 
+def branch_with(
+    repo: FoundRepository, branch: str, parent: str, commits: Sequence[BranchCommit]
+) -> str | None:
+    """Return the last commit of a branch that `add_branch` would make; None if it is another one.
+
+    Who committed it, and when, makes no difference.
+    """
+    listed = run(repo, "rev-list", "--reverse", f"{parent}..refs/heads/{branch}").decode().split()
+    if len(listed) != len(commits):
+        return None
+    for before, commit, wanted in zip([parent, *listed], listed, commits, strict=False):
+        message = run(repo, "log", "-1", "--format=%B", commit).decode().strip()
+        changed = run(repo, "diff-tree", "-r", "-z", "--name-only", before, commit)
+        paths = {os.fsdecode(path) for path in changed.split(b"\0")[:-1]}
+        contents = {path: content_at(repo, commit, path) for path in wanted.files}
+        if message != wanted.message.strip() or contents != wanted.files:
+            return None
+        if not paths <= wanted.files.keys():
+            return None
+    return listed[-1] if listed else None
+
+
 def add_branch(
     repo: FoundRepository,
     branch: str,
@@ -84,7 +106,7 @@ def add_branch(
     """Make a branch with some commits on top of `parent`, and return the id of the last one.
 
     Raises:
-        GitError: it cannot be written.
+        UnavailableError: it cannot be written.
     """
     ref = f"refs/heads/{branch}"
     paths = sorted({path for commit in commits for path in commit.files})
@@ -103,5 +125,12 @@ def add_branch(
                 stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
                 stream.append(b"data %d\n%s\n" % (len(data), data))
     stream.append(b"done\n")
-    run(repo, "fast-import", "--quiet", "--done", stdin=b"".join(stream))
+    try:
+        run(repo, "fast-import", "--quiet", "--done", stdin=b"".join(stream))
+    except GitError as error:
+        raise UnavailableError(
+            f"the branch {branch} cannot be written: {error.what}",
+            hint="free space on the disk of the repository, then run the command again",
+            code="git.unwritable-branch",
+        ) from error
     return run(repo, "rev-parse", "--verify", ref).decode().strip()
