@@ -13,6 +13,7 @@ from pathlib import Path
 
 # What works on a full disk.
 HARMLESS = frozenset(["subprocess.Popen", "os.remove", "os.rmdir"])
+_PACKAGE = f"{os.sep}vpatch{os.sep}"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -40,7 +41,7 @@ def forked(args, is_change, log, *, kill_at=None, full_from=None):
     def hook(event, facts):
         if done or not is_change(event, facts):
             return
-        steps.append(event)
+        steps.append(f"{event} {_place()}")
         if len(steps) == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
         if full_from is not None and len(steps) >= full_from and event not in HARMLESS:
@@ -64,4 +65,29 @@ def forked(args, is_change, log, *, kill_at=None, full_from=None):
 
 def steps_of(log):
     """The changes that the command made that wrote this log, by the names of their events."""
-    return Path(f"{log}.steps").read_text().split()
+    return [line.partition(" ")[0] for line in Path(f"{log}.steps").read_text().splitlines()]
+
+
+def kills_of(log):
+    """The numbers of the changes at which to kill: of each place in the code, the first and last.
+
+    A loop over files makes hundreds of changes in one place. `VPATCH_TEST_KILLS=all` means all.
+    """
+    lines = Path(f"{log}.steps").read_text().splitlines()
+    if os.environ.get("VPATCH_TEST_KILLS") == "all":
+        return list(range(1, len(lines) + 1))
+    ends = {}
+    for number, line in enumerate(lines, 1):
+        first, _ = ends.get(line, (number, number))
+        ends[line] = (first, number)
+    return sorted({number for pair in ends.values() for number in pair})
+
+
+def _place():
+    """Where vpatch is: the line of its own that makes the change, and the one that called it."""
+    frame, found = sys._getframe(2), []
+    while frame is not None and len(found) < 2:
+        if _PACKAGE in frame.f_code.co_filename:
+            found.append(f"{frame.f_code.co_filename.rpartition(_PACKAGE)[2]}:{frame.f_lineno}")
+        frame = frame.f_back
+    return "<".join(found)

@@ -14,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.kill_steps import forked, opens_to_write, steps_of
+from tests.kill_steps import forked, kills_of, opens_to_write, steps_of
 from tests.projects import names_in, snapshot
 
 _CHANGES = frozenset({
@@ -96,7 +96,7 @@ def main(project, cache, *args):
     assert old != new
     left = names_in(target.parent)
     seen = {"old": 0, "new": 0, "steps": total}
-    for step in range(1, total + 1):
+    for step in kills_of(log):
         reset()
         Path(log).unlink()
         status = _run(args, kill_at=step, log=log)

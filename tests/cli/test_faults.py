@@ -421,7 +421,7 @@ def test_a_kill_at_every_step_of_an_apply(project, kind):
     )
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     report = json.loads(run.stdout.splitlines()[-1])
-    assert report["old"] > 20
+    assert report["old"] > 10
     # An exchange of names has steps behind it, the first renaming is the last of all.
     assert (report["new"] > 0) == (kind == "replace")
 

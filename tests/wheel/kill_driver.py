@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.kill_steps import forked, opens_to_write, steps_of
+from tests.kill_steps import forked, kills_of, opens_to_write, steps_of
 from tests.projects import snapshot
 
 _ON_PATHS = {"open": 0, "os.mkdir": 0, "os.chmod": 0, "os.rename": 0, "os.link": 0}
@@ -61,7 +61,7 @@ def main(site, python, *words):
     assert _run(command, site, log) == 0, Path(log).read_text()
     total = len(steps_of(log))
     new = snapshot(Path(site))
-    for step in range(1, total + 1):
+    for step in kills_of(log):
         reset()
         status = _run(command, site, log, kill_at=step)
         told = f"step {step} of {total}: {Path(log).read_text()}"
