@@ -13,6 +13,7 @@ import pytest
 from tests.checkpoint import builders as b
 from tests.helpers import fails
 from vpatch.checkpoint import graft as module
+from vpatch.checkpoint import shards
 from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.folder import open_checkpoint
 from vpatch.checkpoint.graft import graft
@@ -359,7 +360,7 @@ def test_layers_behind_a_trunk_of_another_name(tmp_path):
 def test_a_full_disk(source, tmp_path, monkeypatch):
     target = dropped(tmp_path / "target")
     before = digests(target)
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10})())
+    monkeypatch.setattr(shards.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10})())
     with fails("checkpoint.unwritable", "are free"):
         run(target, source)
     assert digests(target) == before
@@ -368,7 +369,7 @@ def test_a_full_disk(source, tmp_path, monkeypatch):
 def test_a_disk_that_lies_is_found_out(source, tmp_path, monkeypatch):
     target = dropped(tmp_path / "target")
     before = digests(target)
-    real = module.read_shard
+    real = shards.read_shard
 
     def flipped(files, name):
         with (files.root / name).open("r+b") as file:
@@ -376,7 +377,7 @@ def test_a_disk_that_lies_is_found_out(source, tmp_path, monkeypatch):
             file.write(b"\xff")
         return real(files, name)
 
-    monkeypatch.setattr(module, "read_shard", flipped)
+    monkeypatch.setattr(shards, "read_shard", flipped)
     with fails("checkpoint.written-wrong"):
         run(target, source)
     assert digests(target) == before
@@ -389,7 +390,7 @@ def test_a_write_that_fails_leaves_nothing(source, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr(shards.os, "fsync", full)
     with fails("checkpoint.unwritable", "No space left on device"):
         run(target, source)
     assert digests(target) == before

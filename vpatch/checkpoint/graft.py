@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,28 +10,22 @@ from vpatch.checkpoint.errors import CheckpointError, CheckpointUnavailableError
 from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint, read_json
 from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
-from vpatch.checkpoint.header import (
-    BITS,
-    Tensor,
-    read_shard,
-    write_header,
-)
 from vpatch.checkpoint.inspection import inspect
-from vpatch.checkpoint.writing import alone_in, back_up, replace_json, replacing
+from vpatch.checkpoint.shards import digest, pieces, read, write_shard
+from vpatch.checkpoint.switching import settle
+from vpatch.checkpoint.writing import alone_in, back_up, replace_json
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.graft_plan import Taken
-    from vpatch.checkpoint.header import Shard
+    from vpatch.checkpoint.header import Shard, Tensor
     from vpatch.progress import Progress, Task
 
 SHARD = "model-mtp.safetensors"
-# A multiple of every dtype's size. Memory is a few of these, whatever a tensor has.
-_PIECE = 8 * 2**20
 
 
 @dataclass(frozen=True)
@@ -74,6 +64,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
     """
     its = inspect(FolderFiles(source))
     with alone_in(target):
+        settle(target)
         mine = inspect(FolderFiles(target))
         taken = plan_graft(mine, its, as_trunk=as_trunk)
         if any(one.dtype != one.tensor.dtype for one in taken):
@@ -88,7 +79,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
         new = [one for one in taken if one.name not in present]
         path = _free_name(mine.checkpoint) if new else None
         if path is not None:
-            _write_shard(path, new, progress)
+            write_shard(path, new, progress)
         keys = lost_keys(mine.checkpoint, its.checkpoint)
         backup = _write_config(target, keys) if keys else None
         index = bool(new) or (mine.checkpoint.index is None and len(mine.checkpoint.shards) > 1)
@@ -107,61 +98,9 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
     )
 
 
-def _pieces(one: Taken) -> Iterator[bytes]:
-    """Yield the bytes that a tensor is to have."""
-    for piece in _read(one.shard, one.tensor):
-        if one.dtype == one.tensor.dtype:
-            yield piece
-        else:
-            # numpy takes a tenth of a second, and most grafts convert nothing.
-            from vpatch.checkpoint.convert import converted  # noqa: PLC0415
-
-            yield converted(piece, one.tensor.dtype, one.dtype, one.name)
-
-
-def _read(shard: Shard, tensor: Tensor) -> Iterator[bytes]:
-    where = str(shard.path)
-    try:
-        with shard.path.open("rb", buffering=0) as file:
-            file.seek(shard.data + tensor.begin)
-            left = tensor.size
-            while left:
-                piece = _exactly(file, min(left, _PIECE))
-                if not piece:
-                    raise CheckpointUnavailableError(
-                        "it became shorter meanwhile",
-                        where=where,
-                        hint="find out who writes to it",
-                        code="checkpoint.in-use",
-                    )
-                left -= len(piece)
-                yield piece
-    except OSError as error:
-        raise CheckpointUnavailableError(
-            f"it cannot be read: {error.strerror or error}", where=where, hint="check the disk"
-        ) from error
-
-
-def _exactly(file: Any, count: int) -> bytes:
-    found = bytearray()
-    while len(found) < count and (piece := file.read(count - len(found))):
-        found += piece
-    # A value that is cut in two could not be converted.
-    return bytes(found) if len(found) == count else b""
-
-
-def _digest(pieces: Iterator[bytes], task: Task | None = None) -> bytes:
-    total = hashlib.sha256()
-    for piece in pieces:
-        total.update(piece)
-        if task is not None:
-            task.advance(len(piece))
-    return total.digest()
-
-
 def _check_equal(one: Taken, shard: Shard, tensor: Tensor, task: Task) -> None:
     same = (tensor.dtype, tensor.shape) == (one.dtype, one.tensor.shape)
-    if same and _digest(_read(shard, tensor), task) == _digest(_pieces(one)):
+    if same and digest(read(shard, tensor), task) == digest(pieces(one)):
         return
     what = "another value" if same else f"{tensor.dtype}{list(tensor.shape)}"
     raise CheckpointError(
@@ -180,57 +119,6 @@ def _free_name(checkpoint: Checkpoint) -> Path:
     while (name := SHARD if number == 1 else f"model-mtp-{number}.safetensors") in used:
         number += 1
     return checkpoint.folder / name
-
-
-def _write_shard(path: Path, new: Sequence[Taken], progress: Progress) -> None:
-    tensors: dict[str, Tensor] = {}
-    end = 0
-    # As the format's own library has it: the widest values first, so that all are aligned.
-    ordered = sorted(new, key=lambda one: (-BITS[one.dtype], one.name))
-    for one in ordered:
-        tensors[one.name] = Tensor(one.dtype, one.tensor.shape, end, end + one.size)
-        end += one.size
-    header = write_header(tensors, {"format": "pt"})
-    free = shutil.disk_usage(path.parent).free
-    if free < end + len(header):
-        raise CheckpointUnavailableError(
-            f"the graft needs {end / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
-            where=str(path.parent),
-            hint="free space there",
-            code="checkpoint.unwritable",
-        )
-    task = progress.start(f"Writing {path.name}", total=end)
-    digests = {}
-    with replacing(path) as file:
-        file.write(header)
-        for one in ordered:
-            total = hashlib.sha256()
-            for piece in _pieces(one):
-                file.write(piece)
-                total.update(piece)
-                task.advance(len(piece))
-            digests[one.name] = total.digest()
-        file.flush()
-        os.fsync(file.fileno())
-        with suppress(OSError):
-            # What is compared then comes from the disk, and not from memory.
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        _verify(path, file.name, digests, progress)
-    task.done()
-
-
-def _verify(path: Path, written: str, digests: dict[str, bytes], progress: Progress) -> None:
-    shard = read_shard(FolderFiles(path.parent), os.path.basename(written))  # noqa: PTH119
-    task = progress.start("Reading it back", total=sum(t.size for t in shard.tensors.values()))
-    for name, tensor in shard.tensors.items():
-        if _digest(_read(shard, tensor), task) != digests[name]:
-            raise CheckpointUnavailableError(
-                f"{name} does not read back as it was written",
-                where=str(path),
-                hint="check the disk; the checkpoint is as it was",
-                code="checkpoint.written-wrong",
-            )
-    task.done()
 
 
 def _write_config(folder: Path, keys: dict[tuple[str, ...], Any]) -> Path:

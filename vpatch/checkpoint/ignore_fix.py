@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.folder import CONFIG, read_json
+from vpatch.checkpoint.switching import settle
 from vpatch.checkpoint.writing import alone_in, back_up, replace_json
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
     if not any(entry.better for one in judged for entry in one.entries):
         return None
     with alone_in(folder):
+        settle(folder)
         config = read_json(folder / CONFIG)
         for one in judged:
             better = {entry.entry: entry.better for entry in one.entries if entry.better}

@@ -91,8 +91,9 @@ class Inspection:
     def built_quantised(self) -> list[str]:
         """Name unquantised modules of MTP layers that vLLM will build quantised.
 
-        They are those that are quantised in every trunk layer, and DeepSeek-V4's two projections,
-        unless the config leaves them out by their names in vLLM.
+        They are those that are quantised in every trunk layer, and the projections that join a
+        layer to the trunk where vLLM builds these by the config. Modules that the config leaves out
+        by their names in vLLM are not among them.
         """
         if self.quantisation is None or not self.quantisation.understood:
             return []
@@ -105,10 +106,11 @@ class Inspection:
         ]
 
     def _is_covered(self, name: str) -> bool:
-        last = name.rpartition(".")[2]
-        if last in {"e_proj", "h_proj"}:
-            return True
         scheme = self.mtp.scheme
+        if scheme is not None and name.rpartition(".")[2] in scheme.configured:
+            return self.quantisation is not None and self.quantisation.targets(
+                self.run_time_names[name]
+            )
         match = scheme.layer.match(name) if scheme else None
         formats = self.trunk_formats.get(any_expert(name[match.end() :])) if match else None
         return bool(formats) and not any(kind in FLOATS for kind in formats or ())
@@ -120,7 +122,11 @@ def inspect(files: Files) -> Inspection:
     Raises:
         VpatchError: what is there is no checkpoint, or a damaged one.
     """
-    checkpoint = read_checkpoint(files)
+    return inspect_checkpoint(read_checkpoint(files))
+
+
+def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
+    """Look at what was read, or at what a checkpoint shall become."""
     modules = modules_of(checkpoint)
     mtp = find_mtp(checkpoint, modules)
     quantisation = quantisation_of(checkpoint)

@@ -88,6 +88,15 @@ class Quantisation:
         group = self.config.get("group_size", self.config.get("q_group_size"))
         return (f"INT{bits} in groups of {group}",) if bits else ()
 
+    def targets(self, name: str) -> bool:
+        """Whether a linear layer of that name in vLLM is in a group; lists are another matter."""
+        groups = self.config.get("config_groups")
+        if not isinstance(groups, dict):
+            return True
+        found = [g.get("targets") for g in groups.values() if isinstance(g, dict)]
+        named = {t for some in found if isinstance(some, list) for t in some if isinstance(t, str)}
+        return "Linear" in named or any(Entry(t, Matching.REGEX).those([name]) for t in named)
+
     def ignored(self) -> tuple[Ignored, ...]:
         found = []
         for key, kind in _LISTS.get(self.method, ()):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.ignore import Judged
     from vpatch.checkpoint.inspection import Amount, Inspection
     from vpatch.checkpoint.needs import Need
+    from vpatch.checkpoint.quantise import Quantised
     from vpatch.checkpoint.support import Support
     from vpatch.checkpoint.tokenizer import Tokenizer
 
@@ -102,6 +103,30 @@ def graft_lines(done: Grafted) -> Iterator[Line]:
         yield Line(f"config.json: {', '.join(done.keys)}; {done.backup.name} is what it was")
     if done.index:
         yield Line("model.safetensors.index.json leads to them")
+
+
+def quantise_lines(done: Quantised) -> Iterator[Line]:
+    if not done.changed:
+        yield Line("nothing to do: the config covers no further MTP module")
+        return
+    for kind, count in done.formats.items():
+        yield Line(
+            f"{counted(count, 'MTP module')} made {kind} by compressed-tensors {done.library}"
+        )
+    yield Line(f"  round-to-nearest, {size_of(done.before)} made {size_of(done.after)}, read back")
+    if done.floats:
+        yield Line(f"  unquantised as in the trunk, or by a list: {_names(done.floats)}")
+    if done.grafted:
+        yield Line(f"  {counted(len(done.grafted), 'tensor')} taken from the original")
+    yield Line(f"new: {', '.join(path.name for path in done.shards)}; the index leads to them")
+    if done.keys:
+        yield Line(f"config.json: {', '.join(done.keys)}")
+    for words, entries in (("no longer left out", done.dropped), ("left out", done.added)):
+        if entries:
+            yield Line(f"{words}: {_names(entries)}")
+    old = [*([done.backup.name] if done.backup else []), *done.superseded]
+    if old:
+        yield Line(f"{', '.join(old)}: what was there before; delete it when the new one works")
 
 
 def size_of(count: int) -> str:

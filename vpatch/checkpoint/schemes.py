@@ -25,8 +25,9 @@ class Scheme:
     layers share, and `home` is where that is. `behind`: the number goes on from the trunk's layers.
     `runtime` is what vLLM calls the layer where it decides how it is quantised, with a number that
     goes on from the trunk's.
-    `glue` must be in each layer (or, for one that shares it, once). `like_trunk`: the layer has the
-    modules of a trunk layer, under the same names, but for those in `trunk_alone`.
+    `glue` must be in each layer (or, for one that shares it, once); vLLM builds those in
+    `configured` by the quantisation config, and never quantises the others. `like_trunk`: the layer
+    has the modules of a trunk layer, under the same names, but for those in `trunk_alone`.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Scheme:
     behind: bool = False
     runtime: str | None = None
     glue: tuple[str, ...] = ()
+    configured: tuple[str, ...] = ()
     like_trunk: bool = True
     trunk_alone: tuple[str, ...] = ()
 
@@ -76,6 +78,7 @@ DEEPSEEK_V4 = Scheme(
     "models/deepseek_v4/nvidia/mtp.py",
     runtime="model.layers.{layer}.",
     glue=("e_proj", "h_proj", "enorm", "hnorm"),
+    configured=("e_proj", "h_proj"),
     # The last of compress_ratios, which is that of the MTP layer, is 0.
     trunk_alone=("compressor", "indexer"),
 )
@@ -85,6 +88,7 @@ QWEN = Scheme(
     f"{_MODELS}/qwen3_next_mtp.py",
     shared=re.compile(r"mtp\.(?!layers\.|\d+\.)"),
     glue=("fc", "norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"),
+    configured=("fc",),
 )
 _NEMOTRON = Scheme(
     "mtp.layers.N",

@@ -62,25 +62,32 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     written through. After an error the path is as it was.
     """
     new = path.with_name(f".{path.name}.vpatch")
+    # A child of a killed run may still write to the old one; and it may be a link.
+    if os.path.lexists(new):
+        new.unlink()
     try:
-        with new.open("wb") as file:
+        with new.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         new.unlink(missing_ok=True)
 
 
-def replace_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a JSON file in another's place, indented as that was."""
+def as_json(path: Path, document: dict[str, Any]) -> bytes:
+    """Return the bytes of a JSON file that takes another's place, indented as that is."""
     indent: str | int = 2
     if path.exists() and (found := _INDENT.match(path.read_bytes())):
         indent = found[1].decode()
-    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    return f"{json.dumps(document, indent=indent, ensure_ascii=False)}\n".encode()
+
+
+def replace_json(path: Path, document: dict[str, Any]) -> None:
+    """Write a JSON file in another's place, indented as that was."""
     with replacing(path) as file:
-        file.write(f"{text}\n".encode())
+        file.write(as_json(path, document))
 
 
 def back_up(path: Path) -> Path:
@@ -115,7 +122,7 @@ def _told(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vpatch.app.checkpoint_quantise import open_quantiser
 from vpatch.app.checkpoint_releases import needed_in, on_releases
 from vpatch.checkpoint import report
 from vpatch.checkpoint.files import FolderFiles
@@ -17,12 +18,13 @@ from vpatch.checkpoint.inspection import inspect as look_at
 from vpatch.checkpoint.needs import needs_of
 from vpatch.checkpoint.opening import open_files
 from vpatch.checkpoint.platforms import NAMES
+from vpatch.checkpoint.quantise import graft_quantised, quantise_mtp
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
 from vpatch.cli.options import json_option, library_options, offline_option, open_context
 from vpatch.cli.output import Group, secho, style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
-from vpatch.output.checkpoints import GraftOutput, IgnoreNamesOutput, InspectOutput
+from vpatch.output.checkpoints import GraftOutput, IgnoreNamesOutput, InspectOutput, QuantiseOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
 
 _STYLES: dict[str, dict[str, Any]] = {"text": {}, "title": {"bold": True}, "fault": {"fg": "red"}}
 _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Path))
+_engine_option = click.option(
+    "--engine",
+    metavar="cpu|PYTHON",
+    help="Quantise with the compressed-tensors of a cached cpu build of vLLM, or of this Python.",
+)
 
 
 @click.group("checkpoint", cls=Group)
@@ -152,29 +159,92 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     type=click.Choice(["source", "trunk"]),
     default="source",
     show_default=True,
-    help="Keep the tensors as they are (source), or convert them to the main model's "
-    "floating-point dtype (trunk).",
+    help="Keep the tensors as they are (source), or convert them to the format of the main model "
+    "(trunk): its floating-point dtype, or its quantisation.",
 )
+@_engine_option
+@offline_option
 @json_option
-def graft_mtp(folder: Path, source: Path, form: str, *, as_json: bool) -> CommandResult | ExitCode:
+def graft_mtp(
+    folder: Path, source: Path, form: str, engine: str | None, *, offline: bool, as_json: bool
+) -> CommandResult | ExitCode:
     """Put back the MTP tensors that a conversion dropped, from the original checkpoint.
 
     Writes a new shard, the lost MTP entries of config.json, and the index. The old config.json is
     kept as config.json.orig. The checkpoint does not change until everything is written and read
-    back. A second run finds nothing to do. Ends with 1 if something still prevents MTP.
+    back. A second run finds nothing to do. If the trunk is quantised, `--as trunk` quantises the
+    tensors too, as quantise-mtp does. Ends with 1 if something still prevents MTP.
     """
-    done = graft(folder, source, as_trunk=form == "trunk", progress=open_context().progress)
-    after = [
-        f
-        for f in findings_of(look_at(FolderFiles(folder)), Tokenizer(None), None)
-        if f.fault and f.kind.startswith("mtp-")
-    ]
-    code = ExitCode.FINDINGS if after else ExitCode.CLEAN
-    if as_json:
-        return CommandResult(GraftOutput.of(done, after), code)
-    _print(report.graft_lines(done))
+    context = open_context(offline=offline)
+    quantised = form == "trunk" and look_at(FolderFiles(folder)).quantisation is not None
+    if engine is not None and not quantised:
+        raise UsageError(
+            "--engine would have no effect: nothing is quantised",
+            hint="leave it out; or give --as trunk, and a target that is quantised",
+            code="cli.unused-option",
+        )
+    if not quantised:
+        done = graft(folder, source, as_trunk=form == "trunk", progress=context.progress)
+        after, code = _left(folder)
+        if as_json:
+            return CommandResult(GraftOutput.of(done, after), code)
+        _print(report.graft_lines(done))
+    else:
+        if engine is None:
+            raise UsageError(
+                "its trunk is quantised, so `--as trunk` quantises what it grafts",
+                where=str(folder),
+                hint="give --engine as well: cpu, or the Python of your vLLM; or graft --as source",
+                code="checkpoint.no-engine",
+            )
+        with open_quantiser(context, engine) as quantiser:
+            made = graft_quantised(folder, source, quantiser, context.progress)
+        after, code = _left(folder)
+        if as_json:
+            return CommandResult(GraftOutput.of_quantised(made, after), code)
+        _print(report.quantise_lines(made))
     _print_findings(after)
     return code
+
+
+@command.command("quantise-mtp")
+@_folder
+@_engine_option
+@offline_option
+@json_option
+def quantise(
+    folder: Path, engine: str | None, *, offline: bool, as_json: bool
+) -> CommandResult | ExitCode:
+    """Quantise the MTP layers of a checkpoint in the format of its trunk.
+
+    Rounds to the nearest, with the trunk's own parameters and with compressed-tensors. Chooses the
+    modules by the trunk's config, and takes their names off its list of unquantised modules. The
+    old config.json and shards are kept as NAME.orig. The checkpoint does not change until
+    everything is written and read back. A second run finds nothing to do. Ends with 1 if something
+    still prevents MTP.
+    """
+    context = open_context(offline=offline)
+    if engine is None:
+        raise UsageError(
+            "compressed-tensors is a part of vLLM, so this needs a Python with a vLLM",
+            hint="give --engine: cpu, or the Python of your vLLM",
+            code="checkpoint.no-engine",
+        )
+    with open_quantiser(context, engine) as quantiser:
+        done = quantise_mtp(folder, quantiser, context.progress)
+    after, code = _left(folder)
+    if as_json:
+        return CommandResult(QuantiseOutput.of(done, after), code)
+    _print(report.quantise_lines(done))
+    _print_findings(after)
+    return code
+
+
+def _left(folder: Path) -> tuple[list[CheckpointFinding], ExitCode]:
+    """Return what still prevents MTP."""
+    found = findings_of(look_at(FolderFiles(folder)), Tokenizer(None), None)
+    after = [one for one in found if one.fault and one.kind.startswith("mtp-")]
+    return after, ExitCode.FINDINGS if after else ExitCode.CLEAN
 
 
 def _print(lines: Iterable[report.Line]) -> None:

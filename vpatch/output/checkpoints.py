@@ -1,4 +1,4 @@
-"""The results of `checkpoint inspect`, `checkpoint ignore-names` and `checkpoint graft-mtp`."""
+"""The results of the commands of `vpatch checkpoint`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.inspection import Inspection
     from vpatch.checkpoint.mtp import Mtp
     from vpatch.checkpoint.needs import Need
+    from vpatch.checkpoint.quantise import Quantised
     from vpatch.checkpoint.report import ReleaseRow
     from vpatch.checkpoint.tokenizer import Tokenizer
 
@@ -290,6 +291,64 @@ class ConvertedOutput(OutputModel):
     tensors: int
 
 
+class QuantisedOutput(OutputModel):
+    """MTP modules that were quantised as the trunk is, by rounding to the nearest."""
+
+    modules: list[str]
+    """The modules that were quantised."""
+    unquantised: list[str]
+    """The modules that stay as they are."""
+    formats: dict[str, int]
+    """The number of modules by compressed-tensors' format."""
+    bytes_before: int
+    """The size of the modules' matrices."""
+    bytes_after: int
+    """The size of what they became."""
+    shards: list[Path]
+    """The new shards."""
+    superseded: list[str]
+    """The old shards, by their new names."""
+    no_longer_ignored: list[str]
+    """The entries that the config's lists lost."""
+    ignored: list[str]
+    """The entries that they got."""
+    backup: Path | None
+    """The copy of config.json as it was."""
+    compressed_tensors: str
+    """The version that quantised them."""
+
+    @classmethod
+    def of(cls, done: Quantised) -> Self:
+        return cls(
+            modules=list(done.modules),
+            unquantised=list(done.floats),
+            formats=done.formats,
+            bytes_before=done.before,
+            bytes_after=done.after,
+            shards=list(done.shards),
+            superseded=list(done.superseded),
+            no_longer_ignored=list(done.dropped),
+            ignored=list(done.added),
+            backup=done.backup,
+            compressed_tensors=done.library,
+        )
+
+
+class QuantiseOutput(OutputModel):
+    """The result of `vpatch checkpoint quantise-mtp`."""
+
+    quantised: QuantisedOutput
+    findings: list[CheckpointFindingOutput]
+    """What still stands in the way of MTP."""
+
+    @classmethod
+    def of(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
+        return cls(
+            quantised=QuantisedOutput.of(done),
+            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+        )
+
+
 class GraftOutput(OutputModel):
     """The result of `vpatch checkpoint graft-mtp`."""
 
@@ -308,6 +367,8 @@ class GraftOutput(OutputModel):
     """The copy of config.json as it was."""
     index: bool
     """Whether the index was written."""
+    quantised: QuantisedOutput | None
+    """What was quantised, if the trunk is."""
     findings: list[CheckpointFindingOutput]
     """What still stands in the way of MTP."""
 
@@ -325,6 +386,22 @@ class GraftOutput(OutputModel):
             config=list(done.keys),
             backup=done.backup,
             index=done.index,
+            quantised=None,
+            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+        )
+
+    @classmethod
+    def of_quantised(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
+        return cls(
+            written=list(done.grafted),
+            already_there=[],
+            bytes=sum(path.stat().st_size for path in done.shards),
+            shard=done.shards[0] if done.shards else None,
+            converted=[],
+            config=list(done.keys),
+            backup=done.backup,
+            index=done.changed,
+            quantised=QuantisedOutput.of(done),
             findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
         )
 

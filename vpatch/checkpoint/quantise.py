@@ -1,0 +1,235 @@
+"""MTP layers quantised as their trunk is, in place."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vpatch.checkpoint.errors import CheckpointError
+from vpatch.checkpoint.files import FolderFiles
+from vpatch.checkpoint.folder import CONFIG, INDEX, read_json
+from vpatch.checkpoint.graft_plan import Taken, lost_keys, plan_graft
+from vpatch.checkpoint.header import Shard, Tensor
+from vpatch.checkpoint.inspection import inspect, inspect_checkpoint
+from vpatch.checkpoint.quantise_plan import plan_quantise
+from vpatch.checkpoint.shards import write_shard
+from vpatch.checkpoint.switching import ORIGINAL, settle, switch
+from vpatch.checkpoint.writing import alone_in, as_json, back_up, replace_json
+from vpatch.util.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from vpatch.checkpoint.folder import Checkpoint
+    from vpatch.checkpoint.inspection import Inspection
+    from vpatch.checkpoint.quantise_plan import QuantisePlan
+    from vpatch.checkpoint.quantiser import Quantiser
+    from vpatch.progress import Progress
+
+SHARD = "model-mtp.safetensors"
+_SUFFIX = ".safetensors"
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """What was done.
+
+    `modules` were quantised, and `floats` stay as they are. `formats` counts the modules by
+    what their matrices are stored as now. `before` and `after` are the bytes of the modules.
+    `shards` are new, and `superseded` were renamed to NAME.orig. `dropped` and `added` are
+    entries of the config's lists. `grafted` are tensors of another checkpoint, and `keys` those of
+    its config, that were restored at the same time. `library` is compressed-tensors' version.
+    """
+
+    modules: tuple[str, ...]
+    floats: tuple[str, ...]
+    formats: dict[str, int]
+    before: int
+    after: int
+    shards: tuple[Path, ...]
+    superseded: tuple[str, ...]
+    dropped: tuple[str, ...]
+    added: tuple[str, ...]
+    grafted: tuple[str, ...]
+    keys: tuple[str, ...]
+    backup: Path | None
+    library: str
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.shards)
+
+
+def quantise_mtp(folder: Path, quantiser: Quantiser, progress: Progress) -> Quantised:
+    """Quantise the MTP layers of a checkpoint in the format of its trunk.
+
+    New shards are written first, under names that nothing leads to. Then config.json and the index
+    are exchanged at one moment. A run that is killed leaves the old checkpoint or the new one.
+
+    Raises:
+        UsageError: there are no MTP layers, or the trunk's format cannot be written.
+        CheckpointError: a file is damaged, or a module cannot be quantised.
+    """
+    with alone_in(folder):
+        settle(folder)
+        return _quantise(inspect(FolderFiles(folder)), quantiser, progress, {}, {})
+
+
+def graft_quantised(
+    target: Path, source: Path, quantiser: Quantiser, progress: Progress
+) -> Quantised:
+    """Take the MTP layers of another checkpoint, and quantise them in the target's format.
+
+    Nothing is written between the two. The errors are those of `graft` and of `quantise_mtp`.
+    """
+    its = inspect(FolderFiles(source))
+    with alone_in(target):
+        settle(target)
+        mine = inspect(FolderFiles(target))
+        own = {name.rpartition(".")[0] for name in mine.checkpoint.names()}
+        taken = {
+            one.name: one
+            for one in plan_graft(mine, its, as_trunk=True)
+            if one.name.rpartition(".")[0] not in own
+        }
+        keys = lost_keys(mine.checkpoint, its.checkpoint) if taken else {}
+        grafted = _with_tensors(mine.checkpoint, taken.values(), keys)
+        return _quantise(inspect_checkpoint(grafted), quantiser, progress, taken, keys)
+
+
+def _with_tensors(
+    checkpoint: Checkpoint, taken: Iterable[Taken], keys: dict[tuple[str, ...], Any]
+) -> Checkpoint:
+    """Return a checkpoint as a graft would make it. The tensors are where they are."""
+    shards: dict[Path, Shard] = {}
+    for one in taken:
+        shard = shards.setdefault(one.shard.path, Shard(one.shard.path, one.shard.data, {}))
+        shard.tensors[one.name] = one.tensor
+    config = copy.deepcopy(checkpoint.config)
+    _set(config, keys)
+    every = (*checkpoint.shards, *shards.values())
+    return replace(checkpoint, config=config, shards=every, missing={})
+
+
+def _quantise(
+    found: Inspection,
+    quantiser: Quantiser,
+    progress: Progress,
+    taken: dict[str, Taken],
+    keys: dict[tuple[str, ...], Any],
+) -> Quantised:
+    checkpoint = found.checkpoint
+    folder = checkpoint.folder
+    plan = plan_quantise(found, quantiser)
+    if not plan.jobs and not taken:
+        return Quantised((), plan.floats, {}, 0, 0, (), (), (), (), (), (), None, quantiser.version)
+    jobs = {f"{job.module}.weight": job for job in plan.jobs}
+    if any(o.dtype != o.tensor.dtype for o in taken.values() if o.name not in jobs):
+        require("checkpoint", "a graft that converts tensors")
+    mtp = set(found.mtp.names)
+    affected = [s for s in checkpoint.shards if s.path.parent == folder and jobs.keys() & s.tensors]
+    home = folder / _free(checkpoint, SHARD)
+    parts: dict[Path, list[Taken]] = {home: [taken[name] for name in taken if name not in jobs]}
+    for shard in affected:
+        for name, tensor in shard.tensors.items():
+            if name not in jobs:
+                rest = _free(checkpoint, f"{shard.path.stem}-trunk{_SUFFIX}")
+                path = home if name in mtp else folder / rest
+                parts.setdefault(path, []).append(Taken(name, shard, tensor, tensor.dtype))
+    _check_after(found, plan)
+    if checkpoint.index is None:
+        # Until the exchange, vLLM must not read shards that nothing leads to yet.
+        listed = [shard for shard in checkpoint.shards if shard.path.parent == folder]
+        replace_json(folder / INDEX, _index(listed, {}))
+    written = [
+        write_shard(path, copies, progress, plan.jobs if path == home else (), quantiser)
+        for path, copies in parts.items()
+    ]
+    gone = {shard.path for shard in affected}
+    kept = [s for s in checkpoint.shards if s.path not in gone and s.path.parent == folder]
+    index = _index([*kept, *written], checkpoint.index or {})
+    config = read_json(folder / CONFIG)
+    _set(config, {**keys, **plan.lists})
+    backup = back_up(folder / CONFIG) if keys or plan.lists else None
+    documents = {CONFIG: as_json(folder / CONFIG, config), INDEX: as_json(folder / INDEX, index)}
+    switch(folder, documents, [path.name for path in sorted(gone)])
+    return Quantised(
+        tuple(job.module for job in plan.jobs),
+        plan.floats,
+        dict(Counter(plan.formats[job.group] for job in plan.jobs)),
+        sum(job.tensor.size for job in plan.jobs),
+        sum(made.size for job in plan.jobs for made in job.made),
+        tuple(shard.path for shard in written),
+        tuple(path.name + ORIGINAL for path in sorted(gone)),
+        plan.dropped,
+        plan.added,
+        tuple(taken),
+        tuple(".".join(way) for way in keys),
+        backup,
+        quantiser.version,
+    )
+
+
+def _check_after(found: Inspection, plan: QuantisePlan) -> None:
+    """Check that vLLM will build the head as it is going to be stored."""
+    gone = {f"{job.module}.weight" for job in plan.jobs}
+    shards = [
+        Shard(one.path, one.data, {n: t for n, t in one.tensors.items() if n not in gone})
+        for one in found.checkpoint.shards
+    ]
+    made = {
+        one.name: Tensor(one.dtype, one.shape, 0, one.size) for j in plan.jobs for one in j.made
+    }
+    config = copy.deepcopy(found.checkpoint.config)
+    _set(config, plan.lists)
+    new = Shard(found.checkpoint.folder / SHARD, 0, made)
+    after = inspect_checkpoint(
+        replace(found.checkpoint, config=config, shards=(*shards, new), absent=())
+    )
+    names = after.run_time_names
+    for module in after.built_quantised():
+        raise _differs(found, f"{names[module]} quantised, and {module} stays unquantised")
+    for job in plan.jobs:
+        if names[job.module] in after.left_out:
+            raise _differs(found, f"{names[job.module]} unquantised: a list leaves it out")
+
+
+def _differs(found: Inspection, what: str) -> CheckpointError:
+    return CheckpointError(
+        f"vLLM would build {what}",
+        where=str(found.checkpoint.folder),
+        hint="correct the lists of config.json: see vpatch checkpoint ignore-names",
+        code="checkpoint.cannot-convert",
+    )
+
+
+def _free(checkpoint: Checkpoint, name: str) -> str:
+    """Return a name for a new shard: of a killed run's, or where there is none."""
+    used = {s.path.name for s in checkpoint.shards if s.path.parent == checkpoint.folder}
+    stem, number, free = name.removesuffix(_SUFFIX), 1, name
+    while free in used:
+        number += 1
+        free = f"{stem}-{number}{_SUFFIX}"
+    return free
+
+
+def _index(shards: Sequence[Shard], document: dict[str, Any]) -> dict[str, Any]:
+    names = {name: shard for shard in shards for name in shard.tensors}
+    metadata = document.get("metadata")
+    size = sum(shard.tensors[name].size for name, shard in names.items())
+    return {
+        **document,
+        "metadata": {**(metadata if isinstance(metadata, dict) else {}), "total_size": size},
+        "weight_map": {name: names[name].path.name for name in sorted(names)},
+    }
+
+
+def _set(config: dict[str, Any], values: dict[tuple[str, ...], Any]) -> None:
+    for way, value in values.items():
+        inner = config
+        for key in way[:-1]:
+            inner = inner[key]
+        inner[way[-1]] = value

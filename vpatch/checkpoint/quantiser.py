@@ -1,0 +1,236 @@
+"""The process that quantises: compressed-tensors, in the Python of an engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from vpatch.checkpoint.errors import CheckpointError, CheckpointUnavailableError
+from vpatch.checkpoint.header import BITS
+from vpatch.errors import UsageError
+from vpatch.util.child_environment import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.checkpoint.header import Shard, Tensor
+    from vpatch.progress import Task
+
+_SCRIPT = Path(__file__).parent / "payload" / "quantise.py"
+# So many values are in memory at once: a matrix is quantised some rows at a time.
+_VALUES = 2**24
+_LINES = 3
+
+
+class GroupMatch(NamedTuple):
+    """The group of the config that a module is in, if any, and whether a list leaves it out."""
+
+    group: str | None
+    ignored: bool
+
+
+class MadeTensor(NamedTuple):
+    """A tensor that a matrix becomes. `once`: it is the same for all rows."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    once: bool
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        count = 1
+        for side in self.shape:
+            count *= side
+        return count * BITS[self.dtype] // 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """A matrix to quantise.
+
+    `scale` is the dtype of its scales, where that is a float. `renamed` and `cast` are the names
+    and dtypes that the trunk has for what compressed-tensors makes. `together` are matrices that
+    become one module in vLLM, and share a scale for all of it.
+    """
+
+    module: str
+    shard: Shard
+    tensor: Tensor
+    group: str
+    scale: str
+    renamed: Mapping[str, str]
+    cast: Mapping[str, str]
+    power_of_two: bool = False
+    together: tuple[tuple[Shard, Tensor], ...] = ()
+    made: tuple[MadeTensor, ...] = ()
+
+    def order(self) -> dict[str, Any]:
+        return {
+            "name": f"{self.module}.weight",
+            "group": self.group,
+            "scale": self.scale,
+            "rename": dict(self.renamed),
+            "cast": dict(self.cast),
+            "power_of_two": self.power_of_two,
+            "together": [_place(*one) for one in self.together],
+            **_place(self.shard, self.tensor),
+        }
+
+
+class Quantiser:
+    """A running process; it ends with the `with` statement.
+
+    Raises:
+        UsageError: that Python does not run, or has no compressed-tensors.
+    """
+
+    def __init__(self, python: Path, *, values: int = _VALUES) -> None:
+        self.python = python
+        self._values = values
+
+    def __enter__(self) -> Self:
+        self._errors = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [self.python.absolute(), "-B", _SCRIPT, str(self._values)],
+                # Python looks for modules there first, and the current folder may be anybody's.
+                cwd="/",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                env=environment(engine=True) | {"HF_HUB_OFFLINE": "1"},
+            )
+        except OSError as error:
+            self._errors.close()
+            raise self._cannot(str(error)) from error
+        try:
+            self.version = str(self._read()["compressed_tensors"])
+        except CheckpointUnavailableError as error:
+            why = self._last_lines(1)
+            self.__exit__()
+            raise self._cannot(why) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            self._stdin.close()
+        self._process.kill()
+        self._process.wait()
+        self._stdout.close()
+        self._errors.close()
+
+    def schemes(self, groups: Mapping[str, Any], kind: str | None) -> dict[str, str]:
+        """Take the groups of a config; return the format of each.
+
+        Raises:
+            CheckpointError: compressed-tensors does not know one, or cannot write it.
+        """
+        found: dict[str, str] = self._ask({"op": "schemes", "groups": groups, "format": kind})[
+            "formats"
+        ]
+        return found
+
+    def match(self, modules: Sequence[Sequence[str]], ignore: Sequence[str]) -> list[GroupMatch]:
+        """Find the group of each module, which is given by all of its names."""
+        found = self._ask({"op": "match", "modules": modules, "ignore": ignore})
+        return [GroupMatch(*one) for one in found["matches"]]
+
+    def layout(self, jobs: Sequence[Job]) -> list[tuple[MadeTensor, ...]]:
+        """Return the tensors of each matrix, without a look at its values.
+
+        Raises:
+            CheckpointError: a matrix does not fit the scheme.
+        """
+        found = self._ask({"op": "layout", "jobs": [job.order() for job in jobs]})["layouts"]
+        return [
+            tuple(
+                MadeTensor(f"{job.module}.{name}", dtype, tuple(shape), once)
+                for name, dtype, shape, once in one
+            )
+            for job, one in zip(jobs, found, strict=True)
+        ]
+
+    def quantise(self, job: Job, file: str, at: Mapping[str, int], task: Task) -> dict[str, bytes]:
+        """Write the tensors of a matrix into a file; return the digest of each.
+
+        Raises:
+            CheckpointError: a value is not a number, or no scale is large enough for it.
+        """
+        start = len(job.module) + 1
+        order = job.order() | {
+            "op": "quantise",
+            "file": file,
+            "at": {name[start:]: offset for name, offset in at.items()},
+            "once": [made.name[start:] for made in job.made if made.once],
+        }
+        answer = self._ask(order)
+        while "read" in answer:
+            task.advance(answer["read"])
+            answer = self._read()
+        return {
+            f"{job.module}.{name}": bytes.fromhex(digest)
+            for name, digest in answer["digests"].items()
+        }
+
+    @property
+    def _stdin(self) -> Any:
+        return self._process.stdin
+
+    @property
+    def _stdout(self) -> Any:
+        return self._process.stdout
+
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        with suppress(BrokenPipeError):  # what it printed at its end says more
+            self._stdin.write(f"{json.dumps(order)}\n")
+            self._stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        line = self._stdout.readline()
+        if not line:
+            raise CheckpointUnavailableError(
+                f"its process ended: {self._last_lines(_LINES)}",
+                where=str(self.python),
+                hint="see whether its memory was enough; the checkpoint is as it was",
+                code="checkpoint.quantiser-ended",
+            )
+        answer: dict[str, Any] = json.loads(line)
+        if "refused" in answer:
+            raise CheckpointError(
+                answer["refused"],
+                hint="leave this module out of quantisation, or correct it",
+                code="checkpoint.cannot-convert",
+            )
+        return answer
+
+    def _last_lines(self, count: int) -> str:
+        code = self._process.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return "; ".join(lines[-count:]) or f"it ended with {code}"
+
+    def _cannot(self, why: str) -> UsageError:
+        return UsageError(
+            f"vpatch cannot quantise with it: {why}",
+            where=str(self.python),
+            hint="give --engine the Python that vLLM is installed for, or cpu",
+            code="checkpoint.wrong-engine",
+        )
+
+
+def _place(shard: Shard, tensor: Tensor) -> dict[str, Any]:
+    return {
+        "path": str(shard.path.absolute()),
+        "offset": shard.data + tensor.begin,
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype,
+    }
