@@ -13,6 +13,8 @@ import pytest
 
 from tests.checkpoint import builders as b
 from tests.engine.conftest import vpatch
+from tests.engine.test_checkpoint import smoke
+from tests.engine.test_tiny_deepseek_v4 import inside
 from tests.helpers import fails
 from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.findings import findings_of
@@ -254,6 +256,17 @@ def test_a_process_that_dies_leaves_the_checkpoint(engine, trunk):
         with fails("checkpoint.quantiser-ended", "ended with -9"):
             quantise_mtp(folder, quantiser, Silent())
     assert files(folder) == before
+
+
+@pytest.mark.parametrize("name", ["int4-group", "w8a8-int"])
+def test_a_real_engine_accepts_what_a_quantised_head_drafts(name, engine, quantiser, tmp_path):
+    folder = tmp_path / "tiny"
+    assert inside(engine, [], HERE / "quantised_tiny.py", name, folder) == str(folder)
+    done = quantise_mtp(folder, quantiser, Silent())
+    assert f"{MTP}.mlp.down_proj" in done.modules
+    found = smoke(tmp_path, folder)["rounds"][0]["passes"]["prompts"]["counters"]
+    # Rounding to the nearest changes no place of a largest value: as before, all are accepted.
+    assert (found["drafts"], found["accepted"], found["draft_tokens"]) == (11, 22, 22)
 
 
 def test_the_command(engine, trunk):

@@ -25,6 +25,8 @@ _SCRIPT = Path(__file__).parent / "payload" / "quantise.py"
 # So many values are in memory at once: a matrix is quantised some rows at a time.
 _VALUES = 2**24
 _LINES = 3
+# torch would compile the function that rounds to FP4, which needs a C++ compiler.
+_SETTINGS = {"HF_HUB_OFFLINE": "1", "TORCHDYNAMO_DISABLE": "1"}
 
 
 class GroupMatch(NamedTuple):
@@ -106,7 +108,7 @@ class Quantiser:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 text=True,
-                env=environment(engine=True) | {"HF_HUB_OFFLINE": "1"},
+                env=environment(engine=True) | _SETTINGS,
             )
         except OSError as error:
             self._errors.close()

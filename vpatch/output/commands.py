@@ -8,7 +8,12 @@ from vpatch.output.base import Envelope
 from vpatch.output.bench import BenchCompareOutput, BenchOutput
 from vpatch.output.bump import BumpOutput
 from vpatch.output.cache import CacheClearOutput, CacheListOutput, EngineOutput
-from vpatch.output.checkpoints import GraftOutput, IgnoreNamesOutput, InspectOutput
+from vpatch.output.checkpoints import (
+    GraftOutput,
+    IgnoreNamesOutput,
+    InspectOutput,
+    QuantiseOutput,
+)
 from vpatch.output.diagnosis import DiagnoseOutput
 from vpatch.output.evidence import (
     EvidenceListOutput,
@@ -45,6 +50,7 @@ RESULTS: dict[str, type[OutputModel]] = {
     "cache list": CacheListOutput,
     "check": CheckOutput,
     "checkpoint graft-mtp": GraftOutput,
+    "checkpoint quantise-mtp": QuantiseOutput,
     "checkpoint ignore-names": IgnoreNamesOutput,
     "checkpoint inspect": InspectOutput,
     "diagnose": DiagnoseOutput,

@@ -15,9 +15,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# FP4 is rounded by a function that torch would compile, with a C++ compiler.
-os.environ["TORCHDYNAMO_DISABLE"] = "1"
-
 import compressed_tensors
 import torch
 from compressed_tensors.compressors import BaseCompressor
