@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from tests.checkpoint import builders as b
 from tests.checkpoint.builders import matrix, trunk, write_checkpoint, write_shard
 from tests.helpers import fails
 from vpatch.checkpoint.folder import INDEX, open_checkpoint
@@ -114,6 +115,35 @@ def test_a_pickle_is_named_and_not_unpickled(tmp_path, monkeypatch):
     with fails("checkpoint.wrong-format", r"a pickle \(pytorch_model\.bin\)"):
         open_checkpoint(tmp_path)
     assert not (tmp_path / "unpickled").exists()
+
+
+def test_the_index_of_sharded_pickles_is_enough(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "pytorch_model.bin.index.json").write_text("{}")
+    with fails("checkpoint.wrong-format", r"a pickle \(pytorch_model\.bin\.index\.json\)"):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("mark", "tensors", "says"),
+    [
+        ("adapter_config.json", "adapter_model.safetensors", "it is a LoRA adapter.*\n.*merge"),
+        ("model_index.json", "some.safetensors", "a pipeline of diffusers.*\n.*text_encoder"),
+        ("model_index.json", None, "a pipeline of diffusers"),
+    ],
+)
+def test_what_is_no_language_model_is_named(mark, tensors, says, tmp_path):
+    (tmp_path / mark).write_text("{}")
+    if tensors:
+        b.write_shard(tmp_path / tensors, b.trunk())
+    with fails("checkpoint.wrong-format", says):
+        open_checkpoint(tmp_path)
+
+
+def test_a_model_beside_an_adapter_is_a_model(tmp_path):
+    b.mimo(tmp_path / "model")
+    (tmp_path / "model" / "adapter_config.json").write_text("{}")
+    assert open_checkpoint(tmp_path / "model").shards
 
 
 def test_a_gguf_is_named(tmp_path):

@@ -26,6 +26,7 @@ MODELS = {
     "MiMoForCausalLM": ("mimo", "0.20.0", "0.20.0"),
     "MiMoV2OmniForCausalLM": ("mimo_v2", "0.21.0", "0.21.0"),
     "Glm4MoeForCausalLM": ("glm4_moe", "0.20.0", "0.20.0"),
+    "Glm4MoeLiteForCausalLM": ("glm4_moe_lite", "0.20.0", "0.20.0"),
     "Ernie4_5_MoeForCausalLM": ("ernie4_5_moe", "0.20.0", "0.20.0"),
     "NobodysForCausalLM": ("nobodys", None, None),
 }

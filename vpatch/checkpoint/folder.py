@@ -12,7 +12,7 @@ from vpatch.checkpoint.header import Shard, Tensor, read_shard
 from vpatch.errors import UsageError, combine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from vpatch.checkpoint.files import Files
@@ -92,6 +92,7 @@ def read_checkpoint(files: Files) -> Checkpoint:
         CheckpointUnavailableError: a file cannot be read.
     """
     names = files.names()
+    _check_kind(files.root, names)
     config = read_object(files, CONFIG) if CONFIG in names else {}
     there = sorted(name for name in names if name.endswith(".safetensors"))
     index = read_object(files, INDEX) if INDEX in names else None
@@ -189,9 +190,29 @@ def _check_once(shards: list[Shard]) -> None:
             seen[name] = shard
 
 
+def _check_kind(folder: Path, names: Collection[str]) -> None:
+    """Refuse a folder that is no language model, though it may have safetensors files."""
+    kinds = (
+        (
+            "adapter_config.json",
+            "it is a LoRA adapter, and has no model of its own",
+            "name the checkpoint that the adapter is for, or merge them first",
+        ),
+        (
+            "model_index.json",
+            "it is a pipeline of diffusers, and not a language model",
+            "name the folder of a language model in it, such as text_encoder",
+        ),
+    )
+    for name, what, hint in kinds:
+        if name in names and CONFIG not in names:
+            raise UsageError(what, where=str(folder), hint=hint, code="checkpoint.wrong-format")
+
+
 def _no_tensors(folder: Path, names: Iterable[str]) -> UsageError:
     files = sorted(names)
-    pickles = [name for name in files if name.endswith(_PICKLES)]
+    # Of a sharded one, perhaps only the index was fetched.
+    pickles = [name for name in files if name.removesuffix(".index.json").endswith(_PICKLES)]
     if pickles:
         return UsageError(
             f"its tensors are in a pickle ({pickles[0]}), which could run any code when read; "
