@@ -179,6 +179,18 @@ def v4(folder, ignore, *, layers=2, **keys):
     return write_checkpoint(folder, config | {"quantization_config": quantised} | keys, tensors)
 
 
+def many_shards(folder, shards=31):
+    """Write a checkpoint of 150 GB of holes, in matrices of half a gigabyte."""
+    parts = {
+        f"model-{n}.safetensors": {
+            f"model.layers.{n}.{name}.weight": matrix(rows=8192, columns=32768)
+            for name in "abcdefghi"
+        }
+        for n in range(shards)
+    }
+    return write_checkpoint(folder, config_of("LlamaForCausalLM"), parts)
+
+
 def large_v4(folder, layers=43, experts=256):
     """Write a DeepSeek-V4 of 100,000 tensors and 77 GB of holes, quantised but for its MTP layer.
 

@@ -52,14 +52,7 @@ def test_the_answer_is_that_of_the_folder(hub, empty, revision):
 
 
 def test_150_gb_by_their_headers_alone(hub, empty, tmp_path):
-    shards = {
-        f"model-{n}.safetensors": {
-            f"model.layers.{n}.{name}.weight": b.matrix(rows=8192, columns=32768)
-            for name in "abcdefghi"
-        }
-        for n in range(31)
-    }
-    folder = b.write_checkpoint(tmp_path / "large", b.config_of("LlamaForCausalLM"), shards)
+    folder = b.many_shards(tmp_path / "large")
     sizes = [path.stat().st_size for path in folder.glob("*.safetensors")]
     assert sum(sizes) > 149e9
     hub.add("acme/large", folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -267,6 +268,20 @@ def test_a_real_engine_accepts_what_a_quantised_head_drafts(name, engine, quanti
     found = smoke(tmp_path, folder)["rounds"][0]["passes"]["prompts"]["counters"]
     # Rounding to the nearest changes no place of a largest value: as before, all are accepted.
     assert (found["drafts"], found["accepted"], found["draft_tokens"]) == (11, 22, 22)
+
+
+def test_memory_does_not_grow_with_a_matrix(engine, trunk):
+    folder, large = trunk("int4-group"), f"{MTP}.mlp.up_proj.weight"
+    (shard,) = open_checkpoint(folder).shards
+    kinds = {name: (t.dtype, t.shape) for name, t in shard.tensors.items()}
+    kinds[large] = ("BF16", (24576, 8192))  # 403 MB of holes
+    # A hole is zero bytes, which are numbers in every format.
+    b.write_shard(shard.path, kinds)
+    with Quantiser(engine.python) as quantiser:
+        assert quantise_mtp(folder, quantiser, Silent()).before > 400e6
+        status = Path(f"/proc/{quantiser._process.pid}/status").read_text()
+    (peak,) = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    assert int(peak) * 1024 < 1e9
 
 
 def test_the_command(engine, trunk):
