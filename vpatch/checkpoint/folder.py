@@ -191,7 +191,7 @@ def _check_once(shards: list[Shard]) -> None:
 
 
 def _check_kind(folder: Path, names: Collection[str]) -> None:
-    """Refuse a folder that is no language model, though it may have safetensors files."""
+    """Refuse adapters and pipelines: they have safetensors files and are not language models."""
     kinds = (
         (
             "adapter_config.json",
@@ -211,7 +211,7 @@ def _check_kind(folder: Path, names: Collection[str]) -> None:
 
 def _no_tensors(folder: Path, names: Iterable[str]) -> UsageError:
     files = sorted(names)
-    # Of a sharded one, perhaps only the index was fetched.
+    # A download of a sharded one may have only its index.
     pickles = [name for name in files if name.removesuffix(".index.json").endswith(_PICKLES)]
     if pickles:
         return UsageError(
