@@ -9,18 +9,20 @@ from vpatch.bump.code import CodePlace, alike, difference_of, place_of
 from vpatch.bump.successor import successor
 from vpatch.planning.footprint import combined, definitions_read
 from vpatch.planning.names import STATEMENT, plain_name
-from vpatch.planning.outline import is_python, outline
 from vpatch.planning.references import changed_definitions
 from vpatch.planning.shape import nameable
+from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from vpatch.planning.state import Decision
+    from vpatch.planning.outline import Definition
+    from vpatch.planning.state import Change, Decision
     from vpatch.planning.view import View
 
 # The part of two statements that must be the same for one to be an edit of the other.
 _SAME_STATEMENT = 0.5
+_DONE = frozenset([State.UPSTREAMED, State.ABSENT])
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,19 @@ def changed_code(old: ReleaseSide, new: ReleaseSide) -> list[ChangedCode]:
     """Compare what a patch edits or reads in two releases, by the syntax of each definition.
 
     Comments, docstrings and layout make no difference. What the patch reads in one release is
-    looked for by name in the other one, too.
+    looked for by name in the other one, too. A patch that neither release needs has no code that a
+    person could look at.
     """
+    if old.decision.state is new.decision.state and new.decision.state in _DONE:
+        return []
+    made = {path: changed_definitions(path, c) for path, c in _changes(old.decision)}
     names = {*_names_of(old.decision), *_names_of(new.decision)}
     before, after = (sorted(_all_of(side, names)) for side in (old, new))
-    edited = {*_edited(old.decision), *_edited(new.decision)}
+    edited = {(path, one.name) for path, found in made.items() for one in found}
+    for path, change in _changes(new.decision):
+        edited |= {(path, one.name) for one in changed_definitions(path, change)}
     pairs = list(_paired(before, after, old.view, new.view))
-    found = [_changed(*pair, edited, old, new) for pair in pairs]
+    found = [_changed(*pair, edited, made, old, new) for pair in pairs]
     return sorted(found, key=lambda one: (not one.edited, one.kind == "moved", one.name))
 
 
@@ -156,17 +164,16 @@ def _take(
     return found
 
 
-def _edited(decision: Decision) -> Iterator[tuple[str, str]]:
-    """The files and names of the definitions that a patch changes."""
-    for path, change in decision.changes.items():
-        if change.before is not None:
-            yield from ((path, one.name) for one in changed_definitions(path, change))
+def _changes(decision: Decision) -> Iterator[tuple[str, Change]]:
+    """The files that a patch changes, without those that it adds."""
+    yield from ((path, c) for path, c in decision.changes.items() if c.before is not None)
 
 
 def _changed(
     before: _ReadCode | None,
     after: _ReadCode | None,
     edited: set[tuple[str, str]],
+    made: Mapping[str, Sequence[Definition]],
     old: ReleaseSide,
     new: ReleaseSide,
 ) -> ChangedCode:
@@ -178,7 +185,7 @@ def _changed(
         kind = "renamed"
     else:
         kind = "moved" if before.digest == after.digest else "changed"
-    patched, ours = _patched(before, old.decision) if before else (None, ())
+    patched, ours = _patched(before, old, made.get(before.path, ())) if before else (None, ())
     return ChangedCode(
         kind,  # type: ignore[arg-type]
         any((one.path, one.name) in edited for one in (before, after) if one),
@@ -196,16 +203,15 @@ def _place(one: _ReadCode, view: View) -> CodePlace:
     return place_of(one.path, view.pristine(one.path) or b"", exact)
 
 
-def _patched(one: _ReadCode, decision: Decision) -> tuple[CodePlace | None, tuple[str, ...]]:
+def _patched(
+    one: _ReadCode, old: ReleaseSide, made: Sequence[Definition]
+) -> tuple[CodePlace | None, tuple[str, ...]]:
     """What a patch makes of a definition, and the difference; earlier patches are in both."""
-    change = decision.changes.get(one.path)
-    if change is None or change.before is None:
+    change = old.decision.changes.get(one.path)
+    own = [o for o in made if o.name == one.name]
+    if change is None or change.before is None or not own:
         return None, ()
-    made = [o for o in changed_definitions(one.path, change) if o.name == one.name]
-    if not made:
-        return None, ()
-    after = place_of(one.path, change.after, made[0])
-    before_all = outline(change.before, python=is_python(one.path))
-    earlier = [o for o in before_all if o.name == one.name]
+    after = place_of(one.path, change.after, own[0])
+    earlier = [o for o in old.view.outline_of(one.path, change.before) if o.name == one.name]
     before = place_of(one.path, change.before, earlier[0]) if earlier else None
     return after, tuple(difference_of(before, after))

@@ -21,6 +21,7 @@ _ALIKE = 0.6
 _CLEARER = 0.1
 _WORD = re.compile(rb"[A-Za-z_]\w{3,}")
 _WORDS = 12
+_FILES = 20
 
 
 def successor(gone: CodePlace, old: View, new: View) -> CodePlace | None:
@@ -104,12 +105,23 @@ def _candidates(gone: CodePlace, old: View, new: View) -> Iterator[CodePlace]:
 
 
 def _files(gone: CodePlace, new: View) -> list[str]:
-    """Files that may have it: the same one, and those with the name or with most of its words."""
-    last = gone.name.rpartition(".")[2]
-    found = {gone.path} if new.pristine(gone.path) is not None else set()
-    found.update(new.holding([frozenset([last.encode()])], None))
+    """Files that may have it: the same one, and those with the name or with most of its words.
+
+    To parse a file takes long, and thousands of files have an `__init__`. So the file must have
+    half of the words as well, and only those with the most of them count.
+    """
+    last = gone.name.rpartition(".")[2].encode()
     words = sorted(set(_WORD.findall("\n".join(gone.lines).encode())), key=len)[-_WORDS:]
-    rest = [word for word in words if word != last.encode()]
+    rest = [word for word in words if word != last]
+    found = set(new.holding([frozenset([last])], None))
     if len(rest) >= _WORDS // 2:
         found.update(new.holding([frozenset(rest)], None))
-    return sorted(found)
+    held = {path: _held(words, new.pristine(path) or b"") for path in found - {gone.path}}
+    likely = [path for path, count in held.items() if count * 2 >= len(words)]
+    likely.sort(key=lambda path: (-held[path], path))
+    own = [gone.path] if new.pristine(gone.path) is not None else []
+    return sorted([*own, *likely[:_FILES]])
+
+
+def _held(words: Sequence[bytes], text: bytes) -> int:
+    return sum(word in text for word in words)
