@@ -37,7 +37,9 @@ def decision(patch, state=State.NEEDED, *, new=False, disagreement=None, reason=
 def row(version, *decisions, tree="vllm"):
     digest = f"sha1:{'3f' * 20}"
     pin = Pin(tree=tree, kind="pypi", version=version, digest=digest, origin="")
-    return SimpleNamespace(plan=SimpleNamespace(pin=pin, decisions=decisions))
+    return SimpleNamespace(
+        plan=SimpleNamespace(pin=pin, decisions=decisions), changed=None, since=None
+    )
 
 
 def shown(rows, width=NO_LIMIT):

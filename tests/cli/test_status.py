@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.documents import page
+from tests.index_server import sdist
 from tests.projects import FILES, LLAMA, NAME_PROJ, NAMED, NO_SUCH, VERSION, archive, write_tree
 from vpatch.app import context
 from vpatch.source.resolve import open_tree
@@ -124,7 +125,8 @@ def test_status_as_json(project):
     decision = next(d for d in row["decisions"] if d["patch"] == "name-proj")
     assert decision["files"] == [LLAMA]
     assert decision["findings"][-1]["line"] == 3
-    assert set(row) == {"tree", "version", "ref", "origin", "digest", "recipe", "decisions"}
+    keys = {"tree", "version", "ref", "origin", "digest", "recipe", "decisions", "changed"}
+    assert set(row) == keys
 
 
 def test_status_with_a_conflict_ends_with_1(project):
@@ -318,3 +320,25 @@ def test_status_of_what_is_known_imports_no_parser(project):
         )
     assert "absent      mtp-proj-prefix" in run.stdout
     assert run.stdout.endswith("\n0 []\n")
+
+
+def test_a_cell_says_that_code_of_a_patch_changed_since_the_pin(recipe):
+    """As `vpatch bump` compares it; a file that only moved makes no difference."""
+    changed = FILES[LLAMA].replace(
+        b"        self.head", b"        self.norm = 1\n        self.head"
+    )
+    recipe.index.add("0.51.0", archive("0.51.0", {LLAMA: changed}))
+    files = {path: data for path, data in FILES.items() if path != LLAMA}
+    moved = files | {"vllm/layers/llama.py": FILES[LLAMA]}
+    recipe.index.add("0.52.0", sdist("0.52.0", moved))
+    for patch_id in ("name-proj", "slow-mode"):
+        recipe.run("test", patch_id, "--record")
+    out = recipe.run("status", "--recipe", "mine", "--all").out
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()[4:6]}
+    assert rows == {"name-proj": ["N", "N~", "N"], "slow-mode": ["N", "N", "N"]}
+    told = "~ upstream changed code of the patch since vllm-0.50.0; vpatch bump --diff shows it"
+    assert told in " ".join(out.split())
+    trees = recipe.run("status", "--recipe", "mine", "--all", "--json").json["trees"]
+    assert [tree["changed"] for tree in trees] == [None, ["name-proj"], []]
+    trees = recipe.run("status", "--all", "--json").json["trees"]
+    assert {str(tree["changed"]) for tree in trees} == {"None"}

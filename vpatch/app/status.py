@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
 from vpatch.app.deciding import plans_for
+from vpatch.planning.names import plain_name
 from vpatch.planning.plan_cache import reasons_to_decide_anew
+from vpatch.planning.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.app.context import Context
     from vpatch.planning.plan import Tell
-    from vpatch.planning.state import Plan
+    from vpatch.planning.state import Decision, Plan
     from vpatch.source.entry import CachedTree
 
 
@@ -24,7 +27,8 @@ class StatusRow:
 
     `moved` is a recipe that is asked against another vLLM than its own. `strict` says that a new
     shape is a finding. `diffs` are lines by patch: how a new shape differs from the nearest known
-    one, where that was asked for.
+    one, where that was asked for. `changed` are the patches whose code differs between the recipe's
+    own vLLM, `since`, and this one, and that both need; None without such a comparison.
     """
 
     plan: Plan
@@ -32,6 +36,8 @@ class StatusRow:
     moved: bool
     strict: bool = False
     diffs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    changed: frozenset[str] | None = None
+    since: str | None = None
 
     @property
     def has_findings(self) -> bool:
@@ -72,16 +78,55 @@ def status(
     for reason in slow:
         context.progress.note(reason)
     if located or explained:
-        return [
+        rows = [
             _told(context, job, moved, request.patches, explained=explained) for job, moved in jobs
         ]
+        return _compared(context, request, rows)
     # What a table does not show need not be found.
     tell: Tell = "stopping" if len(jobs) == 1 else "none"
     plans = plans_for(context, [job for job, _ in jobs], request.patches, tell=tell)
-    return [
+    rows = [
         StatusRow(made, job.recipe, moved, job.strict)
         for (job, moved), made in zip(jobs, plans, strict=True)
     ]
+    return _compared(context, request, rows)
+
+
+def _compared(
+    context: Context, request: selection.Request, rows: list[StatusRow]
+) -> list[StatusRow]:
+    """Compare the code of each patch with that in the vLLM that the recipe pins, if it is shown."""
+    if request.recipe is None:
+        return rows
+    recipe = context.library.recipe_selection(context.library.recipe(request.recipe))
+    source = recipe.vllm.source
+    pinned = next(
+        (r.plan for r in rows if (r.plan.pin.tree, r.plan.pin.version) == ("vllm", source)), None
+    )
+    if pinned is None:
+        return rows
+    before = {d.patch.id: _code(d) for d in pinned.decisions if d.state is State.NEEDED}
+    return [
+        replace(
+            row,
+            changed=frozenset(
+                d.patch.id
+                for d in row.plan.decisions
+                if d.state is State.NEEDED and before.get(d.patch.id, _code(d)) != _code(d)
+            ),
+            since=pinned.pin.label,
+        )
+        if row.plan is not pinned and row.plan.pin.tree == pinned.pin.tree
+        else row
+        for row in rows
+    ]
+
+
+def _code(decision: Decision) -> Counter[tuple[str, str]]:
+    """The definitions that a patch reads, in whatever file."""
+    found = decision.shape.definitions if decision.shape else {}
+    # A statement has no name, and a file that is not Python has one definition.
+    return Counter((plain_name(key), digest) for key, digest in found.items())
 
 
 def _diffs(context: Context, made: Plan, tree: CachedTree) -> dict[str, tuple[str, ...]]:

@@ -34,6 +34,7 @@ MARKS = {
     "!": "! the code contradicts what the patch declares",
     "*": "* is a new shape, and the code contradicts what the patch declares",
     "?": "? is a new shape: not the code of a recorded release; --why PATCH shows more",
+    "~": "~ upstream changed code of the patch since {since}; vpatch bump --diff shows it",
 }
 # A symbol and a mark.
 _CELL = 2
@@ -51,7 +52,9 @@ class Column:
 
 def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
     """The lines of the tables of patches, the legend and the remarks; see `table_lines`."""
-    columns = [Column(row.plan.pin, {d.patch.id: _cell(d) for d in _by_id(row)}) for row in rows]
+    columns = [
+        Column(row.plan.pin, {d.patch.id: _cell(d, row) for d in _by_id(row)}) for row in rows
+    ]
     yield from table_lines(columns, width)
     decisions = [d for row in rows for d in row.plan.decisions]
     counts = Counter(d.state for d in decisions)
@@ -60,10 +63,11 @@ def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
     yield from legend_lines(legend, width)
     for remark in remarks(rows):
         yield from wrapped(remark, width)
-    marks = {_mark(d) for d in decisions}
+    marks = {_mark(d, row) for row in rows for d in row.plan.decisions}
+    since = next((row.since for row in rows if row.since), "")
     for mark, said in MARKS.items():
         if mark in marks:
-            yield from wrapped(said, width)
+            yield from wrapped(said.format(since=since), width)
 
 
 def _by_id(row: StatusRow) -> list[Decision]:
@@ -125,14 +129,17 @@ def _table(tree: str, columns: Sequence[Column], width: int) -> Table:
     return table
 
 
-def _cell(decision: Decision) -> Text:
-    return Text(SYMBOLS[decision.state] + _mark(decision), style=COLOURS[decision.state])
+def _cell(decision: Decision, row: StatusRow) -> Text:
+    return Text(SYMBOLS[decision.state] + _mark(decision, row), style=COLOURS[decision.state])
 
 
-def _mark(decision: Decision) -> str:
+def _mark(decision: Decision, row: StatusRow) -> str:
+    """The most pressing remark on a cell."""
     if decision.disagreement:
         return "*" if decision.differs_from_record else "!"
-    return "?" if decision.differs_from_record else ""
+    if decision.differs_from_record:
+        return "?"
+    return "~" if row.changed and decision.patch.id in row.changed else ""
 
 
 def _rendered(what: RenderableType, width: int) -> Iterator[str]:
