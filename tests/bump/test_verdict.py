@@ -68,6 +68,22 @@ def test_a_definition_that_only_moved_is_kept_and_named(patch):
     assert ("Layer.__init__", "moved", True) in kinds(one)
 
 
+def test_what_a_patch_reads_in_one_release_alone_can_have_moved(tmp_path):
+    """The second release has the effect elsewhere, so that nothing is read of its file."""
+    edit = {"find": "self.proj = Linear(...)", "add-keyword": {"scale": "scale_of(self)"}}
+    one = step(
+        patch_of(tmp_path, edits=[edit], concerns={"text": "class Layer"}),
+        {FILE: LAYER},
+        {
+            FILE: LAYER.replace("Linear(4, 4)", "Linear(4, 4, scale=scale_of(self))").partition(
+                "def scale_of"
+            )[0],
+            "vllm/scale.py": LAYER[LAYER.index("def scale_of") :],
+        },
+    )
+    assert ("scale_of", "moved", False) in kinds(one)
+
+
 def test_a_change_of_what_the_patch_edits_asks_for_a_look(patch):
     one = judged(patch, LAYER.replace("scale_of(self)", "None"))
     assert one.verdict is Verdict.LOOK_AGAIN

@@ -143,7 +143,7 @@ def _paired(
         if found is None:
             yield one, None
             continue
-        heir = _ReadCode(found.path, found.name, "")
+        heir = _ReadCode(found.path, found.name, _digest(found, new))
         after[:] = [o for o in after if (o.path, o.name) != (heir.path, heir.name)]
         yield one, heir
     yield from ((None, one) for one in after)
@@ -194,6 +194,11 @@ def _changed(
         _place(after, new.view) if after else None,
         ours,
     )
+
+
+def _digest(place: CodePlace, view: View) -> str:
+    found = view.outline(place.path)
+    return next(o.digest for o in found if (o.name, o.first) == (place.name, place.first))
 
 
 def _place(one: _ReadCode, view: View) -> CodePlace:
