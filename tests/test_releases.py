@@ -11,11 +11,11 @@ import sys
 import warnings
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 
 import pytest
 
+from tests.second_parser import differs
 from vpatch.app.context import Context
 from vpatch.bump.changed import ReleaseSide, changed_code
 from vpatch.bump.verdict import Verdict, judge
@@ -181,50 +181,7 @@ def test_every_release_is_a_known_shape(states):
     assert new == []
 
 
-def _with_blocks(body):
-    """Some statements, and the definitions in their blocks."""
-    for node in body:
-        yield node
-        if isinstance(node, (ast.If, ast.Try, ast.With)):
-            inner = [*node.body, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
-            handlers = getattr(node, "handlers", ())
-            inner += [statement for handler in handlers for statement in handler.body]
-            definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.Try)
-            yield from _with_blocks([n for n in inner if isinstance(n, definitions)])
-
-
-def _code_of(files, path, name):
-    """The code of a definition, as Python's own unparser writes it; by other ways than vpatch's."""
-    return list(_code_in(files[path], name)) if path in files else []
-
-
-@cache
-def _code_in(content, name):
-    body = ast.parse(content).body
-    *scopes, last = name.partition("#")[0].split(".")
-    for scope in scopes:
-        body = [n for c in body if isinstance(c, ast.ClassDef) and c.name == scope for n in c.body]
-    found = []
-    for node in _with_blocks(body):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == last:
-            body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-            node.body = body or [ast.Pass()]
-            found.append(ast.unparse(node))
-        elif isinstance(node, ast.ClassDef) and node.name == last:
-            node.body = [ast.Pass()]
-            found.append(ast.unparse(node))
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if [t.id for t in targets if isinstance(t, ast.Name)] == [last]:
-                found.append(ast.unparse(node))
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            module = getattr(node, "module", None), getattr(node, "level", 0)
-            bound = [a for a in node.names if (a.asname or a.name.partition(".")[0]) == last]
-            found += [repr((type(node), module, a.name)) for a in bound]
-    return found
-
-
-def test_a_release_that_nobody_has_seen_is_marked_where_its_code_differs():
+def test_a_release_that_nobody_has_seen_is_marked_where_its_codediffers():
     """Hold 0.33.0 out: what is recorded of the others alone decides."""
     unseen, marked = "0.33.0", set()
     with Context(offline=True) as context:
@@ -244,20 +201,11 @@ def test_a_release_that_nobody_has_seen_is_marked_where_its_code_differs():
             decisions = plan(held, tree, alone=PATCHES.values()).decisions
             for decision in decisions:
                 definitions = decision.shape.definitions
-                changed = {key for key in definitions if _differs(key, tree, last)}
+                changed = {key for key in definitions if differs(key, tree, last)}
                 assert {one.name for one in decision.shape.differing} == changed
                 assert decision.new_shape == bool(changed)
                 marked |= {decision.patch.id} if changed else set()
     assert {"draft-hf-config-path", "deepgemm-next-n-3"} <= marked < set(PATCHES.values())
-
-
-def _differs(key, tree, other):
-    path, _, name = key.partition("::")
-    if not name:
-        return tree.read(path) != other.read(path)
-    codes = [_code_of(one.package_files, path, name) for one in (tree, other)]
-    assert codes[0] or STATEMENT in name, key
-    return codes[0] != codes[1]
 
 
 def test_two_commits_on_the_pristine_release(checkout):
@@ -273,7 +221,7 @@ def test_two_commits_on_the_pristine_release(checkout):
         assert trailers[0] == f"Vpatch-Id: {patch_id}"
 
 
-def test_nothing_but_the_intended_lines_differs(checkout):
+def test_nothing_but_the_intended_linesdiffers(checkout):
     assert git(checkout, "diff", "--name-only", BASE, "HEAD").split() == sorted(DIFF)
     for path, lines in DIFF.items():
         diff = git(checkout, "diff", "-U0", "--no-color", BASE, "HEAD", "--", path).splitlines()
@@ -414,7 +362,7 @@ def test_a_step_that_is_kept_has_the_same_code_by_another_parser(steps):
                     if {one.old.state, one.new.state} != {State.NEEDED}:
                         continue
                     keys = [k for k in one.new.shape.definitions if STATEMENT not in k]
-                    same = not any(_differs(key, after, before) for key in keys)
+                    same = not any(differs(key, after, before) for key in keys)
                     assert same == (one.verdict is Verdict.KEEP), (new, one.id)
 
 
