@@ -1,4 +1,4 @@
-"""Kill `vpatch bump --write` before its n-th change of the disk, for every n; or fill the disk.
+"""Kill `vpatch bump --write` before a change of the disk, for each place; or fill the disk.
 
 Called as `kill_driver PROJECT CACHE kill|full BRANCH ARGS...`, in a process of its own: it forks.
 After each fault the repository must be exactly the old or the new one; then the command runs to
@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.kill_steps import HARMLESS, forked, opens_to_write, steps_of
+from tests.kill_steps import HARMLESS, forked, kills_of, opens_to_write, steps_of
 from tests.projects import git, snapshot
 
 # Which argument of an event is the path that changes.
@@ -63,10 +63,11 @@ def main(project, cache, mode, branch, *args):
     old = _state(project)
     assert forked(args, is_change, log) == 0, Path(log).read_text()
     new = _state(project)
-    steps = steps_of(log)
+    steps, chosen = steps_of(log), kills_of(log)
     assert set(new[0]) - set(old[0]) == {f"refs/heads/{branch}"}
     seen = {"old": 0, "new": 0, "steps": len(steps)}
-    for step, event in enumerate(steps, start=1):
+    for step in chosen:
+        event = steps[step - 1]
         if mode == "full" and event in HARMLESS:
             continue
         reset()
