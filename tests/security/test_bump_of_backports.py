@@ -64,7 +64,7 @@ def letters(patch_id):
 
 @pytest.fixture(scope="module")
 def context():
-    with Context(offline=True) as opened:
+    with Context() as opened:
         yield opened
 
 
