@@ -88,16 +88,16 @@ def test_an_advisory_has_a_backport_or_a_reason(backports):
 
 @pytest.mark.slow
 def test_each_backport_is_known_on_every_release(context, backports):
-    """Decided anew in the first release of each shape on record; the others have the same code.
+    """Decided anew in the first release of every second shape on record.
 
-    `VPATCH_TEST_RELEASES=all` decides every release.
+    `VPATCH_TEST_RELEASES=all` decides every release. `vpatch test --record` does so, too.
     """
     versions = sorted(context.releases(), key=Version)
     asked = {version: list(backports) for version in versions}
     if os.environ.get("VPATCH_TEST_RELEASES") != "all":
         asked = {version: [] for version in versions}
         for patch in backports:
-            for shape in patch.shapes.shapes["vllm"]:
+            for shape in patch.shapes.shapes["vllm"][::2]:
                 asked[min(shape.releases, key=Version)].append(patch)
     jobs = [
         Selection(

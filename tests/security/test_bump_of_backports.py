@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import pytest
@@ -111,12 +112,16 @@ def test_a_backport_is_retired_at_the_release_that_its_advisory_names(context):
 
 
 def test_every_step_has_the_right_verdict(context):
-    """And a second parser agrees where the code is the same, and where it is not."""
+    """And a second parser agrees where the code is the same, and where it is not.
+
+    Each backport is looked at in every third step; `VPATCH_TEST_RELEASES=all` looks at all.
+    """
+    share = 1 if os.environ.get("VPATCH_TEST_RELEASES") == "all" else 3
     decided = {i: recorded(context.library.patch(i)) for i in VERDICTS}
     for number, (old, new) in enumerate(pairwise(["0.20.0", *STEPS])):
         with context.tree(parse_vllm(old)) as before, context.tree(parse_vllm(new)) as after:
             views = View(before, answers=context.answers), View(after, answers=context.answers)
-            for patch_id, row in decided.items():
+            for patch_id, row in list(decided.items())[number % share :: share]:
                 sides = ReleaseSide(row[old], views[0]), ReleaseSide(row[new], views[1])
                 one = judge(row[old], row[new], (before.pin, after.pin), changed_code(*sides))
                 assert one.verdict is BY_LETTER[letters(patch_id)[number]], (patch_id, new)
