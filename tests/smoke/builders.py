@@ -137,7 +137,7 @@ def record_of_run(log, results=None, **keys):
         "asked": ASKED,
         "subject": [deepcopy(SUBJECT)],
         "plan": smoke_of(),
-        "target": EngineTarget(Engine(log, log, "cpu", "0.23.0"), (), ()),
+        "target": EngineTarget(Engine(log, log, "cpu", "0.23.0"), ()),
         "machine": Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),)),
         "checkpoints": {
             "m": PreparedModel("m", log, "synthetic: all", "sha256:" + "d" * 64, "all")

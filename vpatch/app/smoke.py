@@ -12,6 +12,7 @@ from vpatch.app.targets import (
     folders_to_show,
     image_target,
     look_at_image,
+    planned_trees,
     refuse_missing,
 )
 from vpatch.app.verify_env import patched_environment
@@ -26,6 +27,7 @@ from vpatch.image.mode import is_laid_over
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.prove import SmokeRequest, run_smoke
 from vpatch.smoke.standard import standard_plan
+from vpatch.util.extras import require
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 _STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
 
 
+ATTEMPTS = 3
+
+
 @dataclass(frozen=True)
 class SmokeOptions:
     """What a plan runs on, and how.
@@ -56,6 +61,9 @@ class SmokeOptions:
         rounds: how often each cell runs; by default as the plan says.
         port: the port of the servers; by default a free one.
         before: whether the pristine tree runs first.
+        on: the address of a Ray cluster that runs the cells, instead of this machine.
+        attempts: how often a cell is tried there, before its loss is a finding.
+        resume: whether cells whose evidence is kept are taken from there.
     """
 
     engine: str | None = None
@@ -67,6 +75,35 @@ class SmokeOptions:
     rounds: int | None = None
     port: int | None = None
     before: bool = False
+    on: str | None = None
+    attempts: int = ATTEMPTS
+    resume: bool = False
+
+    def refuse_conflicts(self) -> None:
+        """Refuse options that have no effect together.
+
+        Raises:
+            UsageError: there are some.
+        """
+        if self.on is None:
+            idle = [name for name, said in self._of_cluster.items() if said]
+            if idle:
+                raise UsageError(
+                    f"{' and '.join(idle)} would have no effect without --on",
+                    hint="give --on ADDRESS, or leave it out",
+                    code="cli.unused-option",
+                )
+        elif self.image is not None or self.port is not None:
+            option = "--image" if self.image is not None else "--port"
+            raise UsageError(
+                f"{option} and --on exclude each other",
+                hint="the cells of a cluster run an engine: give --engine cpu, cuda or PYTHON",
+                code="cli.conflicting-options",
+            )
+
+    @property
+    def _of_cluster(self) -> dict[str, bool]:
+        return {"--attempts": self.attempts != ATTEMPTS, "--resume": self.resume}
 
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
@@ -129,8 +166,11 @@ def smoke(
         UsageError: the options contradict each other, or the recipe has no plan.
         VpatchError: the run could not be made. A failing check is not an error.
     """
+    options.refuse_conflicts()
     if options.name is not None:
         refuse_name(root, options.name, "evidence")
+    if options.on is not None:
+        return _on_cluster(context, request, options, options.on, root, on_result or _ignore)
     with ExitStack() as stack:
         if options.image is None and options.python is None:
             order, target = engine_request(context, request, options, stack)
@@ -159,9 +199,60 @@ def smoke(
     return SmokeResult(record, root / order.name)
 
 
+def _on_cluster(
+    context: Context,
+    request: selection.Request,
+    options: SmokeOptions,
+    address: str,
+    root: Path,
+    on_result: Callable[[str, str, Sequence[Check]], None],
+) -> SmokeResult:
+    """Run a plan on the nodes of a cluster. Here the trees are planned, and nothing runs."""
+    require("ray", "`--on`")
+    # Only these runs need it.
+    from vpatch.app.smoke_cluster import ClusterOptions, run_smoke_on_cluster  # noqa: PLC0415
+    from vpatch.cluster.connection import address_of  # noqa: PLC0415
+
+    address_of(address)
+    with ExitStack() as stack:
+        found, smoke = _planned_smoke(context, request, options)
+        trees = planned_trees(context, found, stack, asked_for=bool(request.patches))
+        title = f"{found[0].recipe or trees.version}-{options.engine or 'cluster'}"
+        asked = _asked(context, request, options)
+        subject = subject_of(trees.plans)
+        order = options.order(context, title, smoke, this_machine(), subject, asked)
+        collecting = stack.enter_context(collected(root, order.name, numbered=options.name is None))
+        order = replace(order, name=collecting.name)
+        record = run_smoke_on_cluster(
+            order,
+            trees,
+            ClusterOptions(address, options.attempts, options.resume),
+            root,
+            collecting.workdir,
+            context.progress,
+            on_result,
+        )
+    return SmokeResult(record, root / order.name)
+
+
+def _planned_smoke(
+    context: Context, request: selection.Request, options: SmokeOptions
+) -> tuple[list[selection.Selection], Smoke]:
+    """What is run, and by which plan."""
+    found = selection.resolve(request, context.library)
+    plan = options.plan or request.recipe or found[0].recipe
+    if plan is None:
+        context.progress.note(_STANDARD)
+    context.require_trust((), plan)
+    return found, smoke_plan_of(context, plan)
+
+
 def _asked(context: Context, request: selection.Request, options: SmokeOptions) -> dict[str, Any]:
     """What was asked for, by the names of the command's options: evidence has it."""
-    return {
+    cluster = {"on": options.on and redact(options.on)} if options.on else {}
+    if options.attempts != ATTEMPTS:
+        cluster["attempts"] = str(options.attempts)
+    return cluster | {
         "vllm": request.vllm and redact(request.vllm),
         "recipe": request.recipe,
         "tree": [redact(tree) for tree in request.trees],
@@ -189,12 +280,7 @@ def engine_request(
     stack: ExitStack,
 ) -> tuple[SmokeRequest, ExecutionTarget]:
     """A run of patched trees over an engine's packages."""
-    found = selection.resolve(request, context.library)
-    plan = options.plan or request.recipe or found[0].recipe
-    if plan is None:
-        context.progress.note(_STANDARD)
-    context.require_trust((), plan)
-    smoke = smoke_plan_of(context, plan)
+    found, smoke = _planned_smoke(context, request, options)
     machine = this_machine()
     engine = options.engine or ("cuda" if machine.gpus else "cpu")
     kind = engine if engine in KINDS else context.own_engine(engine).kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,11 @@ from vpatch.engine.overlay import as_released
 from vpatch.errors import UsageError, VpatchError, combine, distinct
 from vpatch.harness.machine import missing
 from vpatch.harness.models import locate, seen_folder
-from vpatch.harness.target import EngineTarget, ImageTarget
+from vpatch.harness.target import EngineTarget, ImageTarget, contents_of
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
     from vpatch.app.context import Context
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Model, Needs
     from vpatch.docker.engine import Docker
     from vpatch.harness.machine import Machine
+    from vpatch.harness.target import TreeContent
     from vpatch.image.running import PatchedImage
     from vpatch.planning.state import Plan
 
@@ -41,10 +43,23 @@ def refuse_missing(needs: Needs, models: Iterable[Model], machine: Machine, kind
         raise combine(distinct(errors))
 
 
-def engine_target(
-    context: Context, found: Sequence[Selection], engine: str, stack: ExitStack, *, asked_for: bool
-) -> tuple[EngineTarget, list[Plan], str]:
-    """Plan selections and open the engine for them; return target, plans, and vLLM's release.
+@dataclass(frozen=True)
+class PlannedTrees:
+    """What is to be laid over an engine: plans, and the files of trees that are no release."""
+
+    plans: list[Plan]
+    files: list[Mapping[str, bytes]]
+    version: str
+
+    @property
+    def contents(self) -> list[TreeContent]:
+        return contents_of(self.plans, self.files)
+
+
+def planned_trees(
+    context: Context, found: Sequence[Selection], stack: ExitStack, *, asked_for: bool
+) -> PlannedTrees:
+    """Plan selections for an engine, of the release that the first one names.
 
     With `asked_for`, somebody named the patches: one that finds nothing to do stops the run.
     """
@@ -67,10 +82,20 @@ def engine_target(
             code="cli.missing-option",
         )
     files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
-    opened = stack.enter_context(open_engine(context, engine, version))
-    for path in as_released(opened, plans[0]) if not files[0] else ():
-        context.progress.note(f"this build of {version} has another {path}: the release's runs")
-    return EngineTarget(opened, plans, files), plans, version
+    return PlannedTrees(plans, files, version)
+
+
+def engine_target(
+    context: Context, found: Sequence[Selection], engine: str, stack: ExitStack, *, asked_for: bool
+) -> tuple[EngineTarget, list[Plan], str]:
+    """Plan selections and open the engine for them; return target, plans, and vLLM's release."""
+    trees = planned_trees(context, found, stack, asked_for=asked_for)
+    opened = stack.enter_context(open_engine(context, engine, trees.version))
+    for path in as_released(opened, trees.plans[0]) if not trees.files[0] else ():
+        context.progress.note(
+            f"this build of {trees.version} has another {path}: the release's runs"
+        )
+    return EngineTarget(opened, trees.contents), trees.plans, trees.version
 
 
 def look_at_image(name: str, stack: ExitStack, *, gpus: bool) -> tuple[PatchedImage, Docker]:

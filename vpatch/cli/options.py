@@ -114,6 +114,27 @@ evidence_dir_option = folder_option(
 )
 
 
+def cluster_options(command: _F) -> _F:
+    """Options of commands whose cells may run on a Ray cluster."""
+    for option in (
+        click.option("--resume", is_flag=True, help="With --on, keep the cells that ran before."),
+        click.option(
+            "--attempts",
+            type=click.IntRange(1),
+            default=3,
+            show_default=True,
+            help="With --on, how often a cell is tried when nodes are lost.",
+        ),
+        click.option(
+            "--on",
+            metavar="ADDRESS",
+            help="Run the cells on a Ray cluster: ray://HOST, HOST:PORT, auto, or local.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def library_options(command: Callable[..., _R]) -> Callable[..., _R]:
     """Options that say where patches and recipes lie, and whether their code may run.
 

@@ -9,6 +9,7 @@ import click
 
 from vpatch.app.smoke import SmokeOptions, smoke
 from vpatch.cli.options import (
+    cluster_options,
     engine_option,
     folder_option,
     json_option,
@@ -58,6 +59,7 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Port of the test server  [default: a free one]"
 )
+@cluster_options
 @click.option("--name", help="Name of the evidence  [default: RECIPE-ENGINE-TIME]")
 @folder_option(
     "--evidence-dir",

@@ -23,6 +23,9 @@ Figure = Literal[
 ]
 ModelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 Threshold = Annotated[str, Field(pattern=r"^(>=|<=|>|<|==) ?\d+(\.\d+)?$")]
+# As Ray reads it: a value, !value, in(A, B) or !in(A, B).
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+LabelValue = Annotated[str, Field(pattern=rf"^!?({_LABEL}|in\({_LABEL}(, ?{_LABEL})*\))$")]
 Mode = Literal["offline", "server"]
 Prompt = Text | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=2)]
 
@@ -38,6 +41,12 @@ class Needs(Declared):
         None, description="the compute capability that each of them has, as 9.0 for Hopper"
     )
     memory_gib: float = Field(0, ge=0, description="of each of them, in GiB")
+    cpus: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="CPUs of a node that are a cell's alone, with --on; 1"
+    )
+    labels: dict[Text, LabelValue] | None = Field(
+        None, description="of a node of the cluster, as ray.io/accelerator-type: H100; with --on"
+    )
 
 
 class Model(Declared):
@@ -104,6 +113,7 @@ class CellSettings(Declared):
         description="from that of k = 0, and between answers; false. Kernels of other shapes add "
         "up in another order, and so a large model's output differs even at temperature 0",
     )
+    needs: Needs | None = Field(None, description="beyond those of the plan")
     checks: dict[Figure, Threshold] | None = Field(
         None, description="thresholds of figures, as acceptance-rate: '>= 0.75'; for k > 0"
     )

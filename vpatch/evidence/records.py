@@ -140,10 +140,28 @@ class RoundFault(_EvidencePart):
     """The last lines of the log."""
 
 
+class LostAttempt(_EvidencePart):
+    """An attempt at a cell that came to nothing. `node` is null if it did not begin."""
+
+    node: str | None
+    why: str
+
+
+class ClusterMachine(_EvidencePart):
+    """A node of a cluster, and the variables there that may change what an engine does."""
+
+    machine: RunMachine
+    inherited: dict[str, str]
+
+
 class CellRound(_EvidencePart):
     """A run of a cell. Without `skipped`, it was measured."""
 
     log: str
+    node: str | None = None
+    """The node of the cluster that it ran on, which is one of `machines`."""
+    lost: list[LostAttempt] | None = None
+    """Earlier attempts on the cluster."""
     skipped: str | None = None
     """Why it did not run."""
     load_seconds: Number | None = None
@@ -221,6 +239,8 @@ class SmokeRecord(_EvidenceRecord):
     inherited: dict[str, str] | None = None
     """Variables of the environment that may change what an engine does."""
     image: RunImage | None = None
+    machines: dict[str, ClusterMachine] | None = None
+    """The nodes of a cluster, by their names."""
 
 
 class TestFile(_EvidencePart):

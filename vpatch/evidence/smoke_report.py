@@ -45,9 +45,11 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield f"- engine: vLLM {engine['vllm']} ({engine['kind']})"
     if "image" in record:
         yield f"- image: {record['image']['name']} ({short_digest(record['image']['id'])})"
-    gpus = "".join(f"; {gpu['name']}" for gpu in machine["gpus"])
-    size = f"{machine['cores']} cores, {machine['memory']} GiB"
-    yield f"- machine: {machine['processor']}, {size}{gpus}"
+    if "machines" in record:
+        for name, node in record["machines"].items():
+            yield f"- node {name}: {_machine(node['machine'])}"
+    else:
+        yield f"- machine: {_machine(machine)}"
     for name, model in record["models"].items():
         yield f"- model {name}: {model['model']} ({short_digest(model['digest'])})"
     yield f"- digest of what was run: `{record['digest']}`"
@@ -60,8 +62,30 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
             yield f"- {_in_words(check)}"
         yield from _table([cell for cell in record["cells"] if cell["phase"] == phase])
         yield from _failures([cell for cell in record["cells"] if cell["phase"] == phase])
+        if "machines" in record:
+            yield ""
+            yield from _nodes([cell for cell in record["cells"] if cell["phase"] == phase])
     yield from _cures(record)
     yield from _not_run(record)
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    gpus = "".join(f"; {gpu['name']}" for gpu in machine["gpus"])
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory']} GiB{gpus}"
+
+
+def _nodes(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Where cells of a cluster ran, and the attempts that were lost."""
+    for cell in cells:
+        rounds = cell.get("rounds", ())
+        nodes = dict.fromkeys(one["node"] for one in rounds if "node" in one)
+        lost = [attempt for one in rounds for attempt in one.get("lost", ())]
+        again = "".join(
+            f"; lost on {one['node'] or 'no node'}: {one['why'].partition(chr(10))[0]}"
+            for one in lost
+        )
+        if nodes:
+            yield f"- {cell['cell']} ran on {', '.join(nodes)}{again}"
 
 
 def command_of(asked: Mapping[str, Any]) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vpatch.harness.predict import Counters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PREFIX = "vllm:spec_decode_num_"
 

@@ -94,10 +94,14 @@ def prepare(
             hint="free space in the folder for temporary files, or name another with TMPDIR",
             code="harness.model-not-made",
         )
-    known = _ACCEPTANCE.get(kind, kind)
-    return PreparedModel(
-        name, folder, f"synthetic: {kind}", digest_of_checkpoint(folder, None), known
-    )
+    digest = digest_of_checkpoint(folder, None)
+    return PreparedModel(name, folder, f"synthetic: {kind}", digest, acceptance_of(model))
+
+
+def acceptance_of(model: Model) -> str | None:
+    """Return which drafts of a synthetic model are accepted; None of somebody's checkpoint."""
+    kind = model.synthetic
+    return _ACCEPTANCE.get(kind, kind) if kind is not None else None
 
 
 def given(checkpoint: str) -> Model:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vpatch.engine import PAYLOAD
-from vpatch.engine.overlay import as_released, on_top
+from vpatch.engine.overlay import differing, on_top
 from vpatch.harness.container import ContainerSandbox
 from vpatch.harness.sandbox import OverlaySite, lay_over, own_changes
 from vpatch.harness.syntax import refuse_syntax_errors
@@ -46,15 +46,23 @@ class ExecutionTarget(Protocol):
 
 
 @dataclass(frozen=True)
-class EngineTarget:
-    """An engine of this machine, over which the trees' plans are laid, vLLM's first.
+class TreeContent:
+    """A tree as it is laid over an engine: what patches change, and its own files if it has any.
 
-    `files` are each tree's own Python files, where it is not a release, and none where it is one.
+    `files` are all Python files of a tree that is not a release, and none of one that is.
     """
 
+    changes: Mapping[str, Change]
+    files: Mapping[str, bytes]
+    is_release: bool
+
+
+@dataclass(frozen=True)
+class EngineTarget:
+    """An engine of this machine, over which trees are laid, vLLM's first."""
+
     engine: Engine
-    plans: Sequence[Plan]
-    files: Sequence[Mapping[str, bytes]]
+    trees: Sequence[TreeContent]
     image: None = None
 
     @property
@@ -69,22 +77,33 @@ class EngineTarget:
     def _own(self) -> list[dict[str, Change]]:
         """What the trees' own files change; every file of a package is read for it."""
         packages = self.engine.package.parent
-        found = [own_changes(files, packages) for files in self.files]
+        found = [own_changes(tree.files, packages) for tree in self.trees]
         if any(found):
             refuse_syntax_errors(self.engine.python, found)
         return [
-            own or (as_released(self.engine, plan) if plan.pin.kind == "pypi" else {})
-            for own, plan in zip(found, self.plans, strict=True)
+            own or (self._as_released(tree) if tree.is_release else {})
+            for own, tree in zip(found, self.trees, strict=True)
         ]
+
+    def _as_released(self, tree: TreeContent) -> dict[str, Change]:
+        released = {path: c.before for path, c in tree.changes.items() if c.before is not None}
+        return differing(self.engine, released)
 
     def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
         changes = self._own
         if phase == "after":
             changes = [
-                on_top(own, overall_changes(plan))
-                for own, plan in zip(changes, self.plans, strict=True)
+                on_top(own, tree.changes) for own, tree in zip(changes, self.trees, strict=True)
             ]
         return lay_over(self.engine, changes, new_folder(work, name or phase))
+
+
+def contents_of(plans: Sequence[Plan], files: Sequence[Mapping[str, bytes]]) -> list[TreeContent]:
+    """Return the contents of plans; `files` are each tree's own, where it is not a release."""
+    return [
+        TreeContent(overall_changes(plan), own, plan.pin.kind == "pypi")
+        for plan, own in zip(plans, files, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vpatch.declare.smoke import Cells, CellSettings, Sampling, Timeouts
+from vpatch.declare.smoke import Cells, CellSettings, Needs, Sampling, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Mode, Smoke
 
 _MERGED = ("flags", "environment", "checks")
-_MERGED_MODELS = ("sampling", "timeouts")
+_MERGED_MODELS = ("sampling", "timeouts", "needs")
 _DEFAULTS: dict[str, Any] = {
     "modes": ("offline", "server"),
     "method": "mtp",
@@ -27,6 +27,7 @@ _DEFAULTS: dict[str, Any] = {
     "environment": {},
     "timeouts": Timeouts(),
     "output_may_differ": False,
+    "needs": Needs(),
     "checks": {},
 }
 
@@ -56,6 +57,7 @@ class Cell:
     environment: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
     output_may_differ: bool = False
+    needs: Needs = field(default_factory=Needs)
     suffix: str = ""
 
     @property
@@ -96,6 +98,7 @@ def visits(cells: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
 
 def _row(smoke: Smoke, row: int, cells: Cells) -> Iterator[Cell]:
     said = dict(_DEFAULTS)
+    said["needs"] = smoke.needs
     for settings in (smoke.defaults, cells):
         for name in CellSettings.model_fields:
             value = getattr(settings, name)
@@ -105,6 +108,8 @@ def _row(smoke: Smoke, row: int, cells: Cells) -> Iterator[Cell]:
                 said[name] = said[name] | value
             elif name in _MERGED_MODELS:
                 further = {key: getattr(value, key) for key in value.model_fields_set}
+                if "labels" in further:
+                    further["labels"] = (said[name].labels or {}) | (value.labels or {})
                 said[name] = said[name].model_copy(update=further)
             else:
                 said[name] = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vpatch import __version__
 from vpatch.evidence.records import SCHEMA_VERSION
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpatch.harness.machine import Machine
     from vpatch.harness.measured import Measured
     from vpatch.harness.models import PreparedModel
-    from vpatch.harness.target import ExecutionTarget, Phase
+    from vpatch.harness.target import Phase
     from vpatch.library.patch import Patch
     from vpatch.smoke.checks import Check
     from vpatch.smoke.run import CellResult, CellRun
@@ -36,12 +36,27 @@ class SmokeRun:
     asked: Mapping[str, Any]
     subject: Sequence[Mapping[str, Any]]
     plan: Smoke
-    target: ExecutionTarget
+    target: RunTarget
     machine: Machine
     checkpoints: Mapping[str, PreparedModel]
     imports: Mapping[Phase, Sequence[Check]]
     results: Sequence[CellResult]
     patches: Sequence[Patch]
+    # On a cluster: what is known of each node, by its name.
+    machines: Mapping[str, Mapping[str, Any]] | None = None
+
+
+class RunTarget(Protocol):
+    """What a record says of an engine or an image."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def image(self) -> Mapping[str, Any] | None: ...
 
 
 def record_of(ran: SmokeRun) -> dict[str, Any]:
@@ -64,11 +79,13 @@ def record_of(ran: SmokeRun) -> dict[str, Any]:
         "imports": {phase: [asdict(c) for c in checks] for phase, checks in ran.imports.items()},
         "cells": [_cell(result) for result in ran.results],
         # A container is given none of it.
-        "inherited": {} if ran.target.image else inherited(),
+        "inherited": {} if ran.target.image or ran.machines is not None else inherited(),
         "symptoms": _symptoms(ran),
     }
     if ran.target.image:
         record["image"] = dict(ran.target.image)
+    if ran.machines is not None:
+        record["machines"] = {name: dict(facts) for name, facts in ran.machines.items()}
     return record | {"result": result_of(record)}
 
 
@@ -95,6 +112,9 @@ def _cell(result: CellResult) -> dict[str, Any]:
 
 def _round(visit: CellRun) -> dict[str, Any]:
     document: dict[str, Any] = {"log": f"logs/{visit.log.name}"}
+    if visit.there is not None:
+        lost = [{"node": node, "why": why} for node, why in visit.there.lost]
+        document |= {"node": visit.there.node, "lost": lost}
     if visit.measured is None:
         return document | {"skipped": visit.skipped}
     return document | _measured(visit.measured)

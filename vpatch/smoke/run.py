@@ -25,15 +25,31 @@ if TYPE_CHECKING:
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.checks import Verdict
 
+_SEVERAL = 2
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """Where a cell ran, on a cluster. `lost` has the node and the reason of each earlier attempt.
+
+    `hardware` says what speeds depend on, and `digests` are of the files that were laid over there.
+    """
+
+    node: str
+    hardware: str
+    digests: Mapping[str, str]
+    lost: tuple[tuple[str | None, str], ...] = ()
+
 
 @dataclass(frozen=True)
 class CellRun:
-    """One run of a cell, or why there was none."""
+    """One run of a cell, or why there was none; `there` is where, if not on this machine."""
 
     cell: Cell
     log: Path
     measured: Measured | None
     skipped: str = ""
+    there: NodeRun | None = None
 
 
 @dataclass(frozen=True)
@@ -76,9 +92,10 @@ def run_phase(
     """
     planned = list(visits(cells))
     found: list[CellRun] = []
-    results: dict[int, CellResult] = {}
+    acceptance = {name: one.acceptance for name, one in place.checkpoints.items()}
+    verdicts = CellVerdicts(place.phase, cells, place.site.digests, acceptance, tell)
     for number, (_, cell) in enumerate(planned, 1):
-        log = place.logs / f"{place.phase}-{number:02}-{_slug(cell.name)}.log"
+        log = place.logs / log_name(place.phase, number, cell)
         reason = _hung(found, cell)
         if not reason and place.phase == "before":
             reason = _no_use(found, cell)
@@ -86,15 +103,70 @@ def run_phase(
             found.append(CellRun(cell, log, None, reason))
         else:
             ended = begin(number, len(planned), cell)
-            found.append(CellRun(cell, log, _run(place, cell, log)))
+            folder = place.checkpoints[cell.model].folder
+            measured = run_cell(cell, folder, place.site, place.workdir, log, port=place.port)
+            found.append(CellRun(cell, log, measured))
             ended()
-        later = [following for _, following in planned[number:]]
+        verdicts.look(found, [following for _, following in planned[number:]])
+    return verdicts.all()
+
+
+def log_name(phase: Phase, number: int, cell: Cell) -> str:
+    return f"{phase}-{number:02}-{_slug(cell.name)}.log"
+
+
+class CellVerdicts:
+    """The verdicts on the cells of a phase: `tell` gets each as soon as nothing can change it.
+
+    `digests` are of the files that are laid over, and `acceptance` is that of each model.
+    """
+
+    def __init__(
+        self,
+        phase: Phase,
+        cells: Sequence[Cell],
+        digests: Mapping[str, str],
+        acceptance: Mapping[str, str | None],
+        tell: Callable[[CellResult], None],
+    ) -> None:
+        self.phase, self.cells = phase, cells
+        self.digests, self.acceptance = digests, acceptance
+        self._tell = tell
+        self._results: dict[int, CellResult] = {}
+
+    def look(self, found: Sequence[CellRun], later: Sequence[Cell]) -> None:
+        """Judge what can be: `found` are the runs in their order, `later` the cells to come."""
         seen = [visit.cell for visit in found]
-        for index, visited in enumerate(cells):
-            if index not in results and visited in seen and _is_settled(visited, later):
-                results[index] = _judged(place, visited, found)
-                tell(results[index])
-    return [results[index] for index in range(len(cells))]
+        for index, visited in enumerate(self.cells):
+            if index not in self._results and visited in seen and _is_settled(visited, later):
+                self._results[index] = self._judged(visited, found)
+                self._tell(self._results[index])
+
+    def all(self) -> list[CellResult]:
+        return [self._results[index] for index in range(len(self.cells))]
+
+    def _judged(self, cell: Cell, visited: Sequence[CellRun]) -> CellResult:
+        mine = tuple(visit for visit in visited if visit.cell == cell)
+        runs = [visit for visit in mine if visit.measured is not None]
+        if not runs:
+            skipped = Check("runs", "not run", reason=mine[0].skipped)
+            return CellResult(self.phase, cell, (skipped,), mine)
+        base = _matched(cell, visited)
+        against = Baseline(
+            digests=self.digests,
+            acceptance=self.acceptance[cell.model],
+            base=_base(cell, visited),
+            speeds=_speeds(runs),
+            base_speeds=_speeds(base) if _same_hardware([*runs, *base]) else [],
+        )
+        checks: dict[str, Check] = {}
+        for visit, measured in ((v, v.measured) for v in runs if v.measured is not None):
+            there = visit.there.digests if visit.there else self.digests
+            for check in judge(cell, measured, replace(against, digests=there)):
+                # What fails in any round fails.
+                if check.verdict == "fail" or check.name not in checks:
+                    checks[check.name] = check
+        return CellResult(self.phase, cell, tuple(checks.values()), mine)
 
 
 def _is_settled(cell: Cell, later: Sequence[Cell]) -> bool:
@@ -127,45 +199,23 @@ def _start(cell: Cell) -> tuple[object, ...]:
     return cell.model, cell.method, cell.tensor_parallel, cell.flags
 
 
-def _run(place: PhaseContext, cell: Cell, log: Path) -> Measured:
-    checkpoint = place.checkpoints[cell.model]
-    with tempfile.TemporaryDirectory(dir=place.workdir) as name:
+def run_cell(
+    cell: Cell, model: Path, site: Sandbox, workdir: Path, log: Path, *, port: int | None = None
+) -> Measured:
+    """Run a cell on a site, in a folder of its own below `workdir`."""
+    with tempfile.TemporaryDirectory(dir=workdir) as name:
         try:
             if cell.mode == "offline":
-                found = run_offline(cell, checkpoint.folder, place.site, Path(name), log)
+                found = run_offline(cell, model, site, Path(name), log)
             else:
-                found = run_server(
-                    cell, checkpoint.folder, place.site, Path(name), log, port=place.port
-                )
+                found = run_server(cell, model, site, Path(name), log, port=port)
         except LogError as error:
             found = Measured(fault=Fault("lost its log", error.what))
     try:
-        place.site.verify()
+        site.verify()
     except OverlayError as error:
         return replace(found, fault=Fault("tampered with", f"{error.where}: {error.what}"))
     return found
-
-
-def _judged(place: PhaseContext, cell: Cell, visited: Sequence[CellRun]) -> CellResult:
-    mine = tuple(visit for visit in visited if visit.cell == cell)
-    runs = [visit.measured for visit in mine if visit.measured is not None]
-    if not runs:
-        skipped = Check("runs", "not run", reason=mine[0].skipped)
-        return CellResult(place.phase, cell, (skipped,), mine)
-    against = Baseline(
-        digests=place.site.digests,
-        acceptance=place.checkpoints[cell.model].acceptance,
-        base=_base(cell, visited),
-        speeds=_speeds(runs),
-        base_speeds=_speeds(_matched(cell, visited)),
-    )
-    checks: dict[str, Check] = {}
-    for measured in runs:
-        for check in judge(cell, measured, against):
-            # What fails in any round fails.
-            if check.verdict == "fail" or check.name not in checks:
-                checks[check.name] = check
-    return CellResult(place.phase, cell, tuple(checks.values()), mine)
 
 
 def _base(cell: Cell, visited: Sequence[CellRun]) -> Measured | None:
@@ -182,17 +232,22 @@ def _question(one: Cell, other: Cell) -> bool:
     return asked(one) == asked(other)
 
 
-def _matched(cell: Cell, visited: Sequence[CellRun]) -> list[Measured]:
+def _matched(cell: Cell, visited: Sequence[CellRun]) -> list[CellRun]:
     """The runs with k = 0 that differ in nothing else: speeds are compared with no others."""
     return [
-        v.measured
+        v
         for v in visited
         if (v.cell.row, v.cell.k, v.cell.mode) == (cell.row, 0, cell.mode) and v.measured
     ]
 
 
-def _speeds(runs: Sequence[Measured]) -> list[float]:
-    return [speed for speed in map(speed_of, runs) if speed is not None]
+def _same_hardware(runs: Sequence[CellRun]) -> bool:
+    return len({run.there.hardware for run in runs if run.there}) < _SEVERAL
+
+
+def _speeds(runs: Sequence[CellRun]) -> list[float]:
+    speeds = [speed_of(run.measured) for run in runs if run.measured is not None]
+    return [speed for speed in speeds if speed is not None]
 
 
 def _slug(name: str) -> str:

@@ -183,7 +183,8 @@ def unfit(needs: Hardware, record: Mapping[str, Any]) -> str | None:
         return f"it ran on {kind}, and the patch needs {needs.engine}"
     if needs.gpu is None:
         return None
-    gpus = [gpu["name"] for gpu in record["machine"]["gpus"]]
+    nodes = [node["machine"] for node in record.get("machines", {}).values()]
+    gpus = [gpu["name"] for machine in nodes or [record["machine"]] for gpu in machine["gpus"]]
     try:
         if gpus and found_in(needs.gpu, gpus) == gpus:
             return None

@@ -1,0 +1,111 @@
+"""A cluster for tests of commands, and a project whose engine any of its nodes can run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.cluster.local_cluster import LocalCluster, local_cluster
+from tests.environments import environment_with_vllm
+from tests.projects import VERSION, archive, write_patch
+from tests.smoke.fake_vllm import FAKE
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STRENGTH = """
+- find: STRENGTH = 1
+  rewrite: STRENGTH = 2
+"""
+PLAN = """
+vllm: 0.50.0
+patches: [strength]
+smoke:
+  models: {given: {checkpoint: MODEL}}
+  prompts: {words: [four, fives]}
+  imports: {modules: [json, vllm.layer]}
+  defaults:
+    prompts: words
+    max-tokens: 8
+    flags: {max-model-len: 64}
+    timeouts: {start: 600, token: 600, cell: 600, stop: 600}
+  cells:
+    - {model: given, k: [0, 2]}
+"""
+# What a node's processes would show to an engine, if nobody took care.
+SECRET = "hf_of_the_node"  # noqa: S105 - nobody's
+_ENVIRONMENT = "import os\nprint(dict(os.environ))\n"
+
+
+@pytest.fixture(scope="session", name="cluster")
+def fixture_cluster(tmp_path_factory):
+    """A head, and two nodes with one CPU each and the labels a and b."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with local_cluster(folder, "ab", env={"HF_TOKEN": SECRET}) as started:
+        yield started
+
+
+@dataclass
+class Clustered:
+    """A project, a cluster, and the Python of an engine for `--engine`."""
+
+    project: object
+    cluster: LocalCluster
+    python: Path
+
+    def start(self, *args, on=None):
+        command = ["smoke", "--vllm", "0.50", "--engine", self.python]
+        return self.project.start(*command, "--on", on or self.cluster.address, *args)
+
+    def run(self, *args, on=None, code=0):
+        command = ["smoke", "--vllm", "0.50", "--engine", self.python]
+        where = ["--on", on or self.cluster.address] if on != "here" else []
+        return self.project.run(*command, *where, *args, code=code, in_process=False)
+
+    def plan(self, text):
+        model = str(self.project.folder / "model")
+        self.project.recipe.write_text(text.replace("MODEL", model))
+
+
+def living(python):
+    """The processes of an engine's Python, and the jobs that start them."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            if process.status() != psutil.STATUS_ZOMBIE and words[:1] == [str(python)]:
+                found.append(process)
+    return found
+
+
+@pytest.fixture(name="clustered")
+def fixture_clustered(project, cluster):
+    """The same, and at the end nothing of it runs any more."""
+    project.trusting = True
+    project.index.add(VERSION, archive(files={p: t.encode() for p, t in FAKE.items()}))
+    write_patch(project.patches, "strength", STRENGTH, concerns="text: STRENGTH")
+    checkpoint = project.folder / "model"
+    checkpoint.mkdir()
+    (checkpoint / "config.json").write_text("{}")
+    project.recipe = project.folder / "recipes" / "vllm-0.50.yaml"
+    project.recipe.parent.mkdir(exist_ok=True)
+    files = FAKE | {"torch.py": "", "vllm/collect_env.py": _ENVIRONMENT}
+    engine = {path: text.encode() for path, text in files.items()}
+    made = environment_with_vllm(project.folder.parent / "engine", engine, version=VERSION)
+    found = Clustered(project, cluster, made.python)
+    found.plan(PLAN)
+    yield found
+    until(lambda: not living(made.python))
+
+
+def jobs_of(python):
+    """The ids of the jobs that use an engine's Python: a variable of each process has it."""
+    return {process.environ().get("VPATCH_JOB") for process in living(python)}
+
+
+__all__ = ["PLAN", "SECRET", "fixture_cluster", "fixture_clustered", "jobs_of", "living"]

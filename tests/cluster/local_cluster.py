@@ -1,0 +1,105 @@
+"""A Ray cluster on this machine, in a process of its own: commands come on standard input.
+
+Ray's own way to have several nodes on one machine. Each node is ended by its handle: `ray stop`
+would end everybody's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+from tests.waiting import LIMIT
+
+SMALL = {"object_store_memory": 80 * 1024 * 1024}
+
+
+class LocalCluster:
+    """A head without CPUs, and nodes by their labels `slot`."""
+
+    def __init__(self, process):
+        self.process = process
+        self.address = self._said()["address"]
+
+    def _said(self):
+        line = self.process.stdout.readline()
+        assert line, "the cluster ended"
+        return json.loads(line)
+
+    def _ask(self, **command):
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        return self._said()
+
+    def add(self, slot, *, cpus=1, env=None, **settings):
+        """Start a node with this label; return the part of its id that its name shows."""
+        answer = self._ask(do="add", slot=slot, cpus=cpus, env=env or {}, settings=settings)
+        return answer["id"][:6]
+
+    def kill(self, slot):
+        """End a node at once, as a power cut does."""
+        self._ask(do="kill", slot=slot)
+
+
+@contextmanager
+def local_cluster(folder, slots=(), env=None, **settings):
+    """Start a cluster, and end it with the block. `settings` are Ray's own of the head."""
+    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0"} | (env or {})
+    log = folder / "cluster.log"
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.cluster.local_cluster", json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            text=True,
+        ) as process,
+    ):
+        try:
+            cluster = LocalCluster(process)
+            for slot in slots:
+                cluster.add(slot)
+            yield cluster
+        finally:
+            process.stdin.close()
+            process.wait(LIMIT)
+
+
+def serve(settings):
+    from ray.cluster_utils import Cluster
+
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Ray prints what it likes
+
+    def tell(**answer):
+        print(json.dumps(answer), file=told, flush=True)
+
+    head = {"num_cpus": 0, "include_dashboard": False, **SMALL, **settings}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    nodes = {}
+    tell(address=cluster.address)
+    for line in sys.stdin:
+        command = json.loads(line)
+        slot = command["slot"]
+        if command["do"] == "kill":
+            cluster.remove_node(nodes.pop(slot), allow_graceful=False)
+            tell()
+            continue
+        labels = {"slot": slot}
+        own = {"labels": labels, "num_cpus": command["cpus"], **SMALL, **command["settings"]}
+        kept = dict(os.environ)
+        os.environ |= command["env"]
+        nodes[slot] = cluster.add_node(**own)
+        os.environ.clear()
+        os.environ |= kept
+        tell(id=nodes[slot].node_id)
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    serve(json.loads(sys.argv[1]))

@@ -1,0 +1,72 @@
+"""Addresses of clusters, and what comes of wrong ones."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from vpatch.cluster import connection
+from vpatch.cluster.connection import address_of, connected
+from vpatch.cluster.errors import ClusterError
+from vpatch.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        ("auto", "auto"),
+        ("local", "local"),
+        ("ray://head", "ray://head:10001"),
+        ("ray://10.0.0.1:9", "ray://10.0.0.1:9"),
+        ("ray://[fd00::1]", "ray://[fd00::1]:10001"),
+        ("head:6379", "head:6379"),
+    ],
+)
+def test_an_address_as_ray_takes_it(typed, address):
+    assert address_of(typed) == address
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "head", "http://head", "ray://", "head:port", "ray://u@head"]
+)
+def test_what_is_no_address(typed):
+    with pytest.raises(UsageError) as error:
+        address_of(typed)
+    assert error.value.code == "cluster.bad-address"
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_nobody_listens_there(scheme):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"{scheme}127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ClusterError) as error, connected(address):
+            pass
+    assert error.value.code == "cluster.not-found"
+    assert "no Ray cluster answers" in error.value.what
+    assert error.value.exit_code == 4
+
+
+def test_this_machine_is_no_node(monkeypatch):
+    def init(*_args, **_settings):
+        raise ConnectionError("Could not find any running Ray instance.\nPlease start one.")
+
+    monkeypatch.setattr("ray.init", init)
+    with pytest.raises(ClusterError) as error, connected("auto"):
+        pass
+    assert error.value.code == "cluster.not-found"
+    assert error.value.what.endswith("Could not find any running Ray instance.")
+
+
+def test_rays_handler_of_sigterm_does_not_stay(monkeypatch):
+    import signal
+
+    ours = signal.getsignal(signal.SIGTERM)
+
+    def init(*_args, **_settings):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    monkeypatch.setattr("ray.init", init)
+    connection._open("auto", {})
+    assert signal.getsignal(signal.SIGTERM) == ours

@@ -1,0 +1,230 @@
+"""Which nodes of a cluster can take what, asked of the nodes before anything is started."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.app.node_job import REFUSED, RESULT
+from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost
+from vpatch.cluster.nodes import NODE_ID
+from vpatch.engine.environment import KINDS
+from vpatch.errors import UnavailableError, combine
+from vpatch.harness.machine import missing
+from vpatch.smoke.wire import machine_from
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from vpatch.cluster.nodes import ClusterNode
+    from vpatch.cluster.parcel import Parcel
+    from vpatch.cluster.running import RayCluster
+    from vpatch.declare.smoke import Model, Needs
+    from vpatch.errors import VpatchError
+    from vpatch.harness.machine import Machine
+    from vpatch.progress import Progress
+
+JOB = "vpatch.app.node_job"
+_LOOK_SECONDS = 3600.0
+_CLOCK_SECONDS = 60.0
+_ATTEMPTS = 2
+
+
+class NoNodeError(UnavailableError):
+    """No node of the cluster has what a cell needs."""
+
+    code = "cluster.no-node-fits"
+
+
+@dataclass(frozen=True)
+class SeenNode:
+    """What a node says of itself. `models` has the digest of each checkpoint that is there."""
+
+    node: ClusterNode
+    machine: Machine
+    engine: str | None
+    models: Mapping[str, str | None]
+    problems: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class WantedNode:
+    """What one cell, or more, want of a node."""
+
+    name: str
+    needs: Needs
+    tensor_parallel: int
+    model: str
+
+
+@dataclass(frozen=True)
+class SeenCluster:
+    """The nodes that answered, and the kind of the engine that they run.
+
+    `others` were not asked: by their CPUs, GPUs and labels alone, no cell fits there.
+    """
+
+    nodes: list[SeenNode]
+    others: list[ClusterNode]
+    engine: str
+    kind: str
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digest of each checkpoint; it is the same on all nodes that have it."""
+        return {name: found for one in self.nodes for name, found in one.models.items() if found}
+
+    def fitting(self, wanted: WantedNode) -> list[SeenNode]:
+        return [one for one in self.nodes if self.why_not(one, wanted) == ""]
+
+    def why_not(self, one: SeenNode, wanted: WantedNode) -> str:
+        """Say why a node cannot take a cell; nothing if it can."""
+        for name in ("engine", wanted.model):
+            if name in one.problems:
+                return one.problems[name]
+        gpus = gpus_of(wanted.needs, wanted.tensor_parallel, self.kind)
+        lacking = missing(wanted.needs, one.machine, self.kind)
+        return _too_small(one.node, wanted, gpus) or "; ".join(error.what for error in lacking)
+
+
+def _too_small(node: ClusterNode, wanted: WantedNode, gpus: int) -> str:
+    """Say what Ray does not have on a node; nothing if it has all."""
+    cpus, labels = cpus_of(wanted.needs), wanted.needs.labels or {}
+    if node.fits(cpus, gpus, labels):
+        return ""
+    said = "".join(f", {key}={value}" for key, value in labels.items())
+    return f"Ray has {node.described}; wanted: {cpus:g} CPUs, {gpus:g} GPUs{said}"
+
+
+def cpus_of(needs: Needs) -> float:
+    return 1 if needs.cpus is None else needs.cpus
+
+
+def gpus_of(needs: Needs, tensor_parallel: int, kind: str) -> int:
+    """How many GPUs of a node are a cell's alone."""
+    return 0 if kind == "cpu" else max(needs.gpus, tensor_parallel)
+
+
+def look_at_cluster(
+    cluster: RayCluster,
+    parcel: Parcel,
+    engine: str | None,
+    models: Mapping[str, Model],
+    here: Mapping[str, str],
+    wanted: Sequence[WantedNode],
+    progress: Progress,
+) -> SeenCluster:
+    """Ask the nodes what they have; `here` has the digests of checkpoints on this machine.
+
+    Raises:
+        NoNodeError: no node answers, or a cell fits on none.
+        UnavailableError: checkpoints differ between nodes.
+    """
+    everything = cluster.nodes()
+    nodes = [n for n in everything if any(not _too_small(n, w, w.needs.gpus) for w in wanted)]
+    others = [node for node in everything if node not in nodes]
+    if not nodes:
+        refuse_unfit(SeenCluster([], others, engine or "cuda", engine or "cuda"), wanted, progress)
+    asked = {name: model.model_dump(mode="json", by_alias=True) for name, model in models.items()}
+    content = json.dumps({"do": "look", "models": asked, "engine": engine}).encode()
+    jobs = [
+        ClusterJob(
+            f"look at {node.name}", JOB, content, 0, labels={NODE_ID: node.id}, limit=_LOOK_SECONDS
+        )
+        for node in nodes
+    ]
+    task = progress.start(f"Looking at {counted(len(nodes), 'node')}")
+    seen, failed = [], {}
+    for event in cluster.run(parcel, jobs, attempts=_ATTEMPTS):
+        node = nodes[event.job]
+        if isinstance(event, JobBegun) and abs(event.clock) > _CLOCK_SECONDS:
+            ahead = f"{abs(event.clock):.0f} s {'ahead' if event.clock > 0 else 'behind'}"
+            progress.note(f"the clock of {node.name} is {ahead}; times in its logs are so, too")
+        elif isinstance(event, JobLost) and event.last:
+            failed[node.name] = event.why
+        elif isinstance(event, JobDone) and RESULT in event.files:
+            seen.append(_seen(node, json.loads(event.files[RESULT])))
+        elif isinstance(event, JobDone):
+            failed[node.name] = json.loads(event.files[REFUSED])["what"]
+    task.done()
+    if not seen:
+        lines = "\n".join(f"    {name}: {_last(why)}" for name, why in failed.items())
+        raise NoNodeError(
+            f"no node of the cluster can run vpatch:\n{lines}",
+            where=cluster.address,
+            hint=_HINT,
+            code="cluster.no-node-answers",
+        )
+    for name, why in failed.items():
+        progress.note(f"{name} takes no cells: {_last(why)} (next: {_HINT})")
+    kind = engine or ("cuda" if any(one.node.gpus for one in seen) else "cpu")
+    kinds = {one.engine for one in seen if one.engine}
+    _refuse_different(models, here, seen)
+    return SeenCluster(
+        sorted(seen, key=lambda one: one.node.name),
+        others,
+        kind,
+        kind if kind in KINDS else next(iter(kinds), "cpu"),
+    )
+
+
+_HINT = "pip install 'vpatch[ray]' in the Python of Ray on each node"
+
+
+def _last(why: str) -> str:
+    lines = [line for line in why.splitlines() if line.strip()]
+    return lines[-1] if lines else why
+
+
+def _seen(node: ClusterNode, found: Mapping[str, Any]) -> SeenNode:
+    engine = found["engine"] and found["engine"]["kind"]
+    machine = machine_from(found["machine"])
+    return SeenNode(node, machine, engine, found["models"], found["problems"])
+
+
+def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Progress) -> None:
+    """Refuse what no node can take.
+
+    Raises:
+        NoNodeError: some of it fits on no node; the error says of each node why.
+    """
+    errors: dict[str, VpatchError] = {}
+    noted: set[str] = set()
+    for one in wanted:
+        reasons = {each.node.name: seen.why_not(each, one) for each in seen.nodes}
+        fits = not all(reasons.values()) if reasons else False
+        gpus = gpus_of(one.needs, one.tensor_parallel, seen.kind)
+        reasons |= {node.name: _too_small(node, one, gpus) for node in seen.others}
+        if not fits:
+            lines = "\n".join(f"    {node}: {why}" for node, why in sorted(reasons.items()))
+            error = NoNodeError(
+                f"no node can take the cell {one.name}:\n{lines}",
+                hint="add a node that has it, or change the needs of the plan",
+            )
+            errors.setdefault(lines, error)
+        noted |= {
+            f"{each.node.name} takes no cells of {one.model}: {each.problems[one.model]}"
+            for each in seen.nodes
+            if one.model in each.problems and fits
+        }
+    if errors:
+        raise combine([*errors.values()])
+    for note in sorted(noted):
+        progress.note(note)
+
+
+def _refuse_different(
+    models: Iterable[str], here: Mapping[str, str], seen: Iterable[SeenNode]
+) -> None:
+    for name in models:
+        digests = {"this machine": here[name]} if name in here else {}
+        digests |= {one.node.name: found for one in seen if (found := one.models.get(name))}
+        if len(set(digests.values())) > 1:
+            lines = "\n".join(f"    {node}: {digest}" for node, digest in digests.items())
+            raise UnavailableError(
+                f"the checkpoint {name} is not the same on all nodes:\n{lines}",
+                hint="give every node the same files",
+                code="cluster.model-differs",
+            )

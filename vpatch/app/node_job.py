@@ -1,0 +1,204 @@
+"""A job on a node of a cluster, as a process of its own: `python -m vpatch.app.node_job FOLDER`.
+
+`FOLDER/job.json` says what to do, and `FOLDER/sent` has the trees. What comes of it is written to
+`FOLDER/out`. The process ends, with all that it started, as soon as its input does: then the worker
+that started it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.app.packed_trees import unpacked
+from vpatch.declare.smoke import Imports, Model
+from vpatch.engine.environment import KINDS, existing_engine, managed_engine
+from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.harness.machine import this_machine
+from vpatch.harness.model_digest import digest_of_checkpoint
+from vpatch.harness.models import locate, prepare
+from vpatch.harness.sandbox import inherited, run_in
+from vpatch.harness.target import EngineTarget
+from vpatch.progress import Silent
+from vpatch.smoke.imports import run_imports
+from vpatch.smoke.run import run_cell
+from vpatch.smoke.wire import cell_from, to_json
+from vpatch.source.cache import Cache, default_cache_folder
+from vpatch.util import child_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from vpatch.engine.environment import Engine
+
+RESULT, REFUSED, LOG = "result.json", "refused.json", "log"
+_JOB = "VPATCH_JOB"
+_ENVIRONMENT_SECONDS = 300.0
+
+
+def main(folder: Path) -> None:
+    """Do the job of a work folder."""
+    threading.Thread(target=_end_with_input, args=(folder,), daemon=True).start()
+    _keep_what_is_needed()
+    job = json.loads((folder / "job.json").read_bytes())
+    out = folder / "out"
+    try:
+        found = _DO[job["do"]](job, folder, out)
+    except VpatchError as error:
+        told = {"what": str(error), "code": error.code}
+        (out / REFUSED).write_text(json.dumps(told), encoding="utf-8")
+        return
+    found |= {"machine": to_json(this_machine()), "inherited": inherited()}
+    (out / RESULT).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _end_with_input(folder: Path) -> None:
+    """Wait until the worker closes our input, or is gone; then leave nothing behind."""
+    import psutil  # noqa: PLC0415 - of the extra `engine`
+
+    from vpatch.engine.family import ProcessFamily  # noqa: PLC0415 - as above
+
+    # Unbuffered: Python waits at its end for whoever reads a buffer.
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    here = psutil.Process()
+    started = {process.pid: process for process in here.children(recursive=True)}
+    # A worker of an engine may have lost its parent.
+    family = ProcessFamily(_JOB, os.environ.get(_JOB, ""))
+    started |= {process.pid: process for process in family.alive() if process.pid != here.pid}
+    for process in started.values():
+        try:
+            process.kill()
+        except psutil.Error:
+            continue  # it ended
+    psutil.wait_procs(list(started.values()), timeout=30)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+def _keep_what_is_needed() -> None:
+    """Let nothing of the worker's environment reach an engine that it does not need: no tokens."""
+    kept = child_environment.environment(engine=True)
+    ours = {name: value for name, value in os.environ.items() if name.startswith("VPATCH_")}
+    os.environ.clear()
+    os.environ.update(kept | ours)
+
+
+def _look(job: dict[str, Any], _folder: Path, _out: Path) -> dict[str, Any]:
+    """Say what this node has: checkpoints with their digests, and what an engine runs on."""
+    found: dict[str, Any] = {"models": {}, "engine": None, "problems": {}}
+    digests = Cache(default_cache_folder()).answers("checkpoints")
+    for name, declared in job["models"].items():
+        try:
+            place = locate(Model.model_validate(declared))
+        except VpatchError as error:
+            found["problems"][name] = str(error)
+            continue
+        found["models"][name] = place and digest_of_checkpoint(place, digests)
+    if job["engine"] is not None and job["engine"] not in KINDS:
+        try:
+            opened = existing_engine(job["engine"])
+        except VpatchError as error:
+            found["problems"]["engine"] = str(error)
+        else:
+            found["engine"] = {"kind": opened.kind, "version": opened.version}
+    return found
+
+
+@contextmanager
+def _engine(job: dict[str, Any]) -> Iterator[Engine]:
+    typed, version = job["engine"], job["version"]
+    kind = KINDS.get(typed)
+    if kind is None:
+        found = existing_engine(typed)
+        if found.version != version:
+            raise UsageError(
+                f"it has vLLM {found.version}, not {version}",
+                where=typed,
+                hint=f"give --vllm {found.version}, or another Python",
+                code="engine.wrong-version",
+            )
+        yield found
+        return
+    with managed_engine(kind, version, default_cache_folder(), Silent()) as managed:
+        yield managed
+
+
+def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
+    work, cell = folder / "tmp", cell_from(job["cell"])
+    with _engine(job) as engine:
+        target = EngineTarget(engine, unpacked(job["trees"], folder / "sent"))
+        site = target.site(job["phase"], work, "site")
+        (work / "models").mkdir()
+        digests = Cache(default_cache_folder()).answers("checkpoints")
+        model = prepare(
+            cell.model, Model.model_validate(job["model"]), site, work / "models", digests
+        )
+        if job["digest"] not in {None, model.digest}:
+            raise UnavailableError(
+                f"the checkpoint {cell.model} is {model.digest} here, not {job['digest']}",
+                where=model.described,
+                hint="give every node the same files",
+                code="cluster.model-differs",
+            )
+        measured = run_cell(cell, model.folder, site, work, out / LOG)
+    return {
+        "measured": to_json(measured),
+        "hangs": _hangs(measured),
+        "digests": dict(site.digests),
+        "model": {
+            "described": model.described,
+            "digest": model.digest,
+            "acceptance": model.acceptance,
+        },
+        "engine": {"kind": engine.kind, "version": engine.version},
+    }
+
+
+def _hangs(measured: Any) -> str | None:
+    """Why the cell would be worth another attempt elsewhere: it may be the node that hangs."""
+    fault = measured.fault
+    if fault is None:
+        return None
+    hangs = fault.kind in {"hangs", "takes too long"} or type(fault).__name__ == "StartHangs"
+    return str(fault) if hangs else None
+
+
+def _imports(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
+    work, environment = folder / "tmp", folder / "environment"
+    with _engine(job) as engine:
+        target = EngineTarget(engine, unpacked(job["trees"], folder / "sent"))
+        site = target.site(job["phase"], work, "site")
+        (work / "imports").mkdir()
+        imports = Imports.model_validate_json(job["imports"])
+        checks = run_imports(imports, site, job["environment"], work / "imports", out / LOG)
+        if job["phase"] == "after":
+            run_in(
+                site,
+                [site.python, "-m", "vllm.collect_env"],
+                workdir=work,
+                log=environment,
+                further={},
+                timeout=_ENVIRONMENT_SECONDS,
+            )
+    return {
+        "environment": environment.read_text("utf-8", "replace") if environment.exists() else None,
+        "checks": [[check.name, check.verdict, check.figure, check.reason] for check in checks],
+        "engine": {"kind": engine.kind, "version": engine.version},
+    }
+
+
+_DO: dict[str, Callable[[dict[str, Any], Path, Path], dict[str, Any]]] = {
+    "look": _look,
+    "cell": _cell,
+    "imports": _imports,
+}
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

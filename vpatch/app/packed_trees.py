@@ -1,0 +1,50 @@
+"""Trees as files that travel to a node: what patches change, and the own files of each tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vpatch.harness.target import TreeContent
+from vpatch.planning.state import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+def packed(trees: Sequence[TreeContent]) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+    """Return what a job says of trees, and the files that it says it of."""
+    told: list[dict[str, Any]] = []
+    files: dict[str, bytes] = {}
+    for number, tree in enumerate(trees):
+        for path, change in tree.changes.items():
+            files[f"trees/{number}/after/{path}"] = change.after
+            if change.before is not None:
+                files[f"trees/{number}/before/{path}"] = change.before
+        files |= {f"trees/{number}/own/{path}": content for path, content in tree.files.items()}
+        told.append(
+            {
+                "is_release": tree.is_release,
+                "changed": sorted(tree.changes),
+                "own": sorted(tree.files),
+            }
+        )
+    return told, files
+
+
+def unpacked(told: Sequence[Mapping[str, Any]], folder: Path) -> list[TreeContent]:
+    """Return the trees again, from a folder with the files."""
+    found = []
+    for number, tree in enumerate(told):
+        root = folder / "trees" / str(number)
+        changes = {
+            path: Change(_read(root / "before" / path), (root / "after" / path).read_bytes())
+            for path in tree["changed"]
+        }
+        own = {path: (root / "own" / path).read_bytes() for path in tree["own"]}
+        found.append(TreeContent(changes, own, tree["is_release"]))
+    return found
+
+
+def _read(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None

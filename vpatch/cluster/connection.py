@@ -1,0 +1,133 @@
+"""Opening a cluster by its address."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from vpatch.cluster.errors import ClusterError
+from vpatch.cluster.running import RayCluster
+from vpatch.errors import UsageError
+from vpatch.util import child_environment
+from vpatch.util.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CLIENT = "ray://"
+_CLIENT_PORT = 10001
+_HOST = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
+_SECONDS = 10.0
+
+
+@contextmanager
+def connected(typed: str) -> Iterator[RayCluster]:
+    """Open the cluster at `ray://HOST[:PORT]`, `HOST:PORT` or `auto`; `local` starts one here.
+
+    Raises:
+        UsageError: the address is wrong.
+        ClusterError: no cluster answers there, or it has another Ray.
+    """
+    address = address_of(typed)
+    require("ray", "`--on`")
+    import ray  # noqa: PLC0415 - of the extra `ray`
+
+    with ExitStack() as stack:
+        if not ray.is_initialized():
+            _refuse_silent(address)
+            settings = _local(stack) if address == "local" else {}
+            _open(address, settings)
+            stack.callback(ray.shutdown)
+        yield stack.enter_context(closing(RayCluster(address)))
+
+
+def address_of(typed: str) -> str:
+    """Return an address as Ray takes it.
+
+    Raises:
+        UsageError: it is wrong.
+    """
+    if typed in {"auto", "local"}:
+        return typed
+    scheme = _CLIENT if typed.startswith(_CLIENT) else ""
+    found = _HOST.fullmatch(typed.removeprefix(scheme))
+    if found is None or not (scheme or found[2]):
+        raise UsageError(
+            f"{typed} is not an address of a cluster",
+            where="--on",
+            hint="give ray://HOST, HOST:PORT, auto, or local",
+            code="cluster.bad-address",
+        )
+    return f"{scheme}{found[1]}:{found[2] or _CLIENT_PORT}"
+
+
+def _refuse_silent(address: str) -> None:
+    """Refuse an address where nothing listens: Ray itself takes a minute to say so."""
+    if address in {"auto", "local"}:
+        return
+    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> ClusterError:
+    hint = "start one (ray start --head), or give --on ray://HOST, --on HOST:PORT or --on local"
+    return ClusterError(
+        f"no Ray cluster answers: {_first(error)}",
+        where=address,
+        hint=hint,
+        code="cluster.not-found",
+    )
+
+
+def _local(stack: ExitStack) -> dict[str, Any]:
+    """Settings of a cluster that this process alone uses. It leaves nothing behind."""
+    folder = tempfile.mkdtemp(prefix="vpatch-ray-")
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    # Its processes are given no tokens.
+    kept = child_environment.environment(engine=True)
+    kept |= {name: value for name, value in os.environ.items() if name.startswith("VPATCH_")}
+    stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    return {"_temp_dir": folder, "include_dashboard": False}
+
+
+def _open(address: str, settings: dict[str, Any]) -> None:
+    import ray  # noqa: PLC0415 - as above
+
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **settings)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        if "ersion" in str(error) and "mismatch" in str(error).lower():
+            raise ClusterError(
+                f"the cluster has another Ray or Python: {_mismatch(str(error))}",
+                where=address,
+                hint="install the cluster's Ray beside vpatch: pip install 'ray==VERSION'",
+                code="cluster.version-differs",
+            ) from error
+        raise _no_cluster(address, error) from error
+    finally:
+        # Ray takes the signal, and would end without a word.
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
+
+
+def _first(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _mismatch(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines()]
+    return " ".join(line for line in lines if line)[:500]

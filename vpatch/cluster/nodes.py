@@ -1,0 +1,68 @@
+"""The nodes of a cluster: their names, what they have, and which of them fit."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+NODE_ID = "ray.io/node-id"
+_SET = re.compile(r"in\((.*)\)")
+
+
+@dataclass(frozen=True)
+class ClusterNode:
+    """A node that lives. `name` is its host, with a part of the id where hosts are not unique."""
+
+    id: str
+    name: str
+    cpus: float
+    gpus: float
+    labels: Mapping[str, str]
+
+    def fits(self, cpus: float, gpus: float, labels: Mapping[str, str]) -> bool:
+        """Whether the node has all of it, when nothing else runs there."""
+        enough = self.cpus >= cpus and self.gpus >= gpus
+        return enough and all(_matches(self.labels.get(k), v) for k, v in labels.items())
+
+    @property
+    def described(self) -> str:
+        labels = [f"{key}={value}" for key, value in self.labels.items() if key != NODE_ID]
+        return ", ".join([self.name, f"{self.cpus:g} CPUs", f"{self.gpus:g} GPUs", *labels])
+
+
+def nodes_from(found: Iterable[Mapping[str, Any]]) -> list[ClusterNode]:
+    """Return the nodes that live, from what ray.nodes() says."""
+    living = [node for node in found if node["Alive"]]
+    hosts = Counter(node["NodeManagerHostname"] for node in living)
+    nodes = []
+    for node in living:
+        host, resources = node["NodeManagerHostname"], node["Resources"]
+        name = host if hosts[host] == 1 else f"{host}-{node['NodeID'][:6]}"
+        cpus, gpus = (resources.get(kind, 0.0) for kind in ("CPU", "GPU"))
+        nodes.append(ClusterNode(node["NodeID"], name, cpus, gpus, dict(node["Labels"])))
+    return sorted(nodes, key=lambda node: node.name)
+
+
+def selector(fitting: Sequence[ClusterNode], chosen: Sequence[ClusterNode]) -> dict[str, str]:
+    """Return what selects some nodes among those that fit; nothing if all of them are chosen."""
+    ids = {node.id for node in chosen}
+    others = sorted(node.id for node in fitting if node.id not in ids)
+    if not others:
+        return {}
+    # The shorter one: each task carries it.
+    if len(others) < len(ids):
+        return {NODE_ID: f"!in({', '.join(others)})"}
+    return {NODE_ID: f"in({', '.join(sorted(ids))})"}
+
+
+def _matches(value: str | None, selector: str) -> bool:
+    """Whether a label is as Ray's label selectors say it."""
+    wanted = selector.removeprefix("!")
+    group = _SET.fullmatch(wanted)
+    values = {part.strip() for part in group[1].split(",")} if group else {wanted}
+    return (value in values) != selector.startswith("!")

@@ -1,0 +1,133 @@
+"""What runs in a worker of Ray: it starts a job's process, and sends back what came of it.
+
+Ray sends this module's functions by value. So they use Ray and Python's own library alone: the
+worker may have another vpatch, or none. The process runs the code that came with the job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+_POLL_SECONDS = 0.25
+_BEAT_SECONDS = 5.0
+_STOP_SECONDS = 60.0
+_PIECE = 2**16
+_SHOWN = 30
+
+
+class Mailbox:
+    """An actor that keeps what jobs tell until the driver takes it."""
+
+    def __init__(self) -> None:
+        self.letters: list[tuple[str, str, Any]] = []
+
+    def add(self, attempt: str, kind: str, content: Any) -> None:
+        self.letters.append((attempt, kind, content))
+
+    def take(self) -> list[tuple[str, str, Any]]:
+        taken, self.letters = self.letters, []
+        return taken
+
+
+def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]:
+    """Run one attempt at a job, and return the files that it wrote.
+
+    Raises:
+        RuntimeError: the process failed, or ran too long. The text says what it printed last.
+    """
+    import ray  # noqa: PLC0415 - of the extra `ray`
+
+    if hashlib.sha256(packed).hexdigest() != order["digest"]:
+        raise RuntimeError("what arrived is not what was sent")
+    node = ray.get_runtime_context().get_node_id()
+    place = {"host": socket.gethostname(), "node": node, "clock": time.time()}
+    mailbox.add.remote(order["attempt"], "begun", place)
+    work = Path(tempfile.mkdtemp(prefix="vpatch-job-"))
+    try:
+        return _run_in(work, packed, order, mailbox)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _run_in(work: Path, packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        archive.extractall(work / "sent")
+    for name in ("out", "tmp"):
+        (work / name).mkdir()
+    (work / "job.json").write_bytes(order["job"])
+    environment = os.environ | {
+        "PYTHONPATH": str(work / "sent" / "code"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(work / "tmp"),
+        "VPATCH_JOB": order["attempt"],
+    }
+    with (
+        (work / "said").open("wb") as said,
+        subprocess.Popen(
+            [sys.executable, "-m", order["module"], str(work)],
+            cwd=work,
+            env=environment,
+            # Its end tells the process that this worker is gone.
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            _watch(process, work, order, mailbox)
+        finally:
+            _end(process)
+    if process.returncode != 0:
+        lines = (work / "said").read_text("utf-8", "replace").splitlines()[-_SHOWN:]
+        raise RuntimeError("\n".join([f"the job ended with {process.returncode}", *lines]))
+    files = sorted(path for path in (work / "out").rglob("*") if path.is_file())
+    return {path.relative_to(work / "out").as_posix(): path.read_bytes() for path in files}
+
+
+def _watch(
+    process: subprocess.Popen[bytes], work: Path, order: dict[str, Any], mailbox: Any
+) -> None:
+    """Wait for the process, and send on its log as it grows."""
+    begun = told = time.monotonic()
+    log, sent = work / "out" / order["log"], 0
+    ended = False
+    while not ended:
+        ended = process.poll() is not None
+        now = time.monotonic()
+        if log.is_file() and log.stat().st_size > sent:
+            with log.open("rb") as file:
+                file.seek(sent)
+                piece = file.read(_PIECE)
+            sent, told = sent + len(piece), now
+            mailbox.add.remote(order["attempt"], "log", piece)
+        elif now - told > _BEAT_SECONDS:
+            told = now
+            mailbox.add.remote(order["attempt"], "alive", None)
+        if not ended and now - begun > order["limit"]:
+            raise RuntimeError(f"the job was not done after {order['limit']:g} s")
+        if not ended:
+            time.sleep(_POLL_SECONDS)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and what it started: it does that itself once its input ends."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,301 @@
+"""Jobs on the nodes of a cluster: each done once, and again elsewhere where a node is lost."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.cluster import on_node
+from vpatch.cluster.errors import ClusterError
+from vpatch.cluster.job import JobBegun, JobDone, JobLost, LogPiece
+from vpatch.cluster.nodes import nodes_from, selector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+
+    from vpatch.cluster.job import ClusterJob, JobEvent
+    from vpatch.cluster.nodes import ClusterNode
+    from vpatch.cluster.parcel import Parcel
+
+_WAIT_SECONDS = 0.5
+_LOOK_SECONDS = 5.0
+# A worker tells of itself every 5 s.
+_SILENT_SECONDS = 180.0
+_CANCEL_SECONDS = 90.0
+# A node may be started again, or added.
+_NOWHERE_SECONDS = 60.0
+
+
+@dataclass
+class _JobAttempt:
+    """One attempt at a job. `heard` is when it last told something; `node` is where it began."""
+
+    job: int
+    number: int
+    ref: Any
+    heard: float
+    node: str | None = None
+    id: str | None = None
+
+
+class RayCluster:
+    """A cluster that this process is connected to."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._mailbox: Any = None
+        self._sent: dict[str, Any] = {}
+
+    def nodes(self) -> list[ClusterNode]:
+        import ray  # noqa: PLC0415 - of the extra `ray`
+
+        return nodes_from(ray.nodes())
+
+    @property
+    def mailbox(self) -> Any:
+        """The actor that jobs tell of themselves, on the node that this process is connected to."""
+        import ray  # noqa: PLC0415 - as above
+        from ray.util.scheduling_strategies import (  # noqa: PLC0415 - as above
+            NodeAffinitySchedulingStrategy,
+        )
+
+        if self._mailbox is None:
+            # The workers may have no vpatch.
+            ray.cloudpickle.register_pickle_by_value(on_node)
+            here = ray.get_runtime_context().get_node_id()
+            options = {
+                "num_cpus": 0,
+                "max_restarts": -1,
+                "scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=True),
+            }
+            self._mailbox = ray.remote(on_node.Mailbox).options(**options).remote()
+        return self._mailbox
+
+    def send(self, parcel: Parcel) -> Any:
+        """Put a parcel into the object store, once."""
+        import ray  # noqa: PLC0415 - as above
+
+        if parcel.digest not in self._sent:
+            errors = ray.exceptions
+            try:
+                self._sent[parcel.digest] = ray.put(parcel.packed)
+            except (errors.ObjectStoreFullError, errors.OutOfDiskError) as error:
+                raise ClusterError(
+                    f"the object store has no room for {len(parcel.packed) / 1e6:.1f} MB",
+                    where=self.address,
+                    hint="free space in Ray's spill folder, or start the nodes with a larger "
+                    "--object-store-memory",
+                    code="cluster.store-full",
+                ) from error
+        return self._sent[parcel.digest]
+
+    def close(self) -> None:
+        """Remove what was put there."""
+        import ray  # noqa: PLC0415 - as above
+
+        self._sent.clear()
+        if self._mailbox is not None:
+            ray.kill(self._mailbox)
+
+    def run(
+        self,
+        parcel: Parcel,
+        jobs: Sequence[ClusterJob],
+        *,
+        attempts: int = 1,
+        again: Callable[[Mapping[str, bytes]], str | None] | None = None,
+    ) -> Generator[JobEvent]:
+        """Run jobs, each until it is done or was attempted so often; yield what happens.
+
+        `again` is given the files of a job and says why they are not to count, if so. To close the
+        iterator cancels what runs, and waits for its end.
+
+        Raises:
+            ClusterError: the cluster is gone, or cannot take the parcel.
+        """
+        running = _JobRun(self, parcel, jobs, attempts, again)
+        try:
+            yield from running.events()
+        finally:
+            running.close()
+
+
+class _JobRun:
+    """Jobs of one call, as Ray tasks. Ray decides where each runs and when."""
+
+    def __init__(
+        self,
+        cluster: RayCluster,
+        parcel: Parcel,
+        jobs: Sequence[ClusterJob],
+        attempts: int,
+        again: Callable[[Mapping[str, bytes]], str | None] | None,
+    ) -> None:
+        import ray  # noqa: PLC0415 - of the extra `ray`
+
+        self.ray = ray
+        self.cluster, self.jobs, self.most, self.again = cluster, jobs, attempts, again
+        self.mailbox = cluster.mailbox
+        self.task = ray.remote(on_node.run_job)
+        self.digest, self.sent = parcel.digest, cluster.send(parcel)
+        self.nodes = cluster.nodes()
+        self.looked = time.monotonic()
+        self.tried: dict[int, set[str]] = defaultdict(set)
+        self.nowhere: dict[int, float] = {}
+        self.open: dict[str, _JobAttempt] = {}
+        self.of_ref: dict[Any, str] = {}
+
+    def events(self) -> Iterator[JobEvent]:
+        for number in range(len(self.jobs)):
+            self._submit(number, 1)
+        while self.open:
+            ready, _ = self.ray.wait(list(self.of_ref), num_returns=1, timeout=_WAIT_SECONDS)
+            # Before a result is looked at: what a job told before its end comes first.
+            yield from self._letters()
+            if ready:
+                refs = list(self.of_ref)
+                ready, _ = self.ray.wait(refs, num_returns=len(refs), timeout=0)
+            for ref in ready:
+                yield from self._ended(self.open[self.of_ref[ref]])
+            yield from self._overdue()
+
+    def _submit(self, job: int, number: int) -> None:
+        declared = self.jobs[job]
+        fitting = self._fitting(declared)
+        chosen = [node for node in fitting if node.id not in self.tried[job]] or fitting
+        labels = {**declared.labels, **self._selected(declared, chosen)}
+        attempt = uuid.uuid4().hex
+        order = {
+            "attempt": attempt,
+            "digest": self.digest,
+            "module": declared.module,
+            "job": declared.content,
+            "limit": declared.limit,
+            "log": declared.log,
+        }
+        ref = self.task.options(
+            name=declared.name,
+            num_cpus=declared.cpus,
+            num_gpus=declared.gpus,
+            label_selector=labels or None,
+            # An attempt is counted here: Ray would not say that it made another one.
+            max_retries=0,
+        ).remote(self.sent, order, self.mailbox)
+        self.open[attempt] = _JobAttempt(job, number, ref, time.monotonic(), id=attempt)
+        self.of_ref[ref] = attempt
+
+    def _fitting(self, declared: ClusterJob) -> list[ClusterNode]:
+        return [
+            node
+            for node in self.nodes
+            if node.fits(declared.cpus, declared.gpus, declared.labels)
+            and (declared.nodes is None or node.id in declared.nodes)
+        ]
+
+    def _selected(self, declared: ClusterJob, chosen: Sequence[ClusterNode]) -> dict[str, str]:
+        everything = [
+            node for node in self.nodes if node.fits(declared.cpus, declared.gpus, declared.labels)
+        ]
+        return selector(everything, chosen) if chosen else {}
+
+    def _letters(self) -> Iterator[JobEvent]:
+        try:
+            letters = self.ray.get(self.mailbox.take.remote(), timeout=_SILENT_SECONDS)
+        except self.ray.exceptions.RayActorError:
+            return  # its node was lost, and Ray starts it again
+        except self.ray.exceptions.RayError as error:
+            raise ClusterError(
+                f"the cluster does not answer any more: {error}",
+                where=self.cluster.address,
+                hint="start the cluster again, then run the command again with --resume",
+                code="cluster.lost",
+            ) from error
+        now = time.monotonic()
+        for name, kind, content in letters:
+            attempt = self.open.get(name)
+            if attempt is None:
+                continue  # it was given up
+            attempt.heard = now
+            if kind == "begun":
+                attempt.node = content["node"]
+                ahead = content["clock"] - time.time()
+                yield JobBegun(attempt.job, attempt.number, self._name(content), ahead)
+            elif kind == "log":
+                yield LogPiece(attempt.job, attempt.number, content)
+
+    def _name(self, place: Mapping[str, Any]) -> str:
+        names = {node.id: node.name for node in self.nodes}
+        return names.get(place["node"], str(place["host"]))
+
+    def _forget(self, attempt: _JobAttempt) -> None:
+        self.of_ref.pop(attempt.ref, None)
+        if attempt.id is not None:
+            self.open.pop(attempt.id, None)
+
+    def _ended(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
+        try:
+            files = self.ray.get(attempt.ref, timeout=_SILENT_SECONDS)
+        except self.ray.exceptions.RayError as error:
+            yield from self._lost(attempt, _said(error))
+            return
+        why = self.again(files) if self.again else None
+        if why is not None:
+            yield from self._lost(attempt, why, files)
+            return
+        self._forget(attempt)
+        name = self._name({"node": attempt.node, "host": "a node"})
+        yield JobDone(attempt.job, attempt.number, name, files)
+
+    def _lost(
+        self, attempt: _JobAttempt, why: str, files: Mapping[str, bytes] | None = None
+    ) -> Iterator[JobEvent]:
+        self._forget(attempt)
+        node = self._name({"node": attempt.node, "host": "?"}) if attempt.node else None
+        last = attempt.number >= self.most
+        yield JobLost(attempt.job, attempt.number, node, why, last, files or {})
+        if attempt.node:
+            self.tried[attempt.job].add(attempt.node)
+        if not last:
+            self._look()
+            self._submit(attempt.job, attempt.number + 1)
+
+    def _look(self) -> None:
+        self.nodes, self.looked = self.cluster.nodes(), time.monotonic()
+
+    def _overdue(self) -> Iterator[JobEvent]:
+        """Give up attempts that are silent, and attempts that no living node can take."""
+        now = time.monotonic()
+        if now - self.looked < _LOOK_SECONDS:
+            return
+        self._look()
+        for attempt in list(self.open.values()):
+            if attempt.node is not None:
+                if now - attempt.heard > _SILENT_SECONDS:
+                    self.ray.cancel(attempt.ref, force=True)
+                    why = f"nothing was heard of it for {_SILENT_SECONDS:g} s"
+                    yield from self._lost(attempt, why)
+            elif self._fitting(self.jobs[attempt.job]):
+                self.nowhere.pop(attempt.job, None)
+            elif now - self.nowhere.setdefault(attempt.job, now) > _NOWHERE_SECONDS:
+                self.ray.cancel(attempt.ref, force=True)
+                attempt.number = self.most
+                yield from self._lost(attempt, "no node is left that fits")
+
+    def close(self) -> None:
+        """Cancel what runs, and wait until its processes ended."""
+        refs = list(self.of_ref)
+        for ref in refs:
+            self.ray.cancel(ref)
+        if refs:
+            self.ray.wait(refs, num_returns=len(refs), timeout=_CANCEL_SECONDS)
+
+
+def _said(error: Exception) -> str:
+    """The end of what Ray says, which names the reason, without its traceback."""
+    cause = getattr(error, "cause", None)
+    text = str(cause if cause is not None else error)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[:40]) or type(error).__name__
