@@ -10,11 +10,20 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 from tests.waiting import LIMIT
 
 SMALL = {"object_store_memory": 80 * 1024 * 1024}
+
+# Ray gives up on what starts slowly, as on a busy machine.
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_register_timeout_seconds": str(LIMIT),
+    "RAY_gcs_server_request_timeout_seconds": str(LIMIT),
+}
 
 
 class LocalCluster:
@@ -47,7 +56,7 @@ class LocalCluster:
 @contextmanager
 def local_cluster(folder, slots=(), env=None, **settings):
     """Start a cluster, and end it with the block. `settings` are Ray's own of the head."""
-    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0"} | (env or {})
+    environment = os.environ | SETTINGS | (env or {})
     log = folder / "cluster.log"
     with (
         log.open("wb") as errors,
@@ -71,8 +80,11 @@ def local_cluster(folder, slots=(), env=None, **settings):
 
 
 def serve(settings):
+    from ray._private import node
     from ray.cluster_utils import Cluster
 
+    # It gives up after 30 s. The limit of the tests ends what never starts.
+    node.time = SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=lambda: 0.0)
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Ray prints what it likes
 

@@ -104,7 +104,7 @@ def cpus_of(needs: Needs) -> float:
 
 def gpus_of(needs: Needs, tensor_parallel: int, kind: str) -> int:
     """How many GPUs of a node are a cell's alone."""
-    return 0 if kind == "cpu" else max(needs.gpus, tensor_parallel)
+    return needs.gpus if kind == "cpu" else max(needs.gpus, tensor_parallel)
 
 
 def look_at_cluster(
@@ -126,7 +126,8 @@ def look_at_cluster(
     nodes = [n for n in everything if any(not _too_small(n, w, w.needs.gpus) for w in wanted)]
     others = [node for node in everything if node not in nodes]
     if not nodes:
-        refuse_unfit(SeenCluster([], others, engine or "cuda", engine or "cuda"), wanted, progress)
+        kind = engine if engine in KINDS else "cpu"
+        refuse_unfit(SeenCluster([], others, str(engine), str(kind)), wanted, progress)
     asked = {name: model.model_dump(mode="json", by_alias=True) for name, model in models.items()}
     content = json.dumps({"do": "look", "models": asked, "engine": engine}).encode()
     jobs = [

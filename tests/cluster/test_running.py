@@ -1,0 +1,61 @@
+"""What is said of a cluster that fails. tests/cli/test_cluster.py has real nodes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import ray
+
+from vpatch.cluster.connection import connected
+from vpatch.cluster.errors import ClusterError
+from vpatch.cluster.parcel import Parcel
+from vpatch.cluster.running import RayCluster, _JobRun
+
+# As Ray says it, from its check of versions.
+MISMATCH = """Version mismatch: The cluster was started with:
+    Ray: 2.60.0
+    Python: 3.11.7
+This process on node 10.0.0.1 was started with:
+    Ray: 2.9.0
+    Python: 3.11.7
+"""
+
+
+def test_a_cluster_with_another_ray(monkeypatch):
+    def init(*_args, **_settings):
+        raise RuntimeError(MISMATCH)
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ClusterError) as error, connected("auto"):
+        pass
+    assert error.value.code == "cluster.version-differs"
+    assert "Ray: 2.60.0" in error.value.what
+    assert "Ray: 2.9.0" in error.value.what
+    assert "\n" not in error.value.what
+
+
+def test_an_object_store_without_room(monkeypatch):
+    def put(_content):
+        raise ray.exceptions.ObjectStoreFullError
+
+    monkeypatch.setattr(ray, "put", put)
+    with pytest.raises(ClusterError) as error:
+        RayCluster("head:1").send(Parcel({"a": b"1"}))
+    assert error.value.code == "cluster.store-full"
+    assert "no room" in error.value.what
+    assert "--object-store-memory" in error.value.hint
+
+
+def test_a_cluster_that_stops_to_answer():
+    def get(_ref, timeout):
+        raise ray.exceptions.GetTimeoutError(f"not ready after {timeout} s")
+
+    run = object.__new__(_JobRun)
+    run.ray = SimpleNamespace(get=get, exceptions=ray.exceptions)
+    run.mailbox = SimpleNamespace(take=SimpleNamespace(remote=lambda: None))
+    run.cluster = RayCluster("head:1")
+    with pytest.raises(ClusterError) as error:
+        list(run._letters())
+    assert error.value.code == "cluster.lost"
+    assert "--resume" in error.value.hint
