@@ -93,10 +93,11 @@ class SmokeOptions:
                     hint="give --on ADDRESS, or leave it out",
                     code="cli.unused-option",
                 )
-        elif self.image is not None or self.port is not None:
-            option = "--image" if self.image is not None else "--port"
+            return
+        idle = [name for name in ("image", "python", "port") if getattr(self, name) is not None]
+        if idle:
             raise UsageError(
-                f"{option} and --on exclude each other",
+                f"--{idle[0]} and --on exclude each other",
                 hint="the cells of a cluster run an engine: give --engine cpu, cuda or PYTHON",
                 code="cli.conflicting-options",
             )
