@@ -1,17 +1,14 @@
 """A job on a node of a cluster, as a process of its own: `python -m vpatch.app.node_job FOLDER`.
 
 `FOLDER/job.json` says what to do, and `FOLDER/sent` has the trees. What comes of it is written to
-`FOLDER/out`. The process ends, with all that it started, as soon as its input does: then the worker
-that started it is gone.
+`FOLDER/out`. The guard of the job ends the process, with all that it started.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,13 +35,11 @@ if TYPE_CHECKING:
     from vpatch.engine.environment import Engine
 
 RESULT, REFUSED, LOG = "result.json", "refused.json", "log"
-_JOB = "VPATCH_JOB"
 _ENVIRONMENT_SECONDS = 300.0
 
 
 def main(folder: Path) -> None:
     """Do the job of a work folder."""
-    threading.Thread(target=_end_with_input, args=(folder,), daemon=True).start()
     _keep_what_is_needed()
     job = json.loads((folder / "job.json").read_bytes())
     out = folder / "out"
@@ -56,30 +51,6 @@ def main(folder: Path) -> None:
         return
     found |= {"machine": to_json(this_machine()), "inherited": inherited()}
     (out / RESULT).write_text(json.dumps(found), encoding="utf-8")
-
-
-def _end_with_input(folder: Path) -> None:
-    """Wait until the worker closes our input, or is gone; then leave nothing behind."""
-    import psutil  # noqa: PLC0415 - of the extra `engine`
-
-    from vpatch.engine.family import ProcessFamily  # noqa: PLC0415 - as above
-
-    # Unbuffered: Python waits at its end for whoever reads a buffer.
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    here = psutil.Process()
-    started = {process.pid: process for process in here.children(recursive=True)}
-    # A worker of an engine may have lost its parent.
-    family = ProcessFamily(_JOB, os.environ.get(_JOB, ""))
-    started |= {process.pid: process for process in family.alive() if process.pid != here.pid}
-    for process in started.values():
-        try:
-            process.kill()
-        except psutil.Error:
-            continue  # it ended
-    psutil.wait_procs(list(started.values()), timeout=30)
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)
 
 
 def _keep_what_is_needed() -> None:

@@ -10,19 +10,19 @@ import hashlib
 import io
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Iterator  # noqa: TC003 - it is pickled by value
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 _POLL_SECONDS = 0.25
 _BEAT_SECONDS = 5.0
-_STOP_SECONDS = 60.0
 _PIECE = 2**16
 _SHOWN = 30
 
@@ -56,14 +56,33 @@ def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, byt
     mailbox.add.remote(order["attempt"], "begun", place)
     work = Path(tempfile.mkdtemp(prefix="vpatch-job-"))
     try:
-        return _run_in(work, packed, order, mailbox)
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            archive.extractall(work / "sent")
+        with _guarded(work, order["attempt"]):
+            return _run_in(work, order, mailbox)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _run_in(work: Path, packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        archive.extractall(work / "sent")
+@contextmanager
+def _guarded(work: Path, attempt: str) -> Iterator[None]:
+    """Let a process outside of Ray's reach end what runs, with the block or with this worker."""
+    script = work / "sent" / "code" / "vpatch" / "cluster" / "payload" / "guard.py"
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", script, work, attempt],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as guard:
+        try:
+            yield
+        finally:
+            # It has the other ends: its output ends when it does.
+            if guard.stdin is not None and guard.stdout is not None:
+                guard.stdin.close()
+                guard.stdout.read()
+
+
+def _run_in(work: Path, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]:
     for name in ("out", "tmp"):
         (work / name).mkdir()
     (work / "job.json").write_bytes(order["job"])
@@ -73,23 +92,18 @@ def _run_in(work: Path, packed: bytes, order: dict[str, Any], mailbox: Any) -> d
         "TMPDIR": str(work / "tmp"),
         "VPATCH_JOB": order["attempt"],
     }
-    with (
-        (work / "said").open("wb") as said,
-        subprocess.Popen(
+    with (work / "said").open("wb") as said:
+        process = subprocess.Popen(
             [sys.executable, "-m", order["module"], str(work)],
             cwd=work,
             env=environment,
-            # Its end tells the process that this worker is gone.
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-        ) as process,
-    ):
-        try:
-            _watch(process, work, order, mailbox)
-        finally:
-            _end(process)
+        )
+    # If this raises, the guard ends the process and all that it started.
+    _watch(process, work, order, mailbox)
     if process.returncode != 0:
         lines = (work / "said").read_text("utf-8", "replace").splitlines()[-_SHOWN:]
         raise RuntimeError("\n".join([f"the job ended with {process.returncode}", *lines]))
@@ -120,14 +134,3 @@ def _watch(
             raise RuntimeError(f"the job was not done after {order['limit']:g} s")
         if not ended:
             time.sleep(_POLL_SECONDS)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and what it started: it does that itself once its input ends."""
-    if process.stdin is not None:
-        process.stdin.close()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
