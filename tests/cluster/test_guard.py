@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
 from tests.waiting import LIMIT
 from vpatch.cluster.payload import guard
@@ -12,8 +13,14 @@ from vpatch.cluster.payload import guard
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(3600)"]
 
 
+@contextmanager
 def started(mark):
-    return subprocess.Popen(SLEEPS, env=os.environ | {"VPATCH_JOB": mark}, start_new_session=True)
+    environment = os.environ | {"VPATCH_JOB": mark}
+    with subprocess.Popen(SLEEPS, env=environment, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_the_end_of_the_input_ends_the_job(tmp_path):
@@ -33,4 +40,3 @@ def test_the_end_of_the_input_ends_the_job(tmp_path):
         assert mine.wait(LIMIT) == -9
         assert not work.exists()
         assert other.poll() is None
-        other.kill()
