@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -152,16 +153,22 @@ HANGING = PLAN.replace("    max-tokens", "    environment: {FAKE_FAULT: hang}\n 
 
 
 def test_a_worker_is_killed(clustered):
-    """The worker of Ray alone: its cell's processes end, and the cell runs elsewhere."""
-    slow = PLAN.replace("    max-tokens", "    environment: {FAKE_FAULT: slow}\n    max-tokens")
-    clustered.plan(slow.replace("k: [0, 2]}", "k: [0], modes: [server]}"))
-    with clustered.start("--name", "one") as process:
-        (engine, *_) = until(lambda: living(clustered.python), process=process)
-        worker = next(p for p in engine.parents() if p.cmdline()[0].startswith("ray::"))
-        worker.kill()
+    """The worker of Ray alone: its cell's processes end, and the loss is a finding."""
+    clustered.plan(HANGING.replace("k: [0, 2]}", "k: [0], modes: [server]}"))
+    with clustered.start("--name", "one", "--attempts", "1") as process:
+
+        def server():
+            for found in living(clustered.python):
+                with suppress(psutil.Error):  # it ended
+                    if "--served-model-name" in found.cmdline():
+                        return found.parents()
+            return None
+
+        parents = until(server, process=process)
+        next(p for p in parents if p.cmdline()[:1] and p.cmdline()[0].startswith("ray::")).kill()
         out, err = finished(process)
-    assert process.returncode == 0, err
-    assert "1 of 1 cell" in out
+    assert process.returncode == 1, err
+    assert "runs: lost: 1 attempt, the last one on" in out
     (cell,) = record_of(clustered, "one")["cells"]
     assert len(cell["rounds"][0]["lost"]) == 1
 
