@@ -16,11 +16,13 @@ from types import SimpleNamespace
 
 from tests.waiting import LIMIT
 
+STARTS = 5
 SMALL = {"object_store_memory": 80 * 1024 * 1024}
 
 # Ray gives up on what starts slowly, as on a busy machine.
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_agent_register_timeout_ms": str(LIMIT * 1000),
     "RAY_worker_register_timeout_seconds": str(LIMIT),
     "RAY_gcs_server_request_timeout_seconds": str(LIMIT),
 }
@@ -79,12 +81,23 @@ def local_cluster(folder, slots=(), env=None, **settings):
             process.wait(LIMIT)
 
 
+def started(start):
+    """Start a node. On a busy machine, Ray's own processes may be too slow for each other."""
+    for _ in range(STARTS):
+        try:
+            return start()
+        except Exception as error:  # noqa: BLE001 - Ray raises no other
+            sys.stderr.write(f"it did not start: {error}\n")
+    return start()
+
+
 def serve(settings):
     from ray._private import node
     from ray.cluster_utils import Cluster
 
-    # It gives up after 30 s. The limit of the tests ends what never starts.
-    node.time = SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=lambda: 0.0)
+    # It gives up after 30 s, which a busy machine may take. Now it does after two minutes.
+    slow = SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=lambda: time.monotonic() / 4)
+    node.time = slow
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Ray prints what it likes
 
@@ -92,7 +105,7 @@ def serve(settings):
         print(json.dumps(answer), file=told, flush=True)
 
     head = {"num_cpus": 0, "include_dashboard": False, **SMALL, **settings}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = started(lambda: Cluster(initialize_head=True, head_node_args=head))
     nodes = {}
     tell(address=cluster.address)
     for line in sys.stdin:
@@ -106,7 +119,7 @@ def serve(settings):
         own = {"labels": labels, "num_cpus": command["cpus"], **SMALL, **command["settings"]}
         kept = dict(os.environ)
         os.environ |= command["env"]
-        nodes[slot] = cluster.add_node(**own)
+        nodes[slot] = started(lambda own=own: cluster.add_node(**own))
         os.environ.clear()
         os.environ |= kept
         tell(id=nodes[slot].node_id)
