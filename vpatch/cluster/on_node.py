@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 _POLL_SECONDS = 0.25
-_BEAT_SECONDS = 5.0
+_BEAT_SECONDS = 1.0
+_ANSWER_SECONDS = 60.0
 _PIECE = 2**16
 _SHOWN = 30
 
@@ -32,9 +33,16 @@ class Mailbox:
 
     def __init__(self) -> None:
         self.letters: list[tuple[str, str, Any]] = []
+        self.ended: set[str] = set()
 
-    def add(self, attempt: str, kind: str, content: Any) -> None:
+    def add(self, attempt: str, kind: str, content: Any) -> bool:
+        """Keep a letter; return whether the attempt is to end."""
         self.letters.append((attempt, kind, content))
+        return attempt in self.ended
+
+    def end(self, attempts: list[str]) -> None:
+        """Let attempts end. To cancel tasks can bring down Ray 2.60 in the driver."""
+        self.ended.update(attempts)
 
     def take(self) -> list[tuple[str, str, Any]]:
         taken, self.letters = self.letters, []
@@ -53,7 +61,7 @@ def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, byt
         raise RuntimeError("what arrived is not what was sent")
     node = ray.get_runtime_context().get_node_id()
     place = {"host": socket.gethostname(), "node": node, "clock": time.time()}
-    mailbox.add.remote(order["attempt"], "begun", place)
+    _tell(mailbox, order["attempt"], "begun", place)
     work = Path(tempfile.mkdtemp(prefix="vpatch-job-"))
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
@@ -62,6 +70,17 @@ def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, byt
             return _run_in(work, order, mailbox)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _tell(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
+    import ray  # noqa: PLC0415 - of the extra `ray`
+
+    try:
+        ended = ray.get(mailbox.add.remote(attempt, kind, content), timeout=_ANSWER_SECONDS)
+    except ray.exceptions.RayError:
+        return  # the mailbox is started again; without a driver, Ray ends this worker
+    if ended:
+        raise RuntimeError("the driver ended the job")
 
 
 @contextmanager
@@ -126,10 +145,10 @@ def _watch(
                 file.seek(sent)
                 piece = file.read(_PIECE)
             sent, told = sent + len(piece), now
-            mailbox.add.remote(order["attempt"], "log", piece)
+            _tell(mailbox, order["attempt"], "log", piece)
         elif now - told > _BEAT_SECONDS:
             told = now
-            mailbox.add.remote(order["attempt"], "alive", None)
+            _tell(mailbox, order["attempt"], "alive", None)
         if not ended and now - begun > order["limit"]:
             raise RuntimeError(f"the job was not done after {order['limit']:g} s")
         if not ended:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WAIT_SECONDS = 0.5
 _LOOK_SECONDS = 5.0
-# A worker tells of itself every 5 s.
+# A worker tells of itself every second.
 _SILENT_SECONDS = 180.0
 _CANCEL_SECONDS = 90.0
 # A node may be started again, or added.
@@ -274,23 +274,26 @@ class _JobRun:
         for attempt in list(self.open.values()):
             if attempt.node is not None:
                 if now - attempt.heard > _SILENT_SECONDS:
-                    self.ray.cancel(attempt.ref, force=True)
+                    self.mailbox.end.remote([attempt.id])
                     why = f"nothing was heard of it for {_SILENT_SECONDS:g} s"
                     yield from self._lost(attempt, why)
             elif self._fitting(self.jobs[attempt.job]):
                 self.nowhere.pop(attempt.job, None)
             elif now - self.nowhere.setdefault(attempt.job, now) > _NOWHERE_SECONDS:
-                self.ray.cancel(attempt.ref, force=True)
+                self.mailbox.end.remote([attempt.id])
                 attempt.number = self.most
                 yield from self._lost(attempt, "no node is left that fits")
 
     def close(self) -> None:
         """Cancel what runs, and wait until its processes ended."""
-        refs = list(self.of_ref)
-        for ref in refs:
-            self.ray.cancel(ref)
-        if refs:
-            self.ray.wait(refs, num_returns=len(refs), timeout=_CANCEL_SECONDS)
+        if not self.open:
+            return
+        self.mailbox.end.remote(list(self.open))
+        for _ in self._letters():
+            pass  # what began until now is waited for; what begins from now on ends at once
+        begun = [attempt.ref for attempt in self.open.values() if attempt.node]
+        if begun:
+            self.ray.wait(begun, num_returns=len(begun), timeout=_CANCEL_SECONDS)
 
 
 def _said(error: Exception) -> str:
