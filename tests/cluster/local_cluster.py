@@ -10,8 +10,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 from tests.waiting import LIMIT
@@ -29,10 +31,14 @@ SETTINGS = {
 
 
 class LocalCluster:
-    """A head without CPUs, and nodes by their labels `slot`."""
+    """A head without CPUs, and nodes by their labels `slot`.
 
-    def __init__(self, process):
+    `temporary` is the folder for temporary files on all of them.
+    """
+
+    def __init__(self, process, temporary):
         self.process = process
+        self.temporary = temporary
         self.address = self._said()["address"]
 
     def _said(self):
@@ -58,21 +64,22 @@ class LocalCluster:
 @contextmanager
 def local_cluster(folder, slots=(), env=None, **settings):
     """Start a cluster, and end it with the block. `settings` are Ray's own of the head."""
-    environment = os.environ | SETTINGS | (env or {})
     log = folder / "cluster.log"
     with (
+        # The jobs of other tests' clusters leave their folders elsewhere. A socket's path is short.
+        tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as temporary,
         log.open("wb") as errors,
         subprocess.Popen(
             [sys.executable, "-m", "tests.cluster.local_cluster", json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment,
+            env=os.environ | SETTINGS | {"TMPDIR": temporary} | (env or {}),
             text=True,
         ) as process,
     ):
         try:
-            cluster = LocalCluster(process)
+            cluster = LocalCluster(process, Path(temporary))
             for slot in slots:
                 cluster.add(slot)
             yield cluster
