@@ -186,8 +186,8 @@ def test_a_cell_that_hangs_is_tried_elsewhere_and_then_a_finding(clustered):
 
 
 def jobs(clustered):
-    """The work folders of jobs on the nodes."""
-    return list(clustered.cluster.temporary.glob("vpatch-job-*"))
+    """The work folders of jobs on the nodes. A node that died has left what it had."""
+    return set(clustered.cluster.temporary.glob("vpatch-job-*"))
 
 
 def under_way(clustered, process):
@@ -199,15 +199,16 @@ def under_way(clustered, process):
 
 def test_ctrl_c_leaves_nothing_on_any_node(clustered):
     clustered.plan(HANGING.replace("k: [0, 2]}", "k: [0, 2], modes: [server]}"))
+    before = jobs(clustered)
     with clustered.start("--name", "one") as process:
         under_way(clustered, process)
-        assert jobs(clustered)
+        assert jobs(clustered) > before
         process.send_signal(signal.SIGINT)
         _, err = finished(process)
     assert process.returncode == 130, err
     # Not waited for: it is so when the command ends.
     assert living(clustered.python) == []
-    until(lambda: jobs(clustered) == [])
+    until(lambda: jobs(clustered) <= before)
     assert [p.name for p in (clustered.project.folder / "evidence").iterdir()] in ([], [".cells"])
 
 
@@ -217,6 +218,7 @@ def test_a_driver_that_was_killed_goes_on(clustered):
     hang = "    - {model: given, k: [1], modes: [server], environment: {FAKE_FAULT: hang}}\n"
     plan = PLAN.partition("    - {model")[0]
     clustered.plan(plan + rows + hang)
+    before = jobs(clustered)
     with clustered.start("--name", "one") as process:
         under_way(clustered, process)
         kept = clustered.project.folder / "evidence" / ".cells"
@@ -224,7 +226,7 @@ def test_a_driver_that_was_killed_goes_on(clustered):
         process.send_signal(signal.SIGKILL)
         finished(process)
     until(lambda: living(clustered.python) == [])
-    until(lambda: jobs(clustered) == [])
+    until(lambda: jobs(clustered) <= before)
     clustered.plan(plan + rows)
     run = clustered.run("--name", "one", "--resume", on="127.0.0.1:1")
     assert "note: 1 cell of an earlier run" in run.err
