@@ -167,7 +167,7 @@ def test_what_is_installed_is_kept(install, tmp_path):
     folder = install(status=0)
     assert (folder / "node_modules").is_dir()
     assert list((tmp_path / "cache").iterdir()) == [folder]
-    assert folder.name == "23.0.2-15.26.1-5.14.2"
+    assert folder.name == "23.0.2-15.26.1-5.14.2-2.0.6"
     (tmp_path / "bin/npm").unlink()
     assert install() == folder
 

@@ -18,7 +18,7 @@ EXTRAS = {
     "checkpoint": ("ml_dtypes", "numpy"),
     "hub": ("huggingface_hub",),
     "audit": _AUDIT,
-    "ray": ("grpc", "ray", *_ENGINE),
+    "ray": ("ray", *_ENGINE),
 }
 
 
