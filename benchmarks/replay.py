@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.recorded import recorded
 from vpatch.app.context import Context
 from vpatch.bump.changed import ReleaseSide, changed_code
 from vpatch.bump.verdict import PatchBump, Verdict, judge
-from vpatch.planning.shape import CodeShape
-from vpatch.planning.state import Decision, State
 from vpatch.planning.view import View
 from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpatch.library.patch import Patch
 
@@ -57,22 +58,6 @@ class ReplayedStep:
     @property
     def looked_at(self) -> list[PatchBump]:
         return [one for one in self.patches if one.verdict is Verdict.LOOK_AGAIN]
-
-
-def recorded(patch: Patch) -> Mapping[str, Decision]:
-    """The decision on a patch in each release on record."""
-    shapes = patch.shapes.shapes.get("vllm", ()) if patch.shapes else ()
-    return {
-        release: Decision(
-            patch,
-            State(shape.state),
-            "as recorded",
-            variant=shape.variant,
-            shape=CodeShape(shape.definitions),
-        )
-        for shape in shapes
-        for release in shape.releases
-    }
 
 
 def replayed(context: Context, patches: Sequence[Patch]) -> Iterator[ReplayedStep]:

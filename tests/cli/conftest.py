@@ -36,6 +36,7 @@ from tests.projects import (
     write_tree,
 )
 from tests.smoke.fake_vllm import FAKE, write_fake
+from tests.smoke.planned import give_plan
 from tests.waiting import LIMIT, until
 from vpatch import cli
 from vpatch.cli import main
@@ -290,39 +291,10 @@ def applied(project):
     return project
 
 
-EDITS = """
-- find: STRENGTH = 1
-  rewrite: STRENGTH = 2
-"""
-RECIPE = """
-vllm: 0.50.0
-patches: [strength]
-smoke:
-  models: {given: {checkpoint: MODEL}}
-  prompts: {words: [four, fives]}
-  imports: {modules: [json, vllm.layer]}
-  defaults:
-    prompts: words
-    max-tokens: 8
-    flags: {max-model-len: 64}
-    timeouts: {start: 600, token: 600, cell: 600, stop: 600}
-  cells:
-    - {model: given, k: [0, 2]}
-"""
-
-
 @pytest.fixture
 def smoked(project, monkeypatch):
     """A project with a recipe, a patch for the small vLLM, and this Python as its engine."""
-    project.trusting = True
-    project.index.add(VERSION, archive(files={p: t.encode() for p, t in FAKE.items()}))
-    write_patch(project.patches, "strength", EDITS, concerns="text: STRENGTH")
-    checkpoint = project.folder / "model"
-    checkpoint.mkdir()
-    (checkpoint / "config.json").write_text("{}")
-    project.recipe = project.folder / "recipes" / "vllm-0.50.yaml"
-    project.recipe.parent.mkdir(exist_ok=True)
-    project.recipe.write_text(RECIPE.replace("MODEL", str(checkpoint)))
+    give_plan(project)
     site = write_fake(project.folder.parent / "engine")
     project.site = site
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ["PYTHONPATH"]]))

@@ -11,12 +11,12 @@ import psutil
 import pytest
 
 from tests.cluster.fixtures import (
-    PLAN,
     SECRET,
     fixture_cluster,
     fixture_clustered,
     living,
 )
+from tests.smoke.planned import PLAN
 from tests.waiting import LIMIT, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import EDITS, ROOT
+from tests.cli.conftest import ROOT
 from tests.projects import FILES, VERSION, archive, write_patch, write_tree
 from tests.smoke.fake_vllm import FAKE
+from tests.smoke.planned import EDITS
 from vpatch import api
 from vpatch.app.smoke import SmokeOptions
 from vpatch.evidence.store import read_evidence

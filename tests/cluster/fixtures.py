@@ -11,32 +11,14 @@ import pytest
 
 from tests.cluster.local_cluster import LocalCluster, local_cluster
 from tests.environments import environment_with_vllm
-from tests.projects import VERSION, archive, write_patch
+from tests.projects import VERSION
 from tests.smoke.fake_vllm import FAKE
+from tests.smoke.planned import give_plan, write_plan
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-STRENGTH = """
-- find: STRENGTH = 1
-  rewrite: STRENGTH = 2
-"""
-PLAN = """
-vllm: 0.50.0
-patches: [strength]
-smoke:
-  models: {given: {checkpoint: MODEL}}
-  prompts: {words: [four, fives]}
-  imports: {modules: [json, vllm.layer]}
-  defaults:
-    prompts: words
-    max-tokens: 8
-    flags: {max-model-len: 64}
-    timeouts: {start: 600, token: 600, cell: 600, stop: 600}
-  cells:
-    - {model: given, k: [0, 2]}
-"""
 # What a node's processes would show to an engine, if nobody took care.
 SECRET = "hf_of_the_node"  # noqa: S105 - nobody's
 _ENVIRONMENT = "import os\nprint(dict(os.environ))\n"
@@ -68,8 +50,7 @@ class Clustered:
         return self.project.run(*command, *where, *args, code=code, in_process=False)
 
     def plan(self, text):
-        model = str(self.project.folder / "model")
-        self.project.recipe.write_text(text.replace("MODEL", model))
+        write_plan(self.project, text)
 
 
 def living(python):
@@ -86,20 +67,11 @@ def living(python):
 @pytest.fixture(name="clustered")
 def fixture_clustered(project, cluster):
     """The same, and at the end nothing of it runs any more."""
-    project.trusting = True
-    project.index.add(VERSION, archive(files={p: t.encode() for p, t in FAKE.items()}))
-    write_patch(project.patches, "strength", STRENGTH, concerns="text: STRENGTH")
-    checkpoint = project.folder / "model"
-    checkpoint.mkdir()
-    (checkpoint / "config.json").write_text("{}")
-    project.recipe = project.folder / "recipes" / "vllm-0.50.yaml"
-    project.recipe.parent.mkdir(exist_ok=True)
+    give_plan(project)
     files = FAKE | {"torch.py": "", "vllm/collect_env.py": _ENVIRONMENT}
     engine = {path: text.encode() for path, text in files.items()}
     made = environment_with_vllm(project.folder.parent / "engine", engine, version=VERSION)
-    found = Clustered(project, cluster, made.python)
-    found.plan(PLAN)
-    yield found
+    yield Clustered(project, cluster, made.python)
     until(lambda: not living(made.python))
 
 
@@ -108,4 +80,4 @@ def jobs_of(python):
     return {process.environ().get("VPATCH_JOB") for process in living(python)}
 
 
-__all__ = ["PLAN", "SECRET", "fixture_cluster", "fixture_clustered", "jobs_of", "living"]
+__all__ = ["SECRET", "fixture_cluster", "fixture_clustered", "jobs_of", "living"]

@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import pytest
 
+from tests.recorded import recorded
 from tests.second_parser import differs
 from vpatch.app.context import Context
 from vpatch.bump.changed import ReleaseSide, changed_code
 from vpatch.bump.verdict import Verdict, judge
 from vpatch.library.advisories import shipped_advisories
 from vpatch.planning.names import STATEMENT
-from vpatch.planning.shape import CodeShape
-from vpatch.planning.state import Decision, State
+from vpatch.planning.state import State
 from vpatch.planning.view import View
 from vpatch.source.spec import parse_vllm
 
@@ -67,21 +67,6 @@ def letters(patch_id):
 def context():
     with Context() as opened:
         yield opened
-
-
-def recorded(patch):
-    """The decision on a patch in each release that `vpatch test --record` has read."""
-    return {
-        release: Decision(
-            patch,
-            State(shape.state),
-            "as recorded",
-            variant=shape.variant,
-            shape=CodeShape(shape.definitions),
-        )
-        for shape in patch.shapes.shapes["vllm"]
-        for release in shape.releases
-    }
 
 
 def test_the_table_has_every_backport(context):

@@ -151,7 +151,7 @@ def look_at_cluster(
             failed[node.name] = json.loads(event.files[REFUSED])["what"]
     task.done()
     if not seen:
-        lines = "\n".join(f"    {name}: {_last(why)}" for name, why in failed.items())
+        lines = "\n".join(f"    {name}: {last_line(why)}" for name, why in failed.items())
         raise NoNodeError(
             f"no node of the cluster can run vpatch:\n{lines}",
             where=cluster.address,
@@ -159,7 +159,7 @@ def look_at_cluster(
             code="cluster.no-node-answers",
         )
     for name, why in failed.items():
-        progress.note(f"{name} takes no cells: {_last(why)} (next: {_HINT})")
+        progress.note(f"{name} takes no cells: {last_line(why)} (next: {_HINT})")
     kind = engine or ("cuda" if any(one.node.gpus for one in seen) else "cpu")
     kinds = {one.engine for one in seen if one.engine}
     _refuse_different(models, here, seen)
@@ -174,9 +174,10 @@ def look_at_cluster(
 _HINT = "pip install 'vpatch[ray]' in the Python of Ray on each node"
 
 
-def _last(why: str) -> str:
-    lines = [line for line in why.splitlines() if line.strip()]
-    return lines[-1] if lines else why
+def last_line(text: str) -> str:
+    """Return what a text ends with: the reason, where it is a traceback."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else text
 
 
 def _seen(node: ClusterNode, found: Mapping[str, Any]) -> SeenNode:

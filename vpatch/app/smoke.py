@@ -23,7 +23,7 @@ from vpatch.evidence.subject import subject_of, subject_of_lock
 from vpatch.harness.machine import this_machine
 from vpatch.harness.models import given
 from vpatch.harness.target import InstalledTarget
-from vpatch.image.mode import is_laid_over
+from vpatch.image.mode import laid_over_digests
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.prove import SmokeRequest, run_smoke
 from vpatch.smoke.standard import standard_plan
@@ -85,6 +85,12 @@ class SmokeOptions:
         Raises:
             UsageError: there are some.
         """
+        if self.image is not None and self.python is not None:
+            raise UsageError(
+                "--image and --python name two things to run",
+                hint="give one of them",
+                code="cli.conflicting-options",
+            )
         if self.on is None:
             idle = [name for name, said in self._of_cluster.items() if said]
             if idle:
@@ -182,16 +188,10 @@ def smoke(
                 hint="leave out --before, and options that name a source, patches or an engine",
                 code="cli.conflicting-options",
             )
-        elif options.image is None:
-            order, target = installed_request(context, str(options.python), options)
-        elif options.python is None:
-            order, target = image_request(context, options.image, options, stack)
+        elif options.python is not None:
+            order, target = installed_request(context, options.python, options)
         else:
-            raise UsageError(
-                "--image and --python name two things to run",
-                hint="give one of them",
-                code="cli.conflicting-options",
-            )
+            order, target = image_request(context, str(options.image), options, stack)
         collecting = stack.enter_context(collected(root, order.name, numbered=options.name is None))
         order = replace(order, name=collecting.name)
         record = run_smoke(
@@ -307,11 +307,10 @@ def installed_request(
     machine = this_machine()
     engine = context.own_engine(python)
     refuse_missing(smoke.needs, options.models(smoke).values(), machine, engine.kind)
-    digests = {file.path: file.after for file in lock.files if is_laid_over(file.path)}
     title = f"{lock.recipe or engine.version}-{engine.kind}-installed"
     asked = _asked(context, selection.Request(), options) | {"plan": plan}
     order = options.order(context, title, smoke, machine, subject_of_lock(lock), asked)
-    return order, InstalledTarget(engine, digests)
+    return order, InstalledTarget(engine, laid_over_digests(lock))
 
 
 def image_request(

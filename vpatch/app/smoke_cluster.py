@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.cluster_nodes import look_at_cluster, refuse_unfit
+from vpatch.app.cluster_nodes import last_line, look_at_cluster, refuse_unfit
 from vpatch.app.node_job import LOG, RESULT
-from vpatch.app.smoke_jobs import SmokeJobs, last_line, lost_run, run_of, why_lost
+from vpatch.app.smoke_jobs import SmokeJobs, lost_run, run_of, why_lost
 from vpatch.cluster.connection import connected
 from vpatch.cluster.job import JobBegun, JobDone, JobLost, LogPiece
 from vpatch.evidence.kept_cells import KeptCell, KeptCells

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.cluster_nodes import JOB, WantedNode, cpus_of, gpus_of
+from vpatch.app.cluster_nodes import JOB, WantedNode, cpus_of, gpus_of, last_line
 from vpatch.app.node_job import REFUSED, RESULT
 from vpatch.app.packed_trees import packed
 from vpatch.cluster.job import ClusterJob
@@ -187,9 +187,3 @@ def why_lost(task: NodeTask) -> str:
     node, why = task.lost[-1]
     count = counted(len(task.lost), "attempt")
     return f"{count}, the last one on {node or 'no node'}: {last_line(why)}"
-
-
-def last_line(text: str) -> str:
-    """Return what a text ends with: the reason, where it is a traceback."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else text

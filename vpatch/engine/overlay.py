@@ -72,7 +72,11 @@ def as_released(engine: Engine, plan: Plan) -> dict[str, Change]:
     vpatch installed such a wheel itself, so the release's own file is laid over. Somebody's own
     environment is left as it is: there it would be a guess.
     """
-    changes = overall_changes(plan)
+    return touched_as_released(engine, overall_changes(plan))
+
+
+def touched_as_released(engine: Engine, changes: Mapping[str, Change]) -> dict[str, Change]:
+    """Return the same for the files that some changes of a release touch."""
     return differing(
         engine, {path: c.before for path, c in changes.items() if c.before is not None}
     )

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vpatch.engine import PAYLOAD
-from vpatch.engine.overlay import differing, on_top
+from vpatch.engine.overlay import on_top, touched_as_released
 from vpatch.harness.container import ContainerSandbox
 from vpatch.harness.sandbox import OverlaySite, lay_over, own_changes
 from vpatch.harness.syntax import refuse_syntax_errors
@@ -81,13 +81,9 @@ class EngineTarget:
         if any(found):
             refuse_syntax_errors(self.engine.python, found)
         return [
-            own or (self._as_released(tree) if tree.is_release else {})
+            own or (touched_as_released(self.engine, tree.changes) if tree.is_release else {})
             for own, tree in zip(found, self.trees, strict=True)
         ]
-
-    def _as_released(self, tree: TreeContent) -> dict[str, Change]:
-        released = {path: c.before for path, c in tree.changes.items() if c.before is not None}
-        return differing(self.engine, released)
 
     def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
         changes = self._own

@@ -36,6 +36,11 @@ def is_laid_over(path: str) -> bool:
     return pure.parts[0] == _PACKAGE and pure.suffix == ".py"
 
 
+def laid_over_digests(lock: LockFile) -> dict[str, str]:
+    """Return the digests of the files that an import must find, by their paths in the tree."""
+    return {file.path: file.after for file in lock.files if is_laid_over(file.path)}
+
+
 def to_build(lock: LockFile) -> list[str]:
     """Return the files that a lock touches and that no overlay can carry."""
     return [f.path for f in lock.files if is_shipped(f.path) and not is_laid_over(f.path)]

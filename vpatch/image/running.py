@@ -10,7 +10,7 @@ from vpatch.docker.container import ContainerConfig
 from vpatch.engine.environment import PROBE, probed
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import LOCK, release_of
-from vpatch.image.mode import is_laid_over
+from vpatch.image.mode import laid_over_digests
 
 if TYPE_CHECKING:
     from vpatch.checkout.lockfile import LockFile
@@ -36,7 +36,7 @@ class PatchedImage:
     @property
     def digests(self) -> dict[str, str]:
         """Those of the files that an import must find, by their paths in the tree."""
-        return {file.path: file.after for file in self.lock.files if is_laid_over(file.path)}
+        return laid_over_digests(self.lock)
 
 
 def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
