@@ -3,7 +3,8 @@
     python benchmarks/replay.py [--offline] [--json] [--markdown FILE] [--diffs FILE] [PATCH ...]
 
 The decisions on patches are those on record in their shapes.json: the time is that of comparing the
-code, which `vpatch bump` does beside its plans. --markdown writes docs/reference/look-again.md;
+code, which `vpatch bump` does beside its plans, and a second run finds it in the cache.
+`benchmarks/bump.py` measures the command. --markdown writes docs/reference/look-again.md;
 --diffs writes the same with the upstream diff of each definition.
 """
 
@@ -24,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.recorded import recorded
 from vpatch.app.context import Context
-from vpatch.bump.changed import ReleaseSide, changed_code
+from vpatch.bump.changed import ReleaseSide
+from vpatch.bump.kept_code import compared
 from vpatch.bump.verdict import PatchBump, Verdict, judge
 from vpatch.planning.view import View
 from vpatch.source.spec import parse_vllm
@@ -73,11 +75,12 @@ def replayed(context: Context, patches: Sequence[Patch]) -> Iterator[ReplayedSte
                     row[old],
                     row[new],
                     (before.pin, after.pin),
-                    changed_code(ReleaseSide(row[old], views[0]), ReleaseSide(row[new], views[1])),
+                    compared(ReleaseSide(row[old], views[0]), ReleaseSide(row[new], views[1])),
                 )
                 for row in decided
                 if old in row and new in row
             ]
+            context.answers.save()
             yield ReplayedStep(old, new, tuple(found), time.monotonic() - started)
 
 

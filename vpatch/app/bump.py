@@ -10,7 +10,8 @@ from vpatch.app import selection
 from vpatch.app.bump_propose import with_proposal
 from vpatch.app.planned import planned
 from vpatch.app.selection import Request
-from vpatch.bump.changed import ReleaseSide, changed_code
+from vpatch.bump.changed import ReleaseSide
+from vpatch.bump.kept_code import compared
 from vpatch.bump.report import BumpReport, RecipeBump
 from vpatch.bump.verdict import judge
 from vpatch.errors import UsageError
@@ -106,7 +107,7 @@ def _patches(
     for decision in now.decisions:
         earlier = decisions[decision.patch.id]
         sides = ReleaseSide(earlier, views[0]), ReleaseSide(decision, views[1])
-        one = judge(earlier, decision, (old.pin, new.pin), changed_code(*sides))
+        one = judge(earlier, decision, (old.pin, new.pin), compared(*sides))
         yield with_proposal(context, one, old, new)
     answers.save()
     task.done()
