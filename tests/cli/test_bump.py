@@ -41,6 +41,7 @@ small: vllm 0.50.0 to 0.51.0
     needed in 1 place -> needed in 1 place
     the code that it edits and reads is the same
 1 look again, 1 keep
+upstream's commits: not asked for, see --clone and --github
 
 next: read the code that changed with --diff, or with --output report.html
 """

@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import UTC, datetime
 from functools import cache, partial
 
 from graphql import GraphQLError, build_ast_schema, graphql_sync, parse
 
-LIMIT = 100
+from tests.fake_github.graphql_history import git_object
+from tests.fake_github.graphql_pages import connection, refused
 
 
 @cache
 def schema(path):
     # To check the schema itself takes seconds, and is GitHub's task.
     return build_ast_schema(parse(path.read_text(), no_location=True), assume_valid=True)
-
-
-def refused(kind, message):
-    return GraphQLError(message, extensions={"type": kind})
-
-
-def cursor(position):
-    return base64.b64encode(f"cursor:v2:{position}".encode()).decode()
-
-
-def position(text):
-    return int(base64.b64decode(text).decode().rpartition(":")[2])
-
-
-def connection(items, info, first=None, after=None):
-    """A page of `items`; GitHub wants a `first` where nodes are asked for, of 100 at most."""
-    name = info.field_name
-    if first is None:
-        message = (
-            "You must provide a `first` or `last` value to properly paginate the"
-            f" `{name}` connection."
-        )
-        raise refused("MISSING_PAGINATION_BOUNDARIES", message)
-    if not 1 <= first <= LIMIT:
-        message = (
-            f"Requesting {first} records on the `{name}` connection exceeds the `first` limit of"
-            f" {LIMIT} records."
-        )
-        raise refused("EXCESSIVE_PAGINATION", message)
-    start = 0 if after is None else position(after)
-    chosen = items[start : start + first]
-    end = start + len(chosen)
-    return {
-        "totalCount": len(items),
-        "nodes": chosen,
-        "edges": [
-            {"cursor": cursor(start + count), "node": item} for count, item in enumerate(chosen, 1)
-        ],
-        "pageInfo": {
-            "hasNextPage": end < len(items),
-            "hasPreviousPage": start > 0,
-            "startCursor": cursor(start + 1) if chosen else None,
-            "endCursor": cursor(end) if chosen else None,
-        },
-    }
 
 
 def actor(login):
@@ -131,6 +86,7 @@ def one_repository(github, _info, owner, name, **_options):
         "nameWithOwner": repository.full_name,
         "pullRequest": partial(one_pull, repository),
         "pullRequests": partial(pulls, repository),
+        "object": partial(git_object, repository),
     }
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def made_up_sha(*parts):
@@ -34,7 +39,10 @@ class Thread:
 
 @dataclass
 class Repository:
-    """`tags` says which commits each tag contains, newest tag last; `branches` may stay unknown."""
+    """`tags` says which commits each tag contains, newest tag last; `branches` may stay unknown.
+
+    `git` is a git repository whose files and commits are told by GraphQL, and by a comparison.
+    """
 
     full_name: str
     default_branch: str = "main"
@@ -43,6 +51,11 @@ class Repository:
     tags: dict[str, set[str]] = field(default_factory=dict)
     threads: dict[int, Thread] = field(default_factory=dict)
     branches: dict[str, str] | None = None
+    git: Path | None = None
+
+    def ask_git(self, *args):
+        command = ["git", "-C", str(self.git), *args]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     @property
     def owner(self):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from tests.fake_github.messages import Refused
 from tests.fake_github.packages import example
 
@@ -45,6 +47,8 @@ def get_tags(rest, full_name):
 
 def get_compare(rest, full_name, base, head):
     repository = rest.repository(full_name)
+    if repository.git is not None:
+        return compared_by_git(rest, repository, base, head)
     left, right = repository.commits(base), repository.commits(head)
     if left is None or right is None:
         raise Refused(404)
@@ -65,3 +69,17 @@ def get_compare(rest, full_name, base, head):
         "commits": shown["commits"][: min(ahead, 1)],
         "files": [],
     }
+
+
+def compared_by_git(rest, repository, base, head):
+    """Only what both sides have in common is told as it is."""
+    try:
+        sha = repository.ask_git("merge-base", base, head).strip()
+    except subprocess.CalledProcessError as error:
+        raise Refused(404) from error
+    date = repository.ask_git("show", "--no-patch", "--format=%cI", sha).strip()
+    shown = example("commit-comparison", rest.base, repository.full_name)
+    shared = shown["merge_base_commit"] | {"sha": sha}
+    by = {"name": "A", "email": "a@example.com", "date": date}
+    shared["commit"] |= {"author": by, "committer": by}
+    return shown | {"merge_base_commit": shared, "files": []}

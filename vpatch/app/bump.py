@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
 from vpatch.app import selection
+from vpatch.app.bump_history import CommitsFrom, opened_history
 from vpatch.app.bump_propose import with_proposal
 from vpatch.app.planned import planned
 from vpatch.app.selection import Request
 from vpatch.bump.changed import ReleaseSide
 from vpatch.bump.kept_code import compared
 from vpatch.bump.report import BumpReport, RecipeBump
+from vpatch.bump.upstream_commits import with_commits
 from vpatch.bump.verdict import judge
 from vpatch.errors import UsageError
 from vpatch.library.catalog import installed
@@ -29,14 +32,17 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Pin
 
 
-def bump(context: Context, recipes: Sequence[str], to: str) -> BumpReport:
+def bump(
+    context: Context, recipes: Sequence[str], to: str, commits: CommitsFrom | None = None
+) -> BumpReport:
     """Say what the release `to` means for each patch of some recipes.
 
-    Without names, these are all recipes of the project.
+    Without names, these are all recipes of the project. `commits` says who tells which upstream
+    commits changed the code of the patches.
 
     Raises:
         UsageError: a recipe is not there, it is wrong, or pins a later release and was named.
-        VpatchError: a source cannot be read.
+        VpatchError: a source, or upstream's commits, cannot be read.
     """
     found: list[RecipeBump] = []
     idle: list[str] = []
@@ -48,14 +54,20 @@ def bump(context: Context, recipes: Sequence[str], to: str) -> BumpReport:
         with (
             context.tree(jobs[0].spec, jobs[0].expected_digest) as old,
             context.tree(target.spec) as new,
+            ExitStack() as stack,
         ):
             reason = _nothing_to_do(name, old.pin, new.pin, asked=bool(recipes))
             if reason is not None:
                 idle.append(reason)
                 continue
             others = tuple(job.spec.tree for job in jobs[1:])
+            # It refuses a clone without the releases before anything takes time.
+            history = opened_history(context, commits or CommitsFrom(), old.pin, new.pin, stack)
             patches = tuple(_patches(context, jobs[0], target, old, new))
-            found.append(RecipeBump(name, old.pin, new.pin, patches, others))
+            if history is not None:
+                patches = with_commits(patches, history)
+            asked = None if history is None else history.said
+            found.append(RecipeBump(name, old.pin, new.pin, patches, others, asked))
     return BumpReport(tuple(found), tuple(idle))
 
 

@@ -228,6 +228,7 @@ class Context:
                     f"(vpatch trust --host {found.host})"
                 )
             self._github[api] = found
+            stack.callback(self._github.pop, api)
         return self._github[api]
 
     def github_of(self, repository: str, stack: ExitStack) -> GitHub:

@@ -26,12 +26,22 @@ _DONE = frozenset([State.UPSTREAMED, State.ABSENT])
 
 
 @dataclass(frozen=True)
+class UpstreamCommit:
+    """A commit of upstream: its id, the first line of its message, and when it was made."""
+
+    id: str
+    subject: str
+    when: int
+
+
+@dataclass(frozen=True)
 class ChangedCode:
     """A definition that differs between two releases, or that only moved to another file.
 
     `before` is the pristine code of the old release. `after` is that of the new one. `patched` is
     what the patch makes of `before`; None if it leaves it alone. `ours` is what the patch changes,
     as a diff. `edited` says that the patch edits the definition; otherwise it only reads it.
+    `commits` are those of upstream that changed it, the oldest first; None if nobody was asked.
     """
 
     kind: Literal["changed", "renamed", "moved", "gone", "new"]
@@ -40,6 +50,7 @@ class ChangedCode:
     patched: CodePlace | None
     after: CodePlace | None
     ours: tuple[str, ...] = ()
+    commits: tuple[UpstreamCommit, ...] | None = None
 
     @property
     def name(self) -> str:

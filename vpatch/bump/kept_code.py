@@ -51,8 +51,8 @@ def _sha256(text: bytes | None) -> str | None:
 
 
 def _changed(row: Mapping[str, Any]) -> ChangedCode:
-    places = {name: _place(row[name]) for name in ("before", "patched", "after")}
-    return ChangedCode(row["kind"], row["edited"], ours=tuple(row["ours"]), **places)
+    before, patched, after = (_place(row[name]) for name in ("before", "patched", "after"))
+    return ChangedCode(row["kind"], row["edited"], before, patched, after, tuple(row["ours"]))
 
 
 def _place(row: Mapping[str, Any] | None) -> CodePlace | None:

@@ -9,9 +9,11 @@ from vpatch.bump.report import (
     MEANINGS,
     ORDER,
     change_said,
+    commits_said,
     counts_said,
     details,
     heading,
+    history_said,
     release,
     states_said,
 )
@@ -42,6 +44,10 @@ def _recipe(one: RecipeBump, *, with_diffs: bool) -> Iterator[str]:
     yield ""
     yield f"{counts_said(one.patches) or 'The recipe has no patch for vllm'}."
     yield ""
+    history = history_said(one)
+    if history is not None:
+        yield f"{_escaped(history[0].upper() + history[1:])}."
+        yield ""
     for tree in one.kept_trees:
         yield f"{_escaped(tree)} keeps its pin: vpatch bump compares releases of vLLM only."
         yield ""
@@ -66,6 +72,8 @@ def _patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> Iterato
     yield from _diff("The proposal:", patch.proposal.diff if patch.proposal else ())
     for one in patch.changed:
         yield f"- {_escaped(change_said(one))}"
+        for line in commits_said(one):
+            yield f"  - {_escaped(line)}"
         if with_diffs:
             yield ""
             yield from _diffs(one, recipe)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from vpatch.bump.report import (
     MEANINGS,
     change_said,
+    commits_said,
     counts_said,
     details,
     heading,
+    history_said,
     release,
     states_said,
 )
@@ -39,6 +41,8 @@ def page(report: BumpReport) -> str:
         counts_said=counts_said,
         states_said=states_said,
         change_said=change_said,
+        commits_said=commits_said,
+        history_said=history_said,
         details=details,
         meanings=MEANINGS,
         columns=columns,

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.bump.upstream_commits import asked_about
 from vpatch.bump.verdict import Verdict
 from vpatch.errors import ExitCode
 from vpatch.planning.state import State
@@ -38,13 +39,17 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class RecipeBump:
-    """What a new release means for a recipe. `kept_trees` are its other trees, which stay."""
+    """What a new release means for a recipe. `kept_trees` are its other trees, which stay.
+
+    `commits_from` says where upstream's commits were read; None if nobody was asked for them.
+    """
 
     recipe: str
     old: Pin
     new: Pin
     patches: tuple[PatchBump, ...]
     kept_trees: tuple[str, ...] = ()
+    commits_from: str | None = None
 
     @property
     def by_urgency(self) -> list[PatchBump]:
@@ -108,6 +113,22 @@ def change_said(one: ChangedCode) -> str:
     verb = "edits" if one.edited else "reads"
     name = f"{one.name} -> {one.after.said}" if one.kind == "renamed" and one.after else one.name
     return f"{verb}  {name}: {one.kind}, +{added} -{removed}, {where}"
+
+
+def history_said(recipe: RecipeBump) -> str | None:
+    """Say where upstream's commits were read; None if no patch asks for any."""
+    if not any(asked_about(patch) for patch in recipe.patches):
+        return None
+    if recipe.commits_from is None:
+        return "upstream's commits: not asked for, see --clone and --github"
+    return f"upstream's commits: {recipe.commits_from}"
+
+
+def commits_said(one: ChangedCode) -> list[str]:
+    """Say which commits changed a definition, a line each; nothing if nobody was asked."""
+    if one.commits == ():
+        return ["no commit between the two releases changed it"]
+    return [f"{commit.id[:12]} {commit.subject}" for commit in one.commits or ()]
 
 
 def counts_said(patches: Sequence[PatchBump]) -> str:

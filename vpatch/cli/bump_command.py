@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.app.bump import bump
+from vpatch.app.bump_history import CommitsFrom
 from vpatch.bump.report import release
 from vpatch.bump.report_file import check_report_file, write_report
 from vpatch.cli.bump_text import print_report, print_written
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write the whole report to FILE.md or FILE.html as well.",
 )
+@click.option(
+    "--clone",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Name the upstream commits that changed the code, from this clone of vLLM.",
+)
+@click.option("--github", is_flag=True, help="Name these commits as GitHub knows them.")
 @click.option("--write", is_flag=True, help="Write the change to a new branch of the project.")
 @click.option(
     "--branch", metavar="NAME", help="The branch of --write  [default: vpatch/bump-VERSION]"
@@ -53,11 +61,13 @@ def command(
     recipes: tuple[str, ...],
     to: str,
     output: Path | None,
+    clone: Path | None,
     branch: str | None,
     engine: str | None,
     context: Context,
     *,
     diff: bool,
+    github: bool,
     write: bool,
     prune: bool,
     no_proof: bool,
@@ -99,7 +109,9 @@ def command(
         )
     if output is not None:
         check_report_file(output)
-    report = bump(context, recipes, to)
+    commits = CommitsFrom(clone, github)
+    commits.refuse(context)
+    report = bump(context, recipes, to, commits)
     if output is not None:
         write_report(report, output)
         context.progress.note(f"the report is in {output}")

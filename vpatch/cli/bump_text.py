@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.bump.report import change_said, counts_said, details, heading, release, states_said
+from vpatch.bump.report import (
+    change_said,
+    commits_said,
+    counts_said,
+    details,
+    heading,
+    history_said,
+    release,
+    states_said,
+)
 from vpatch.bump.verdict import Verdict
 from vpatch.cli import render
 from vpatch.cli.output import secho, style
@@ -44,6 +53,9 @@ def print_report(report: BumpReport, *, with_diffs: bool) -> None:
         for patch in one.by_urgency:
             _print_patch(patch, one, with_diffs=with_diffs)
         click.echo(counts_said(one.patches) or "the recipe has no patch for vllm")
+        history = history_said(one)
+        if history is not None:
+            _print_wrapped(history, "")
         click.echo()
     for line in report.idle:
         click.echo(line)
@@ -73,6 +85,8 @@ def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> N
     listed = [one for one in patch.changed if patch.verdict.is_finding or one.kind == "moved"]
     for one in patch.changed if with_diffs else listed[:_SHOWN]:
         _print_wrapped(change_said(one), "      ")
+        for line in commits_said(one):
+            _print_wrapped(line, "        ")
         if with_diffs:
             old, new = release(recipe.old), release(recipe.new)
             _print_diff(f"upstream, {old} to {new}:", one.upstream)

@@ -14,6 +14,7 @@ from vpatch.github.tokens import Token, find_token, web_host
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from datetime import datetime
 
     from github import Github
     from github.PullRequest import PullRequest
@@ -193,6 +194,12 @@ class GitHub:
             compared = self._repository(repository).compare(tag, commit)
             return compared.status in {"behind", "identical"}
 
+    def merge_base(self, repository: str, old: str, new: str) -> tuple[str, datetime]:
+        """Return the last commit that two revisions have in common, and when it was made."""
+        with asking(f"{repository}: {old} and {new}", self._secret):
+            found = self._repository(repository).compare(old, new).merge_base_commit
+            return found.sha, found.commit.committer.date
+
     def search(self, query: str) -> list[Thread]:
         """Return all threads that a search finds (GitHub's own search syntax).
 
@@ -230,7 +237,7 @@ class GitHub:
         variables: dict[str, Any] = {"owner": owner, "name": name, "count": _PULLS_A_PAGE}
         where = f"{repository}: its open pulls"
         for _ in range(_MOST // _PULLS_A_PAGE):
-            answer = self._asked_twice(_OPEN_PULLS, variables, where)
+            answer = self.graphql(_OPEN_PULLS, variables, where)
             with asking(where, self._secret):
                 page = answer["data"]["repository"]["pullRequests"]
                 pulls = [_open_pull(repository, node) for node in page["nodes"]]
@@ -245,6 +252,18 @@ class GitHub:
             hint="vpatch cannot compare with so many; please report it",
             code="github.too-many-results",
         )
+
+    def graphql(self, query: str, variables: Mapping[str, Any], where: str) -> Any:
+        """Ask by GraphQL, and once more after a short failure: it is a POST that only reads."""
+        for last in (False, True):
+            try:
+                with asking(where, self._secret):
+                    _, answer = self._github.requester.graphql_query(query, dict(variables))
+                    return answer
+            except GitHubError as error:
+                if last or (error.status or 0) < _OWN_FAULT:
+                    raise
+        raise AssertionError
 
     def hunks(self, repository: str, number: int) -> dict[str, str | None]:
         """Return what a pull request changes, by file; None where GitHub leaves out a large one."""
@@ -320,18 +339,6 @@ class GitHub:
         """Set a pull request's body; its title is people's once it is there."""
         with asking(f"{repository}#{number}", self._secret):
             self._repository(repository).get_pull(number).edit(body=body)
-
-    def _asked_twice(self, query: str, variables: Mapping[str, Any], where: str) -> Any:
-        """Ask by GraphQL, and once more after a short failure: it is a POST that only reads."""
-        for last in (False, True):
-            try:
-                with asking(where, self._secret):
-                    _, answer = self._github.requester.graphql_query(query, dict(variables))
-                    return answer
-            except GitHubError as error:
-                if last or (error.status or 0) < _OWN_FAULT:
-                    raise
-        raise AssertionError
 
     def _repository(self, name: str) -> Repository:
         return self._github.get_repo(name)

@@ -33,6 +33,16 @@ class CodeOutput(OutputModel):
         return cls(path=place.path, line=place.first, code=list(place.lines))
 
 
+class UpstreamCommitOutput(OutputModel):
+    """A commit of upstream that changed a definition."""
+
+    id: str
+    subject: str
+    """The first line of its message."""
+    when: int
+    """When it was made, in seconds since 1970."""
+
+
 class ChangedCodeOutput(OutputModel):
     """A definition that differs between the two releases."""
 
@@ -52,6 +62,8 @@ class ChangedCodeOutput(OutputModel):
     """What upstream changed, as the lines of a unified diff."""
     ours: list[str]
     """What the patch changes in the old release, as the lines of a unified diff."""
+    commits: list[UpstreamCommitOutput] | None
+    """The commits of upstream that changed it, the oldest first; null if nobody was asked."""
 
     @classmethod
     def of(cls, one: ChangedCode) -> Self:
@@ -64,6 +76,9 @@ class ChangedCodeOutput(OutputModel):
             after=CodeOutput.of(one.after),
             upstream=one.upstream,
             ours=list(one.ours),
+            commits=None
+            if one.commits is None
+            else [UpstreamCommitOutput.model_validate(commit) for commit in one.commits],
         )
 
 
@@ -154,6 +169,8 @@ class RecipeBumpOutput(OutputModel):
     new: BumpPinOutput
     kept_trees: list[str]
     """The recipe's other trees. Their pins stay."""
+    commits_from: str | None
+    """Where upstream's commits were read; null if nobody was asked for them."""
     patches: list[PatchBumpOutput]
 
     @classmethod
@@ -163,6 +180,7 @@ class RecipeBumpOutput(OutputModel):
             old=BumpPinOutput.of(one.old),
             new=BumpPinOutput.of(one.new),
             kept_trees=list(one.kept_trees),
+            commits_from=one.commits_from,
             patches=[PatchBumpOutput.of(patch) for patch in one.patches],
         )
 
