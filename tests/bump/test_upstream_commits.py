@@ -115,7 +115,8 @@ def test_a_statement_is_known_by_its_code(tmp_path):
     patch = patch_of(tmp_path, edits=[edit], concerns={"text": "class Layer"})
     slow = LAYER.replace("if FAST:", "if FAST and WIDE:")
     wide = slow.replace("Linear(4, 4)", "Linear(4, 8)")
-    found = commits(patch, [("slow", slow), ("wide", wide)])
+    other = wide + "\n\nif SLOW:\n    REGISTER_SLOW(Layer)\n"
+    found = commits(patch, [("slow", slow), ("wide", wide), ("other", other)])
     assert found == {"a statement": ["slow"]}
 
 
