@@ -47,6 +47,8 @@ def isolated(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("VPATCH_CACHE_DIR", str(tmp_path / "cache"))
+    # No test asks the real Hub: nothing answers here.
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     return tmp_path
 
 

@@ -158,3 +158,71 @@ def test_a_folder_of_that_name_is_meant(hub, empty):
     b.mimo(empty.folder / "acme" / "small")
     assert "MiMoForCausalLM" in inspect(empty, NAME).out
     assert hub.requests == []
+
+
+RUN = ("--vllm", "0.50", "--engine", sys.executable, "--name", "one")
+
+
+@pytest.fixture
+def lacking(hub, smoked):  # noqa: ARG001 - it is asked
+    """A project whose plan names a checkpoint that is on the Hub alone."""
+    text = smoked.recipe.read_text()
+    assert str(smoked.folder / "model") in text
+    smoked.recipe.write_text(text.replace(str(smoked.folder / "model"), NAME))
+    return smoked
+
+
+def test_a_smoke_run_looks_at_the_hub_before_it_starts(hub, lacking):
+    """What keeps the checkpoint from running is said before anybody downloads it."""
+    run = lacking.run("smoke", *RUN, in_process=False, code=2)
+    shown = inspect(lacking, NAME, code=1).out
+    title = shown.splitlines()[0]
+    assert title.startswith("DeepseekV4ForCausalLM")
+    lines = run.err.splitlines()
+    start = next(n for n, line in enumerate(lines) if "is not on this machine;" in line)
+    assert lines[start].startswith("error: ")
+    assert lines[start + 1 : start + 3] == ["    the Hub has it:", f"      {title}"]
+    # The small vLLM has no registry of models.
+    assert any(line.startswith("      vpatch cannot read what vLLM 0.50.0 has") for line in lines)
+    assert "      this prevents loading: " in run.err
+    assert f"next: fetch it (hf download {NAME} --revision main)" in lines[-1]
+    assert TOKEN not in run.out + run.err
+    assert hub.sent < 100_000
+    assert not (lacking.folder / "evidence").exists()
+
+
+def test_a_benchmark_looks_at_the_hub_before_it_starts(lacking):
+    words = ("--vllm", "0.50", "--engine", sys.executable, "--model", NAME)
+    lacking.recipe.write_text(lacking.recipe.read_text() + BENCH)
+    run = lacking.run("bench", *words, in_process=False, code=2)
+    assert "the Hub has it:\n      DeepseekV4ForCausalLM" in run.err
+
+
+BENCH = """
+bench:
+  models: {given: {checkpoint: acme/small}}
+  shapes: [{input: 8, output: 4}]
+  cells:
+    - {model: given, k: [0]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "environment", "ends", "words", "code", "says"),
+    [
+        ("acme/none", {}, {}, (), 2, "the Hub shows this user no such repository"),
+        (NAME, {}, {f"/{NAME}/resolve": (403, "GatedRepo")}, (), 4, "the repository is gated"),
+        (NAME, {}, {"/api/": (500, "")}, (), 2, "the Hub was not asked: the Hub answers with 500"),
+        (NAME, {}, {}, ("--offline",), 2, "the Hub was not asked, because of --offline"),
+        (NAME, {"HF_HUB_OFFLINE": "1"}, {}, (), 2, "not asked: HF_HUB_OFFLINE is set"),
+    ],
+)
+def test_a_run_that_learns_nothing_of_the_hub(
+    hub, lacking, typed, environment, ends, words, code, says
+):
+    lacking.env |= environment
+    lacking.recipe.write_text(lacking.recipe.read_text().replace(NAME, typed))
+    lacking.run("apply", "--vllm", "0.50")  # what is offline has the source then
+    hub.ends = {path: [end] * 9 for path, end in ends.items()}
+    run = lacking.run("smoke", *RUN, *words, in_process=False, code=code)
+    assert says in run.err

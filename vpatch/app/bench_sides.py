@@ -16,6 +16,7 @@ from vpatch.app.targets import (
     image_target,
     look_at_image,
     refuse_missing,
+    release_asked,
 )
 from vpatch.bench.run import Answering, Opened
 from vpatch.bench.running import look_at
@@ -152,10 +153,14 @@ class Opening:
         bench = self.said.plan(self.context, recipe)
         engine = self._engine()
         kind = engine if engine in KINDS else self.context.own_engine(engine).kind
-        refuse_missing(bench.needs, bench.models.values(), self.machine, kind)
+        self._refuse_missing(bench, kind, release_asked(found[0]))
         opened = [self._opened_trees(one, engine) for one in found]
         title = found[0][0].recipe or opened[0].ground.version
         return self._ready(bench, opened, f"{title}-{kind}")
+
+    def _refuse_missing(self, bench: Bench, kind: str, vllm: str | None) -> None:
+        models = bench.models.values()
+        refuse_missing(self.context, bench.needs, models, self.machine, kind, vllm)
 
     def _jobs(self, vllm: str) -> list[Selection]:
         """What a side of trees means; `pristine:VERSION` is one without its patches."""
@@ -180,7 +185,7 @@ class Opening:
         first, _ = found[0]
         plan = self.recipe or first.lock.recipe
         bench = self.said.plan(self.context, plan)
-        refuse_missing(bench.needs, bench.models.values(), self.machine, first.kind)
+        self._refuse_missing(bench, first.kind, first.lock.source.version)
         files = [shape.path for shape in bench.shapes if shape.path is not None]
         seen = folders_to_show(
             self.context, plan, bench.models.values(), files, named=self.said.model is not None

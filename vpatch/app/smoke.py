@@ -14,6 +14,7 @@ from vpatch.app.targets import (
     look_at_image,
     planned_trees,
     refuse_missing,
+    release_asked,
 )
 from vpatch.app.verify_env import patched_environment
 from vpatch.engine.environment import KINDS
@@ -285,7 +286,8 @@ def engine_request(
     machine = this_machine()
     engine = options.engine or ("cuda" if machine.gpus else "cpu")
     kind = engine if engine in KINDS else context.own_engine(engine).kind
-    refuse_missing(smoke.needs, options.models(smoke).values(), machine, kind)
+    models = options.models(smoke).values()
+    refuse_missing(context, smoke.needs, models, machine, kind, release_asked(found))
     target, plans, version = engine_target(
         context, found, engine, stack, asked_for=bool(request.patches)
     )
@@ -306,7 +308,8 @@ def installed_request(
     smoke = smoke_plan_of(context, plan)
     machine = this_machine()
     engine = context.own_engine(python)
-    refuse_missing(smoke.needs, options.models(smoke).values(), machine, engine.kind)
+    models = options.models(smoke).values()
+    refuse_missing(context, smoke.needs, models, machine, engine.kind, engine.version)
     title = f"{lock.recipe or engine.version}-{engine.kind}-installed"
     asked = _asked(context, selection.Request(), options) | {"plan": plan}
     order = options.order(context, title, smoke, machine, subject_of_lock(lock), asked)
@@ -326,7 +329,7 @@ def image_request(
         context.progress.note(_STANDARD)
     smoke = smoke_plan_of(context, plan)
     models = options.models(smoke).values()
-    refuse_missing(smoke.needs, models, machine, found.kind)
+    refuse_missing(context, smoke.needs, models, machine, found.kind, found.lock.source.version)
     seen = folders_to_show(context, plan, models, named=options.model is not None)
     target = image_target(found, docker, seen, gpus=gpus)
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"

@@ -13,8 +13,9 @@ from vpatch.app.planned import planned
 from vpatch.engine.overlay import as_released
 from vpatch.errors import UsageError, VpatchError, combine, distinct
 from vpatch.harness.machine import missing
-from vpatch.harness.models import locate, seen_folder
+from vpatch.harness.models import ModelNotFetchedError, locate, seen_folder
 from vpatch.harness.target import EngineTarget, ImageTarget, contents_of
+from vpatch.source.spec import PypiSpec
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
@@ -31,16 +32,38 @@ if TYPE_CHECKING:
     from vpatch.planning.state import Plan
 
 
-def refuse_missing(needs: Needs, models: Iterable[Model], machine: Machine, kind: str) -> None:
-    """Say all that is not here, before anything is fetched or started."""
+def refuse_missing(
+    context: Context,
+    needs: Needs,
+    models: Iterable[Model],
+    machine: Machine,
+    kind: str,
+    vllm: str | None,
+) -> None:
+    """Say all that is not here, before anything is fetched or started.
+
+    Of a checkpoint that is not here, the Hub is asked whether it can run on the release `vllm`.
+    """
     errors = missing(needs, machine, kind)
-    for one in models:
+    # A plan may name a checkpoint several times: each is asked for once.
+    for one in {(one.checkpoint, one.revision): one for one in models}.values():
         try:
             locate(one)
+        except ModelNotFetchedError as error:
+            # Only here it is needed.
+            from vpatch.app.hub_models import looked_up  # noqa: PLC0415
+
+            errors.append(looked_up(context, one, error, vllm))
         except VpatchError as error:
             errors.append(error)
     if errors:
         raise combine(distinct(errors))
+
+
+def release_asked(found: Sequence[Selection]) -> str | None:
+    """Return the release that a selection of vLLM names; None where it is no release."""
+    spec = found[0].spec
+    return spec.version if isinstance(spec, PypiSpec) and spec.tree == "vllm" else None
 
 
 @dataclass(frozen=True)

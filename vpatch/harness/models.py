@@ -13,6 +13,8 @@ from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.sandbox import run_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from vpatch.declare.smoke import Model
     from vpatch.harness.sandbox import Sandbox
 
@@ -26,6 +28,17 @@ class ModelError(UsageError):
     """A checkpoint that somebody named is not on this machine."""
 
     code = "harness.no-such-model"
+
+
+class ModelNotFetchedError(ModelError):
+    """A checkpoint of the Hub is not in the cache of the Hub's client on this machine."""
+
+    code = "harness.model-not-fetched"
+
+    def with_lines(self, lines: Iterable[str]) -> ModelNotFetchedError:
+        """Return the same error with further lines that say more."""
+        what = "\n    ".join([f"{self.what};", *lines])
+        return ModelNotFetchedError(what, where=self.where, hint=self.hint)
 
 
 @dataclass(frozen=True)
@@ -140,10 +153,9 @@ def _in_hub_cache(repository: str, revision: str) -> Path:
     )
     snapshot = place / "snapshots" / commit
     if not snapshot.is_dir():
-        raise ModelError(
+        raise ModelNotFetchedError(
             f"the checkpoint {repository} ({revision}) is not on this machine",
             where=str(place),
             hint=f"fetch it (hf download {repository} --revision {revision}), or give --model PATH",
-            code="harness.model-not-fetched",
         )
     return snapshot
