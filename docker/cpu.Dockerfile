@@ -7,6 +7,7 @@ COPY system /
 RUN sh /opt/vpatch-build/system/system.sh
 ENV PATH=/opt/vllm/start:/opt/vllm/bin:${PATH}
 ARG VLLM
+ARG BESIDE
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 COPY python /

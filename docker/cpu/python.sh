@@ -25,10 +25,16 @@ else
     $bin/python3 "$here/sight.py" "$room"
 fi
 $bin/python3 "$here/requires.py"
-$bin/python3 "$here/installed.py" "$room"/*.json > /opt/vllm/installed/pip.json
 $bin/python3 "$here/metadata.py" "$room/wheel"
 # By its name: pip would keep the path of the file for ever.
 $bin/pip install --no-deps --no-index --find-links "$room/wheel" vllm
+# Plugins and libraries that are patched as well. They find vLLM and its requirements here.
+if [ -n "${BESIDE:-}" ]; then
+    # One word for each package.
+    # shellcheck disable=SC2086
+    $bin/pip install --report "$room/beside.json" $BESIDE
+fi
+$bin/python3 "$here/installed.py" "$room"/*.json > /opt/vllm/installed/pip.json
 
 # These are first on the PATH.
 mkdir -p /opt/vllm/start

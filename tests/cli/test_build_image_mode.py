@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 
-from tests.projects import VERSION
+from tests.cli.conftest import PLUGIN, PLUGIN_ENGINE, plug
+from tests.projects import VERSION, write_tree
 from vpatch.app import build, build_settings
+from vpatch.checkout.lockfile import LockFile
 from vpatch.docker.engine import DockerImage
 from vpatch.errors import VpatchError
 from vpatch.harness.machine import this_machine
+from vpatch.util.digest import digest_of
 
 OFFLINE = ("build-image", "--vllm", VERSION, "--offline")
 DRY = ("build-image", "--vllm", VERSION, "--dry-run")
@@ -106,6 +112,76 @@ def test_offline_builds_an_overlay_on_a_base_that_is_here(applied, monkeypatch):
     assert [(image.mode, image.pinned) for image in built] == [("overlay", "sha256:1")]
 
 
-def test_an_image_of_several_trees(project):
-    trees = ("--vllm", "0.50", "--tree", "vllm-ascend==1.0.0")
-    assert project.run("build-image", *trees, code=2).codes == ("image.several-trees",)
+TREES = ("--vllm", "0.50", "--tree", "vllm-tiny==1.0.0")
+
+
+def test_a_dry_run_of_several_trees(plugged):
+    words = ("build-image", *TREES, "--mode", "cpu", "--dry-run")
+    planned = plugged.run(*words, "--json").json["planned"]
+    assert planned["trees"] == {"vllm-tiny": [PLUGIN_ENGINE]}
+    assert planned["build_arguments"]["cpu.Dockerfile"]["BESIDE"] == "vllm-tiny==1.0.0"
+    assert f"trees            vllm-tiny: {PLUGIN_ENGINE}\n" in plugged.run(*words).out
+    assert plugged.run(*words, "--checkout", "x", code=2).codes == ("cli.conflicting-options",)
+
+
+def test_a_cpu_image_installs_releases_alone(plugged):
+    write_tree(plugged.folder / "plugin", PLUGIN)
+    words = ("--vllm", "0.50", "--tree", "vllm-tiny=./plugin", "--mode", "cpu", "--dry-run")
+    run = plugged.run("build-image", *words, code=2)
+    assert run.codes == ("image.not-a-release",)
+    assert "vllm-tiny is not one" in run.errors
+
+
+@pytest.mark.parametrize("path", ["csrc/op.cu", "src/vllm_tiny/a.py"])
+def test_a_tree_beside_vllm_gives_only_python_of_its_package(plugged, path):
+    folder = plug(plugged, "more", f"- add-file: {path}\n  from: added", "text: def start")
+    (folder / "added").write_bytes(b"z = 1\n")
+    run = plugged.run("build-image", *TREES, "--mode", "cpu", "--dry-run", code=2)
+    assert run.codes == ("image.wrong-mode",)
+    assert f"but the patches change {path}" in run.errors
+    assert run.errors.startswith(
+        "error: more: an image takes only Python files of the package vllm_tiny"
+    )
+
+
+def test_a_plugin_alone_is_no_image_of_vllm(plugged):
+    run = plugged.run("build-image", "--tree", "vllm-tiny==1.0.0", code=2)
+    assert run.codes == ("image.not-a-release",)
+
+
+def locked_pair(project):
+    """The locks of vLLM and of the plugin, as `apply` wrote them."""
+    project.run("apply", *TREES)
+    return [
+        project.folder / f".vpatch/{name}/vpatch.lock"
+        for name in ("vllm-0.50.0", "vllm-tiny-1.0.0")
+    ]
+
+
+def test_locks_of_one_image(plugged):
+    """A lock of vLLM that names others is not built without them, or with others."""
+    vllm, tiny = locked_pair(plugged)
+
+    def planned(*locks, code=0):
+        words = [word for lock in locks for word in ("--lock", lock)]
+        return plugged.run("build-image", *words, "--dry-run", code=code)
+
+    assert PLUGIN_ENGINE in planned(tiny, vllm).out
+    for locks, reason in (
+        ((tiny,), "no lock is of vLLM"),
+        ((vllm, tiny, shutil.copy(tiny, plugged.folder / "copy")), "are both of vllm-tiny"),
+    ):
+        run = planned(*locks, code=2)
+        assert run.codes == ("image.wrong-locks",)
+        assert reason in run.errors
+    image = {"mode": "overlay", "base": "x", "pinned": "x"}
+    content = json.loads(vllm.read_text())
+    for digest, locks, reason in (
+        (digest_of(tiny.read_bytes()), (vllm,), "its image also has vllm-tiny"),
+        (digest_of(b"other"), (vllm, tiny), "it is not the lock of vllm-tiny that"),
+    ):
+        trees = {"vllm-tiny": {"lock": digest, "package": None, "contents": None}}
+        vllm.write_text(LockFile(**content | {"image": image | {"trees": trees}}).dump())
+        run = planned(*locks, code=2)
+        assert run.codes == ("image.wrong-locks",)
+        assert reason in run.errors

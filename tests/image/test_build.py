@@ -20,7 +20,7 @@ from vpatch.planning.state import Plan
 from vpatch.source.pip_settings import PipSettings
 
 LOCKED = LockedImage(mode="cpu", base="python:3", pinned="python@sha256:1")
-PAYLOAD = Payload(lock_of_files({}, image=LOCKED), LOCKED, Plan(None, ()))
+PAYLOAD = Payload(lock_of_files({}, image=LOCKED), Plan(None, ()), image=LOCKED)
 PIP = PipSettings(index_url="https://a/simple", extra_index_urls=("file:///b", "http://c/simple"))
 
 

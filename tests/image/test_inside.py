@@ -160,6 +160,75 @@ def test_a_base_without_vllm(image):
     assert "of this image has no package vllm: name another base" in run.stderr
 
 
+TINY = {"vllm_tiny/__init__.py": b"", "vllm_tiny/a.py": b"def one():\n    return 1\n"}
+TWO = b"def two():\n    return 2\n"
+
+
+@pytest.fixture
+def beside(image):
+    """The manifest of a plugin; vLLM's new file imports what a patch of the plugin adds."""
+    needs = b"from vllm_tiny.a import two\n"
+    write_tree(image.packages, TINY)
+    write_tree(image.context / "build/files", {ADDED: needs})
+    image.manifest["files"][1] = entry(ADDED, None, needs)
+    image.manifest["probes"].pop("two")
+    workdir = image.context / "trees/vllm-tiny"
+    write_tree(workdir / "build/files", {"vllm_tiny/a.py": TWO})
+    manifest = {
+        "tree": "vllm-tiny",
+        "package": "vllm_tiny",
+        "release": None,
+        "mode": "overlay",
+        "files": [entry("vllm_tiny/a.py", TINY["vllm_tiny/a.py"], TWO)],
+        "modules": ["vllm_tiny.a"],
+        "probes": {"tiny": [{"module": "vllm_tiny.a", "name": "two", "kind": "function"}]},
+    }
+    (workdir / "manifest.json").write_text(json.dumps(manifest))
+    return workdir
+
+
+def test_all_trees_are_laid_before_one_is_verified(image, beside):
+    run = image.install()
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-2:] == [
+        f"verified: 1 file as locked, in {image.packages / 'vllm_tiny'}",
+        "verified: tiny: 1 name found to be the patched code",
+    ]
+    assert (image.packages / "vllm_tiny/a.py").read_bytes() == TWO
+    installed = json.loads((beside / "installed.json").read_text())
+    assert installed["package"] == str(image.packages / "vllm_tiny")
+    assert {p.stat().st_mtime for p in (beside, beside / "installed.json")} == {86400}
+
+
+def test_a_module_that_only_the_base_of_all_trees_cannot_import(image, beside):
+    """A module that fails without any patch in the same way is no difference."""
+    broken = b"import nowhere\n"
+    for folder, text in ((image.packages, broken), (beside / "build/files", broken + b"\n")):
+        write_tree(folder, {"vllm_tiny/a.py": text})
+    manifest = json.loads((beside / "manifest.json").read_text())
+    manifest |= {"files": [entry("vllm_tiny/a.py", broken, broken + b"\n")], "probes": {}}
+    (beside / "manifest.json").write_text(json.dumps(manifest))
+    image.manifest["files"].pop()
+    image.manifest["modules"].remove("vllm.added")
+    run = image.install()
+    assert run.returncode == 0, run.stderr
+    why = "ModuleNotFoundError: No module named 'nowhere'"
+    installed = json.loads((beside / "installed.json").read_text())
+    assert installed["not-importable"] == {"vllm_tiny.a": why}
+    assert json.loads((image.context / "installed.json").read_text())["not-importable"] == {}
+    assert (image.packages / "vllm_tiny/a.py").read_bytes() == broken + b"\n"
+
+
+def test_a_base_with_another_plugin_is_left_as_it_was(image, beside):
+    (image.packages / "vllm_tiny/a.py").write_bytes(TWO)
+    heading, line = refused(image)
+    assert heading == (
+        f"the vllm-tiny in {image.packages / 'vllm_tiny'} is not the one that was locked:"
+    )
+    assert line.startswith(f"vllm_tiny/a.py is {digest_of(TWO)}")
+    assert not (beside / "installed.json").exists()
+
+
 def test_a_tree_that_was_built_has_its_files_already(image):
     image.manifest["mode"] = "source"
     write_tree(image.packages, {LAYER: NEW, ADDED: b"def new():\n    return 3\n"})

@@ -9,12 +9,18 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers import fails
+from tests.image.locks import lock_of_files
 from vpatch.checkout.lockfile import LockedImage
 from vpatch.engine.environment import probed
-from vpatch.image.context import LOCK
+from vpatch.image.asking import _shaped
+from vpatch.image.context import LOCK, Payload
 from vpatch.image.record import recorded
 from vpatch.image.running import look_at
-from vpatch.image.verify import _shaped
+from vpatch.planning.state import Plan
+
+
+def payload_on(image):
+    return Payload(lock_of_files({}, image=image), Plan(None, ()), image=image)
 
 
 class Container:
@@ -34,7 +40,7 @@ class Container:
 
     def read(self, path):
         if self.files is None:
-            return json.dumps(None).encode()
+            return json.dumps({"vllm": None}).encode()
         return self.files.get(path)
 
     def digests(self, _):
@@ -73,17 +79,18 @@ def test_an_image_whose_vllm_does_not_start():
 def test_a_base_without_vllm(mode, hint):
     image = LockedImage(mode=mode, base="python:3.12", pinned="sha256:1")
     with fails("image.no-vllm") as caught:
-        recorded(Engine(), "sha256:1", image, "0.50.0")
+        recorded(Engine(), "sha256:1", payload_on(image))
     assert (caught.value.where, caught.value.hint) == ("python:3.12", hint)
 
 
 RESULT = "/vpatch-find/result"
 VERSION = "/p/vllm/_version.py"
+WHERE = b'{"vllm": "/p/vllm"}'
 
 
 def _found(mode, files):
     image = LockedImage(mode=mode, base="x/y:1", pinned="sha256:1")
-    return recorded(Engine({RESULT: b'"/p/vllm"'} | files), "sha256:1", image, "0.50.0")
+    return recorded(Engine({RESULT: WHERE} | files), "sha256:1", payload_on(image))
 
 
 @pytest.mark.parametrize("version", ["0.49.0", "0.49.0+cu130", "0.50.1"])
@@ -102,7 +109,7 @@ def test_a_base_of_another_release(version):
 def test_a_base_that_changed_since_it_was_locked():
     image = LockedImage(mode="overlay", base="x/y:1", pinned="sha256:1", contents="sha256:2")
     with fails("image.base-changed") as caught:
-        recorded(Engine({RESULT: b'"/p/vllm"'}), "sha256:1", image, "0.50.0")
+        recorded(Engine({RESULT: WHERE}), "sha256:1", payload_on(image))
     assert "--repin" in caught.value.hint
 
 
@@ -110,10 +117,12 @@ def test_a_base_that_changed_since_it_was_locked():
     "text", [None, b"", b"\xff", b"__version__ = version = '0.50.0+cu130'\n", b"__version__ = x"]
 )
 def test_a_base_of_the_same_release_or_that_does_not_tell(text):
-    assert _found("overlay", {VERSION: text})[0].package == "/p/vllm"
+    assert _found("overlay", {VERSION: text}).image.package == "/p/vllm"
 
 
-@pytest.mark.parametrize("answer", [b"{", b"3", b"[]", b'"p"', b"[" * 100_000, b"\xff"])
+@pytest.mark.parametrize(
+    "answer", [b"{", b"3", b"[]", b'"p"', b"{}", b'{"vllm": 1}', b"[" * 100_000, b"\xff"]
+)
 def test_a_base_whose_python_answers_anything(answer):
     with fails("image.python-failed", "unexpected answer"):
         _found("overlay", {RESULT: answer})

@@ -115,7 +115,7 @@ def test_the_context_is_the_patched_checkout_with_its_history(tmp_path):
     write_tree(checkout, {"vpatch.lock": b"{}", "left.py": b""})
     lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
     settings = BuildSettings(PipSettings(), "host", "linux/amd64", ("id=a",), (), {"max_jobs": "8"})
-    payload = Payload(lock, LOCKED, Plan(None, ()))
+    payload = Payload(lock, Plan(None, ()), image=LOCKED)
     with contexts(payload, settings) as workdir:
         (first,) = builds_below(payload, settings, checkout, workdir)
         last = overlay_build(payload, settings, "below", workdir)
@@ -152,7 +152,7 @@ def test_a_build_of_the_real_tree_is_of_its_release(tmp_path):
         create_checkout(tmp_path / "checkout", base, commit, ["vpatch.lock"])
         check_out(tmp_path / "checkout", "base")
     lock = lock_of_files({"one": ["csrc/a.cu"]}, image=LOCKED)
-    payload = Payload(lock, LOCKED, Plan(None, ()))
+    payload = Payload(lock, Plan(None, ()), image=LOCKED)
     settings = BuildSettings(PipSettings())
     with contexts(payload, settings) as workdir:
         (first,) = builds_below(payload, settings, tmp_path / "checkout", workdir)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
-from vpatch.app.checkout import order_for
+from vpatch.app.checkout import order_for, refuse_one_folder
 from vpatch.checkout.apply import Applied, ApplyRequest, apply
-from vpatch.errors import UsageError
 from vpatch.planning.state import Decision, none_taken
 
 if TYPE_CHECKING:
@@ -63,12 +62,7 @@ def apply_patches(
     for patch in {patch.id: patch for job in asked for patch in job.left}.values():
         reason = patch.relations.on_request or "it requires one that is"
         context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
-    if checkout is not None and len(asked) > 1:
-        raise UsageError(
-            "--checkout names one folder, but there are several trees",
-            hint="apply them one by one",
-            code="cli.conflicting-options",
-        )
+    refuse_one_folder(checkout, asked)
     asked_for = bool(asked[0].recipe or request.patches)
     with ExitStack() as stack:
         requests = tuple(order_for(job, checkout, context, stack) for job in asked)

@@ -15,7 +15,7 @@ from vpatch.app.build_settings import (
     split_arguments,
     trusted_certificates,
 )
-from vpatch.app.locked import applied, from_lock
+from vpatch.app.locked import applied, from_locks
 from vpatch.app.selection import Request
 from vpatch.docker.engine import Docker
 from vpatch.errors import UsageError
@@ -48,8 +48,8 @@ _LOCAL = "an id of this machine: no registry is known to have this base"
 class PlannedBuild:
     """What would be built, as far as that is known without Docker and a registry.
 
-    `pinned` is None if only the build asks for the digest of the base. `build_arguments` are by
-    the path of the Dockerfile, and by name.
+    `pinned` is None if only the build asks for the digest of the base. `trees` are the files of
+    each tree beside vLLM. `build_arguments` are by the path of the Dockerfile, and by name.
     """
 
     mode: ImageMode
@@ -57,6 +57,7 @@ class PlannedBuild:
     pinned: str | None
     files: list[str]
     to_compile: list[str]
+    trees: dict[str, list[str]]
     build_arguments: dict[str, dict[str, str]]
 
 
@@ -64,7 +65,7 @@ class PlannedBuild:
 class BuildOptions:
     """What to build, and how. The names are those of the command's options."""
 
-    lock_file: Path | None = None
+    lock_files: tuple[Path, ...] = ()
     checkout: Path | None = None
     force: bool = False
     mode: ImageMode | None = None
@@ -107,13 +108,17 @@ class PreparedBuild:
             pinned=known.pinned if known else None,
             files=[file.path for file in payload.lock.files],
             to_compile=to_build(payload.lock),
+            trees={one.tree: [file.path for file in one.lock.files] for one in payload.others},
             build_arguments=arguments,
         )
 
 
 @dataclass(frozen=True)
 class BuiltImage:
-    """An image that was built. `pushed` has a digest for each tag, and is empty without a push."""
+    """An image that was built. `pushed` has a digest for each tag, and is empty without a push.
+
+    `trees` are the paths of the locks of the trees beside vLLM, by name.
+    """
 
     identity: str
     choice: Choice
@@ -124,6 +129,7 @@ class BuiltImage:
     tags: tuple[str, ...]
     pushed: list[str]
     log: Path
+    trees: dict[str, Path]
 
 
 def prepare_build(
@@ -142,17 +148,17 @@ def prepare_build(
         VpatchError: a patch cannot be applied, or no mode fits.
     """
     refuse_names(options.tags, options.iidfile, push=options.push, offline=context.offline)
-    if options.lock_file is None:
+    if not options.lock_files:
         locked = applied(context, request, options.checkout, stack, force=options.force)
     elif request != Request() or options.base or options.mode or options.repin:
         raise UsageError(
             "a lock says the source, the patches, the mode and the base",
-            where=str(options.lock_file),
+            where=str(options.lock_files[0]),
             hint="leave out --lock, or all options that name one of them",
             code="cli.conflicting-options",
         )
     else:
-        locked = from_lock(context, options.lock_file, stack)
+        locked = from_locks(context, options.lock_files, stack)
     epoch = source_date_epoch()
     settings = BuildSettings(
         context.pip_settings,
@@ -217,6 +223,7 @@ def build(context: Context, prepared: PreparedBuild, options: BuildOptions) -> B
         tags=names,
         pushed=pushed,
         log=log_path,
+        trees={other.tree: path for path, other in locked.others.items()},
     )
 
 

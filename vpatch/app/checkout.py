@@ -155,6 +155,20 @@ def _spec(lock: LockFile, root: Path) -> TreeSpec:
             return FolderSpec(source.tree, source.origin, root)
 
 
+def refuse_one_folder(checkout: Path | None, asked: Sequence[Selection]) -> None:
+    """Refuse one folder for the checkouts of several trees.
+
+    Raises:
+        UsageError: there is such a folder, and several selections.
+    """
+    if checkout is not None and len(asked) > 1:
+        raise UsageError(
+            "--checkout names one folder, but there are several trees",
+            hint="leave out --checkout, and each tree gets a folder in .vpatch",
+            code="cli.conflicting-options",
+        )
+
+
 def order_for(
     job: Selection, checkout: Path | None, context: Context, stack: ExitStack
 ) -> ApplyRequest:

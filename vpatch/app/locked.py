@@ -1,24 +1,25 @@
-"""A lock to build from: of a checkout, applied where it is not there yet, or kept elsewhere."""
+"""Locks to build from: of checkouts, applied where they are not there yet, or kept elsewhere."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
 from vpatch.app.audit import documents_of
-from vpatch.app.checkout import order_for, planned_again, refuse_stopping
+from vpatch.app.checkout import order_for, planned_again, refuse_one_folder, refuse_stopping
 from vpatch.checkout.apply import apply
 from vpatch.checkout.drift import drift
-from vpatch.checkout.lockfile import LockedImage, LockFile, read_lock
+from vpatch.checkout.lockfile import LockedImage, LockedTree, LockFile, read_lock
 from vpatch.checkout.transaction import writing
 from vpatch.errors import UsageError, VpatchError
-from vpatch.image.context import DOCUMENTS, Payload
+from vpatch.image.context import DOCUMENTS, Payload, TreePayload, digest_of_lock
+from vpatch.image.mode import refuse_built
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.files import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Locked:
-    """A lock, where it lies, the plan that it is of, and its checkout if there is one.
+    """The lock of vLLM, where it lies, the plan that it is of, and its checkout if there is one.
 
-    `documents` are for scanners; see `vpatch.image.context.Payload`.
+    `documents` are for scanners; see `vpatch.image.context.Payload`. `others` are the trees beside
+    vLLM, by the paths of their locks.
     """
 
     path: Path
@@ -39,11 +41,24 @@ class Locked:
     plan: Plan
     checkout: Path | None
     documents: Mapping[str, str]
+    others: Mapping[Path, TreePayload] = field(default_factory=dict)
 
     def payload(self, image: LockedImage) -> Payload:
         """Return what an image on such a base is to have."""
+        trees = {}
+        for other in self.others.values():
+            digest = digest_of_lock(other.lock)
+            known = image.trees.get(other.tree, LockedTree(lock=digest))
+            trees[other.tree] = known.model_copy(update={"lock": digest})
+        image = image.model_copy(update={"trees": trees})
         lock = self.lock.model_copy(update={"image": image})
-        return Payload(lock, image, self.plan, documents=self.documents)
+        return Payload(
+            lock,
+            self.plan,
+            image=image,
+            documents=self.documents,
+            others=tuple(self.others.values()),
+        )
 
     def keep(self, lock: LockFile) -> None:
         """Write the lock with its base to its checkout; one that is kept elsewhere stays."""
@@ -53,20 +68,67 @@ class Locked:
                 replace_file(self.path, lock.dump(), workdir=self.checkout / ".git")
 
 
-def from_lock(context: Context, path: Path, stack: ExitStack) -> Locked:
-    """A lock that is kept somewhere, whose patches must still make what it says."""
-    lock = read_lock(path)
-    tree, made = stack.enter_context(planned_again(context, lock))
-    differences = list(drift(lock, made))
-    if differences:
-        lines = "".join(f"\n    {line}" for line in differences)
-        raise VpatchError(
-            f"the patches no longer make what the lock says:{lines}",
-            where=str(path),
-            hint="build without --lock, and keep the new lock",
-            code="image.lock-outdated",
-        )
-    return Locked(path, lock, made, None, _documents(context, tree, made))
+def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Locked:
+    """Locks that are kept somewhere, whose patches must still make what they say.
+
+    One is of vLLM; others are of the trees that its image has beside it.
+
+    Raises:
+        UsageError: the locks are not those of one image.
+        VpatchError: the patches no longer make what a lock says.
+    """
+    locks = {path: read_lock(path) for path in paths}
+    main = _main_of(locks)
+    others = {}
+    for path, lock in locks.items():
+        tree, made = stack.enter_context(planned_again(context, lock))
+        differences = list(drift(lock, made))
+        if differences:
+            lines = "".join(f"\n    {line}" for line in differences)
+            raise VpatchError(
+                f"the patches no longer make what the lock says:{lines}",
+                where=str(path),
+                hint="build without --lock, and keep the new lock",
+                code="image.lock-outdated",
+            )
+        if path == main:
+            plan, documents = made, _documents(context, tree, made)
+        else:
+            refuse_built(lock)
+            others[path] = TreePayload(lock, made)
+    return Locked(main, locks[main], plan, None, documents, others)
+
+
+def _main_of(locks: Mapping[Path, LockFile]) -> Path:
+    """Return the path of the lock of vLLM; the others must be those that it names, if it does."""
+    by_tree: dict[str, Path] = {}
+    for path, lock in locks.items():
+        twin = by_tree.setdefault(lock.source.tree, path)
+        if twin != path:
+            raise _wrong_locks(f"this lock and {twin} are both of {lock.source.tree}", path)
+    if "vllm" not in by_tree:
+        raise _wrong_locks("no lock is of vLLM", next(iter(locks)))
+    main = by_tree.pop("vllm")
+    image = locks[main].image
+    if image is None:
+        return main
+    for tree, path in by_tree.items():
+        named = image.trees.get(tree)
+        if named is not None and named.lock != digest_of_lock(locks[path]):
+            raise _wrong_locks(f"it is not the lock of {tree} that {main} names", path)
+    missing = sorted(image.trees.keys() - by_tree.keys())
+    if missing:
+        raise _wrong_locks(f"its image also has {', '.join(missing)}", main)
+    return main
+
+
+def _wrong_locks(reason: str, path: Path) -> UsageError:
+    return UsageError(
+        reason,
+        where=str(path),
+        hint="give --lock once for each tree of the image",
+        code="image.wrong-locks",
+    )
 
 
 def applied(
@@ -79,19 +141,28 @@ def applied(
 ) -> Locked:
     """What `vpatch apply` leaves, made where it is not there yet."""
     asked = selection.resolve(request, context.library)
-    if len(asked) > 1:
-        names = ", ".join(job.spec.tree for job in asked)
-        raise UsageError(
-            f"an image needs one tree, but there are several: {names}",
-            hint="name a recipe with vLLM alone",
-            code="image.several-trees",
-        )
-    order = order_for(asked[0], checkout, context, stack)
+    refuse_one_folder(checkout, asked)
+    orders = [order_for(job, checkout, context, stack) for job in asked]
     asked_for = bool(asked[0].recipe or request.patches)
-    refuse_stopping([order.plan], asked_for=asked_for, strict=asked[0].strict)
-    (done,) = apply([order], force=force, progress=context.progress)
-    documents = _documents(context, order.workplace.tree, order.plan)
-    return Locked(order.target / LOCK_FILE, done.lock, order.plan, order.target, documents)
+    strict = any(job.strict for job in asked)
+    refuse_stopping([order.plan for order in orders], asked_for=asked_for, strict=strict)
+    # vLLM first: the image is laid over it. Any other tree alone is refused later, by its name.
+    done = sorted(
+        apply(orders, force=force, progress=context.progress),
+        key=lambda one: one.lock.source.tree != "vllm",
+    )
+    main, *beside = done
+    for one in beside:
+        refuse_built(one.lock)
+    order = main.order
+    return Locked(
+        order.target / LOCK_FILE,
+        main.lock,
+        order.plan,
+        order.target,
+        _documents(context, order.workplace.tree, order.plan),
+        {one.order.target / LOCK_FILE: TreePayload(one.lock, one.order.plan) for one in beside},
+    )
 
 
 def _documents(context: Context, tree: Tree, made: Plan) -> dict[str, str]:

@@ -98,13 +98,25 @@ class LockedPackage(_Locked):
     sha256: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")] | None = None
 
 
+class LockedTree(_Locked):
+    """A tree beside vLLM that an image has patched. `lock` is the digest of that tree's own lock.
+
+    `package` and `contents` are as in `LockedImage`, of the package of that tree.
+    """
+
+    lock: str
+    package: str | None = None
+    contents: str | None = None
+
+
 class LockedImage(_Locked):
     """What an image is built on. `base` is as it was named, `pinned` what that meant then.
 
     `pinned` is NAME@sha256:HEX of a registry. Without a registry, it is the id sha256:HEX of an
     image of one machine, and `local` is true. `compiler` pins the image in which vLLM is compiled.
     `apt` and `pip` are what the cpu build installed on the base. `package` is the folder of vllm
-    in the image, and `contents` the digest of the list of its files, without the patches.
+    in the image, and `contents` the digest of the list of its files, without the patches. `trees`
+    are those beside vLLM, by name.
     """
 
     mode: ImageMode
@@ -116,12 +128,13 @@ class LockedImage(_Locked):
     contents: str | None = None
     apt: tuple[LockedPackage, ...] = ()
     pip: tuple[LockedPackage, ...] = ()
+    trees: dict[Name, LockedTree] = Field(default_factory=dict)
 
     @model_serializer(mode="wrap")
     def _known(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what is not known: locks from before these keys keep their digests."""
         found: dict[str, Any] = serialize(self)
-        later = ("local", "package", "contents", "apt", "pip")
+        later = ("local", "package", "contents", "apt", "pip", "trees")
         return {key: value for key, value in found.items() if value or key not in later}
 
 

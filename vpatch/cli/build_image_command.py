@@ -31,9 +31,10 @@ _MODES = ("overlay", "source", "cpu")
 @library_options
 @click.option(
     "--lock",
-    "lock_file",
+    "lock_files",
+    multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Build from this lock file, on the base image that it pins.",
+    help="Build from this lock file, on the base that it pins; repeat it for each further tree.",
 )
 @folder_option(
     "--checkout",
@@ -106,6 +107,10 @@ def command(
     cpu      like overlay, over vLLM's CPU build (default without a GPU)
     source   anything else changed: build the checkout with vLLM's Dockerfile
 
+    Further trees (--tree, or the recipe's trees) are plugins or libraries that the base has. Their
+    patched Python files are put over the installed ones. In the mode cpu, vpatch installs the
+    release of each tree first.
+
     The last step of every build verifies the image, and fails the build if something is wrong. It
     compares the digests of all touched files and of the files that they replace. It also checks
     bytecode, imports, and the effect of each patch.
@@ -138,5 +143,11 @@ def _ended(
 
 def _lines(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [f"{outer}: {k}={v}" for outer, inner in value.items() for k, v in inner.items()]
+        return [f"{outer}: {line}" for outer, inner in value.items() for line in _inner(inner)]
     return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+
+
+def _inner(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{name}={one}" for name, one in value.items()]
+    return _lines(value)

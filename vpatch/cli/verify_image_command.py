@@ -14,7 +14,7 @@ from vpatch.cli.result import CommandResult
 from vpatch.docker.engine import Docker
 from vpatch.errors import ExitCode
 from vpatch.image.context import version_of
-from vpatch.image.mode import is_laid_over
+from vpatch.image.mode import laid_over_digests
 from vpatch.image.verify import verify_image
 from vpatch.output.images import VerifyImageOutput
 from vpatch.util.plural import counted
@@ -36,10 +36,10 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResu
     """Compare an image with its lock, and list the differences.
 
     IMAGE is a tag, an id or NAME@sha256:DIGEST. vpatch pulls it if it is not on this machine.
-    First, vpatch reads the files of the package vllm from the image's layers, and runs nothing of
-    the image. The patched files must be as locked, and all others must be those of the base. Then
-    the image's own Python imports the patched modules. Anyone who can change that Python can make
-    it report anything.
+    First, vpatch reads the files of the patched packages from the image's layers, and runs nothing
+    of the image. The patched files must be as locked, and all others must be those of the base.
+    Then the image's own Python imports the patched modules. Anyone who can change that Python can
+    make it report anything.
 
     Without --lock, vpatch uses the lock in the image. Anyone who can change the image can change
     that lock too, so give your own if you have it. Ends with 1 if anything differs.
@@ -64,14 +64,18 @@ def _print(image: str, found: Verified) -> None:
         count = counted(len(found.problems), "difference")
         click.echo(f"{image} is not what the lock says: {count}")
         return
-    lock = found.lock
-    patches = counted(len(lock.patches), "patch")
-    laid_over = sum(is_laid_over(file.path) for file in lock.files)
+    lock, locks = found.lock, [found.lock, *found.trees.values()]
+    patches = counted(sum(len(one.patches) for one in locks), "patch")
+    laid_over = sum(len(laid_over_digests(one)) for one in locks)
     files = counted(laid_over, "file")
     others = counted(max(0, found.files - laid_over), "other file")
     names = counted(sum(found.effects.values()), "name")
-    click.echo(f"{image} is vLLM {version_of(lock)}, with {patches} and {files} as locked")
-    click.echo(f"  from outside: {files} of patches and {others} as locked, in {found.package}")
+    beside = "".join(f", {tree}" for tree in found.trees)
+    place = found.package
+    if found.trees:
+        place += f" and {counted(len(found.trees), 'other package')}"
+    click.echo(f"{image} is vLLM {version_of(lock)}{beside}, with {patches} and {files} as locked")
+    click.echo(f"  from outside: {files} of patches and {others} as locked, in {place}")
     click.echo(f"  its own Python says: {names} found to be the patched code")
     if found.own_lock:
         click.echo("  the lock is the image's own; to compare with yours, give --lock FILE")

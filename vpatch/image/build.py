@@ -14,7 +14,7 @@ from vpatch.docker.errors import NoSuchImageError
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.git import checkout as git
 from vpatch.git.found import opened_checkout
-from vpatch.image.context import EPOCH, labels_of, release_of, version_of, write_context
+from vpatch.image.context import EPOCH, labels_of, version_of, write_context
 from vpatch.image.cpu import cpu_build
 from vpatch.image.record import recorded
 from vpatch.image.source import needed, source_build
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _VERSION_FILE = "vllm/_version.py"
 _OVERLAY = "overlay.Dockerfile"
 # What the lock says, and no argument may say otherwise.
-_FIXED = {"BASE", "VLLM"}
+_FIXED = {"BASE", "VLLM", "BESIDE"}
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,8 @@ def build_image(
                 where=below,
                 hint="find out what removes images, then run the command again",
             )
-        tell("Reading the package vllm")
-        image, files = recorded(docker, base.id, payload.image, release_of(payload.lock))
-        payload = payload.on(image, files)
+        tell("Reading what is below the patches")
+        payload = recorded(docker, base.id, payload)
         last = overlay_build(payload, settings, below, workdir)
         # The image runs as the same user as its base.
         arguments = {**last.arguments, "BASE_USER": base.user or "0"}

@@ -4,6 +4,8 @@ In a folder that becomes /opt/vpatch: `lock`; `NOTICE`, which files were modifie
 (Apache-2.0, section 4b); `manifest.json`, what the image is verified against; `package.json`, the
 files of vllm below the patches; `vllm.openvex.json` and `vllm.cdx.json`, what security advisories
 mean for the patched vLLM; `build`, the patched files and the scripts that install and verify them.
+`trees/NAME` has the lock, the manifest, the package's files and the patched files of each tree
+beside vLLM.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from packaging.version import Version
 from vpatch import __version__
 from vpatch.errors import UsageError
 from vpatch.image import PAYLOAD
-from vpatch.image.mode import is_laid_over, is_shipped
+from vpatch.image.mode import is_laid_over, is_shipped, package_of
 from vpatch.image.probes import probes_of
 from vpatch.planning.definitions import module_of
 from vpatch.planning.state import overall_changes
@@ -40,6 +42,8 @@ LOCK = f"{FOLDER}/lock"
 MANIFEST = f"{FOLDER}/manifest.json"
 INSTALLED = f"{FOLDER}/installed.json"
 PACKAGE_LIST = f"{FOLDER}/package.json"
+# A folder for each tree beside vLLM; the files in it are called as those of vLLM.
+TREES = f"{FOLDER}/trees"
 # What scanners read, by the label that names it and by the format.
 DOCUMENTS = {
     "vpatch.vex": (f"{FOLDER}/vllm.openvex.json", "openvex"),
@@ -55,28 +59,44 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Payload:
-    """What an image is to have. `lock` is with `image`, `plan` of its own patches and source.
+class TreePayload:
+    """What an image is to have of one tree. `plan` is of the lock's patches and source.
 
-    `below` is the list of the files of vllm without the patches; see `LockedImage.contents`.
-    `documents` are the texts of `DOCUMENTS`, by their paths.
+    `below` is the list of the package's files without the patches; see `LockedImage.contents`.
     """
 
     lock: LockFile
-    image: LockedImage
     plan: Plan
     below: str = "{}\n"
-    documents: Mapping[str, str] = field(default_factory=dict)
 
-    def on(self, image: LockedImage, below: str) -> Payload:
-        """Return the same on what a build found below the patches."""
-        lock = self.lock.model_copy(update={"image": image})
-        return replace(self, lock=lock, image=image, below=below)
+    @property
+    def tree(self) -> str:
+        """The name of the tree."""
+        return self.lock.source.tree
 
     @cached_property
     def manifest(self) -> str:
         """The text of the manifest; to find the names takes parsing every touched file."""
         return json.dumps(manifest_of(self.lock, probes_of(self.plan)), indent=1) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payload(TreePayload):
+    """What an image is to have. The lock is that of vLLM, with `image`.
+
+    `documents` are the texts of `DOCUMENTS`, by their paths. `others` are the trees beside vLLM,
+    whose locks are as `vpatch apply` writes them.
+    """
+
+    image: LockedImage
+    documents: Mapping[str, str] = field(default_factory=dict)
+    others: Sequence[TreePayload] = ()
+
+    def on(self, image: LockedImage, lists: Mapping[str, str]) -> Payload:
+        """Return the same on what a build found below the patches, with the lists by tree."""
+        lock = self.lock.model_copy(update={"image": image})
+        others = [replace(one, below=lists[one.tree]) for one in self.others]
+        return replace(self, lock=lock, image=image, below=lists[self.tree], others=others)
 
 
 def digest_of_lock(lock: LockFile) -> str:
@@ -103,28 +123,42 @@ def version_of(lock: LockFile) -> str:
     """Return the release with a local part that names the lock (PEP 440): 0.23.0+vpatch.1a2b3c."""
     if lock.image is not None and lock.image.mode == "source":
         # A build from source writes this version into the package, before its files are listed.
-        image = lock.image.model_copy(update={"package": None, "contents": None})
+        trees = {
+            name: tree.model_copy(update={"package": None, "contents": None})
+            for name, tree in lock.image.trees.items()
+        }
+        image = lock.image.model_copy(update={"package": None, "contents": None, "trees": trees})
         lock = lock.model_copy(update={"image": image})
     return f"{release_of(lock)}+vpatch.{digest_of_lock(lock).partition(':')[2][:_DIGITS]}"
 
 
 def manifest_of(lock: LockFile, probes: Mapping[str, Sequence[Probe]]) -> dict[str, Any]:
     """Return what `payload/verify.py` compares an image with."""
-    files = [file.model_dump() for file in lock.files if is_laid_over(file.path)]
+    package = package_of(lock)
+    files = [file.model_dump() for file in lock.files if is_laid_over(file.path, package)]
     return {
         "manifest-version": 1,
-        "version": version_of(lock),
-        "vllm": release_of(lock),
+        **(_vllm_in(lock) if lock.source.tree == "vllm" else _other_in(lock)),
         "mode": lock.image.mode if lock.image else "overlay",
         "lock": digest_of_lock(lock),
         "files": files,
         "not-shipped": [file.path for file in lock.files if not is_shipped(file.path)],
         "modules": [name for file in files if (name := module_of(file["path"]))],
         "probes": {
-            patch: [asdict(probe) for probe in found if probe.module.partition(".")[0] == "vllm"]
+            patch: [asdict(probe) for probe in found if probe.module.partition(".")[0] == package]
             for patch, found in probes.items()
         },
     }
+
+
+def _vllm_in(lock: LockFile) -> dict[str, Any]:
+    return {"version": version_of(lock), "vllm": release_of(lock)}
+
+
+def _other_in(lock: LockFile) -> dict[str, Any]:
+    """What a manifest says of a tree beside vLLM; a repository does not tell its release."""
+    release = lock.source.version if lock.source.kind == "pypi" else None
+    return {"tree": lock.source.tree, "package": package_of(lock), "release": release}
 
 
 def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
@@ -151,6 +185,8 @@ def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
         # The digest of a manifest, as a registry has it; an id of one machine does not count.
         key = f"{_LABEL}.base.id" if image.local else f"{_OCI}.base.digest"
         labels[key] = image.pinned.rpartition("@")[2]
+        trees = [f"{name}@{tree.lock}" for name, tree in sorted(image.trees.items())]
+        labels |= {f"{_LABEL}.trees": " ".join(trees)} if trees else {}
     return labels
 
 
@@ -163,15 +199,32 @@ def notice_of(what: str, lock: LockFile, plan: Plan) -> str:
         f"{what} has vLLM {release_of(lock)} with modified files.",
         "vLLM is licensed under the Apache License, Version 2.0; so are the modifications.",
         "",
+        *_modified(lock, plan),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _notice_of_tree(other: TreePayload) -> str:
+    """The same for a tree beside vLLM, whose license vpatch does not know."""
+    source = other.lock.source
+    where = source.version if source.kind == "pypi" else source.origin
+    lines = [
+        f"This image has {source.tree} ({where}) with modified files.",
+        "The modifications are under the license of that package.",
+        "",
+        *_modified(other.lock, other.plan),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _modified(lock: LockFile, plan: Plan) -> list[str]:
+    lines = []
     for file in lock.files:
         by = [p for p in lock.patches if any(f.path == file.path for f in p.files)]
         how = "added" if file.before is None else "modified"
         lines.append(f"{file.path}: {how} by {', '.join(patch.id for patch in by)}")
     lines += ["", "The patches, in the order in which they were applied:", ""]
-    for decision in plan.taken:
-        lines.append(f"{decision.patch.id}: {decision.patch.title}")
-    return "\n".join(lines) + "\n"
+    return lines + [f"{decision.patch.id}: {decision.patch.title}" for decision in plan.taken]
 
 
 def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) -> None:
@@ -180,22 +233,28 @@ def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) 
     workdir = folder / "image" / FOLDER.lstrip("/")
     workdir.mkdir(parents=True)
     shutil.copyfile(dockerfile, folder / dockerfile.name)
-    (workdir / "lock").write_text(payload.lock.dump(), encoding="utf-8")
-    notice = notice_of("This image", payload.lock, payload.plan)
-    (workdir / "NOTICE").write_text(notice, encoding="utf-8")
-    (workdir / "manifest.json").write_text(payload.manifest, encoding="utf-8")
-    (workdir / "package.json").write_text(payload.below, encoding="utf-8")
+    _write_tree(payload, notice_of("This image", payload.lock, payload.plan), workdir)
+    for other in payload.others:
+        _write_tree(other, _notice_of_tree(other), workdir / "trees" / other.tree)
     for path, text in payload.documents.items():
         (folder / "image" / path.lstrip("/")).write_text(text, encoding="utf-8")
     build = workdir / "build"
-    build.mkdir()
     for script in SCRIPTS:
         shutil.copyfile(PAYLOAD / script, build / script)
+    give_time(folder, build, epoch)
+
+
+def _write_tree(payload: TreePayload, notice: str, workdir: Path) -> None:
+    """Write what an image has of a tree, and the files that its build lays over the package."""
+    (workdir / "build").mkdir(parents=True)
+    (workdir / "lock").write_text(payload.lock.dump(), encoding="utf-8")
+    (workdir / "NOTICE").write_text(notice, encoding="utf-8")
+    (workdir / "manifest.json").write_text(payload.manifest, encoding="utf-8")
+    (workdir / "package.json").write_text(payload.below, encoding="utf-8")
     for path, change in laid_over(payload).items():
-        target = build / "files" / path
+        target = workdir / "build" / "files" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(change)
-    give_time(folder, build, epoch)
 
 
 def give_time(folder: Path, workdir: Path, epoch: int) -> None:
@@ -210,7 +269,7 @@ def give_time(folder: Path, workdir: Path, epoch: int) -> None:
         os.utime(path, (epoch, epoch))
 
 
-def laid_over(payload: Payload) -> Mapping[str, bytes]:
+def laid_over(payload: TreePayload) -> Mapping[str, bytes]:
     """Return what takes the place of installed files, by paths below a folder of packages."""
-    changes = overall_changes(payload.plan)
-    return {path: change.after for path, change in changes.items() if is_laid_over(path)}
+    changes, package = overall_changes(payload.plan), package_of(payload.lock)
+    return {path: change.after for path, change in changes.items() if is_laid_over(path, package)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from vpatch.checkout.lockfile import LockedImage, LockedPackage
     from vpatch.image.build import BuildSettings
-    from vpatch.image.context import Payload
+    from vpatch.image.context import Payload, TreePayload
 
 _MOUNT = "--mount=type=secret"
 _CPU = "cpu.Dockerfile"
@@ -56,6 +56,7 @@ def cpu_build(payload: Payload, settings: BuildSettings, context: Path) -> Build
     (workdir / "certificates.pem").write_bytes(bundle)
     give_time(context, workdir, settings.epoch)
     arguments = {"BASE": payload.image.pinned, "VLLM": release_of(payload.lock)}
+    arguments |= {"BESIDE": _releases(payload.others)} if payload.others else {}
     # A pip.conf of its own says which indexes there are.
     has_settings = any("id=pip.conf" in secret.split(",") for secret in settings.secrets)
     arguments |= {} if has_settings else indexes(settings.pip)
@@ -68,6 +69,23 @@ def cpu_build(payload: Payload, settings: BuildSettings, context: Path) -> Build
         secrets=settings.secrets,
         no_cache=settings.no_cache,
     )
+
+
+def _releases(others: Sequence[TreePayload]) -> str:
+    """Return what pip is to install beside vLLM: NAME==VERSION of each tree.
+
+    Raises:
+        UsageError: a tree is not a release of the package index.
+    """
+    for source in (other.lock.source for other in others):
+        if source.kind != "pypi":
+            raise UsageError(
+                f"a cpu image installs releases of the package index, and {source.tree} is not one",
+                where=source.origin,
+                hint="name a --base that has it and vLLM, and use --mode overlay",
+                code="image.not-a-release",
+            )
+    return " ".join(f"{other.tree}=={other.lock.source.version}" for other in others)
 
 
 def _write(workdir: Path, files: Sequence[Path], pins: Sequence[str]) -> None:

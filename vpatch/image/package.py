@@ -1,4 +1,4 @@
-"""The package vllm of an image, read from outside: no program of the image has a say in it."""
+"""A package of an image, read from outside: no program of the image has a say in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.image.mode import is_laid_over
+from vpatch.image.mode import laid_over_digests
 from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import parse_json
 
@@ -54,9 +54,10 @@ def problems_of(
     if found is None:
         yield Problem(package, "the package is missing")
         return
-    patched = {inside(file.path): file for file in lock.files if is_laid_over(file.path)}
+    laid = laid_over_digests(lock)
+    patched = {inside(file.path): file for file in lock.files if file.path in laid}
     for path, file in sorted(patched.items()):
-        what = _patched(file, found.get(path)) or _bytecode(path, found)
+        what = _patched(file, found.get(path), lock) or _bytecode(path, found)
         if what:
             yield Problem(f"{package}/{path}", what, _patches_of(lock, file.path))
     if known is None:
@@ -81,13 +82,14 @@ def bytecode_of(path: str, files: set[str]) -> list[str]:
     return sorted(name for name in files if name == beside or name.startswith(start))
 
 
-def _patched(file: LockedFile, found: str | None) -> str | None:
+def _patched(file: LockedFile, found: str | None, lock: LockFile) -> str | None:
     if found == file.after:
         return None
     if found is None:
         return "it is missing"
     if found == file.before:
-        return "it is as before the patch: vLLM was installed over it"
+        name = "vLLM" if lock.source.tree == "vllm" else lock.source.tree
+        return f"it is as before the patch: {name} was installed over it"
     return f"it was changed: it is {found[:_SHOWN]}, and the lock has {file.after[:_SHOWN]}"
 
 

@@ -1,4 +1,4 @@
-"""What a build found below the patches, for the lock: the package vllm and what was installed."""
+"""What a build found below the patches, for the lock: the packages and what was installed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 from vpatch.checkout.lockfile import LockedImage, LockedPackage
 from vpatch.docker.container import ContainerConfig
 from vpatch.errors import VpatchError
-from vpatch.image import PAYLOAD, package
+from vpatch.image import PAYLOAD
+from vpatch.image.context import release_of
+from vpatch.image.mode import package_of
+from vpatch.image.package import list_text
 from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from vpatch.docker.container import Container
     from vpatch.docker.engine import Docker
+    from vpatch.image.context import Payload
 
 _FOLDER = "vpatch-find"
 _SECONDS = 300.0
@@ -28,18 +33,17 @@ _INSTALLED = "/opt/vllm/installed"
 _VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.]{0,80})[+']", re.MULTILINE)
 
 
-def recorded(
-    docker: Docker, below: str, image: LockedImage, release: str
-) -> tuple[LockedImage, str]:
-    """Return `image` with what is in the image below the patches, and the list of the package.
-
-    `release` is that of vLLM which the patches are for.
+def recorded(docker: Docker, below: str, payload: Payload) -> Payload:
+    """Return `payload` with what is in the image below the patches, and the lists of its packages.
 
     Raises:
-        VpatchError: it has no vLLM, another release of it, or not the one that was locked.
+        VpatchError: it lacks a package, has another release of vLLM, or not what was locked.
     """
+    image = payload.image
+    packages = {one.tree: package_of(one.lock) for one in (payload, *payload.others)}
     words = ["python3", "-B", f"/{_FOLDER}/verify.py", "--locate", f"/{_FOLDER}/result"]
-    with docker.container(below, words, ContainerConfig(user="0")) as container:
+    config = ContainerConfig(user="0")
+    with docker.container(below, [*words, *packages.values()], config) as container:
         container.put({f"{_FOLDER}/verify.py": (PAYLOAD / "verify.py").read_bytes()}, "/")
         container.start()
         code = container.wait(_SECONDS)
@@ -52,23 +56,16 @@ def recorded(
                 hint="name a --base in which python3 runs",
                 code="image.python-failed",
             )
-        folder = _folder_in(answer, image)
-        if folder is None:
-            raise VpatchError(
-                "python3 of this image has no package vllm",
-                where=image.base,
-                hint=_WITH_VLLM if image.mode == "overlay" else "name another --base",
-                code="image.no-vllm",
+        folders = {tree: _folder_in(answer, package, image) for tree, package in packages.items()}
+        vllm = folders[payload.tree]
+        release = release_of(payload.lock)
+        _refuse_other_release(container.read(f"{vllm}/_version.py"), image, release)
+        digests = {
+            tree: of_mode(
+                image if tree == payload.tree else None, _digests(container, folder, image)
             )
-        _refuse_other_release(container.read(f"{folder}/_version.py"), image, release)
-        digests = container.digests(folder)
-        if digests is None:
-            raise VpatchError(
-                "the folder of vllm cannot be read",
-                where=f"{image.base}:{folder}",
-                hint="name another --base",
-                code="image.unreadable",
-            )
+            for tree, folder in folders.items()
+        }
         is_cpu = image.mode == "cpu"
         try:
             apt = _of_apt(container.read(f"{_INSTALLED}/apt.txt")) if is_cpu else ()
@@ -80,26 +77,66 @@ def recorded(
                 hint="build it anew with --no-cache",
                 code="image.unreadable",
             ) from error
-    text = package.list_text(of_mode(image, digests))
-    contents = digest_of(text.encode())
-    if image.mode != "source" and image.contents not in (None, contents):
+    lists = {tree: list_text(found) for tree, found in digests.items()}
+    contents = {tree: digest_of(text.encode()) for tree, text in lists.items()}
+    if image.mode != "source":
+        _refuse_other_contents(
+            packages[payload.tree], image.contents, contents[payload.tree], image
+        )
+    trees = {}
+    for one in payload.others:
+        locked = image.trees[one.tree]
+        _refuse_other_contents(packages[one.tree], locked.contents, contents[one.tree], image)
+        here = {"package": folders[one.tree], "contents": contents[one.tree]}
+        trees[one.tree] = locked.model_copy(update=here)
+    update = {
+        "package": vllm,
+        "contents": contents[payload.tree],
+        "apt": apt,
+        "pip": pip,
+        "trees": trees,
+    }
+    return payload.on(image.model_copy(update=update), lists)
+
+
+def _digests(container: Container, folder: str, image: LockedImage) -> Mapping[str, str]:
+    digests = container.digests(folder)
+    if digests is None:
         raise VpatchError(
-            f"the locked package vllm is {image.contents}, and this one is {contents}",
+            "the folder of the package cannot be read",
+            where=f"{image.base}:{folder}",
+            hint="name another --base",
+            code="image.unreadable",
+        )
+    return digests
+
+
+def _refuse_other_contents(
+    package: str, locked: str | None, found: str, image: LockedImage
+) -> None:
+    if locked not in (None, found):
+        raise VpatchError(
+            f"the locked package {package} is {locked}, and this one is {found}",
             where=image.base,
             hint="use --repin to lock what is there now",
             code="image.base-changed",
         )
-    found = {"package": folder, "contents": contents, "apt": apt, "pip": pip}
-    return image.model_copy(update=found), text
 
 
-def _folder_in(answer: bytes, image: LockedImage) -> str | None:
-    """Where the image's python3 says that vllm is: whatever it writes, the image is not ours."""
+def _folder_in(answer: bytes, package: str, image: LockedImage) -> str:
+    """Where the image's python3 says that a package is; it may write anything."""
     try:
-        folder = parse_json(answer)
-    except ValueError:
+        folder = parse_json(answer)[package]
+    except (ValueError, LookupError, TypeError):
         folder = 0
-    if folder is None or (isinstance(folder, str) and folder.startswith("/")):
+    if folder is None:
+        raise VpatchError(
+            f"python3 of this image has no package {package}",
+            where=image.base,
+            hint=_missing_hint(package, image),
+            code="image.no-vllm" if package == "vllm" else "image.no-package",
+        )
+    if isinstance(folder, str) and folder.startswith("/"):
         return folder
     raise VpatchError(
         "python3 of this image gave an unexpected answer",
@@ -107,6 +144,12 @@ def _folder_in(answer: bytes, image: LockedImage) -> str | None:
         hint="name a --base in which python3 runs",
         code="image.python-failed",
     )
+
+
+def _missing_hint(package: str, image: LockedImage) -> str:
+    if package != "vllm":
+        return f"name a --base with {package}, or leave out its tree"
+    return _WITH_VLLM if image.mode == "overlay" else "name another --base"
 
 
 def _refuse_other_release(text: bytes | None, image: LockedImage, release: str) -> None:

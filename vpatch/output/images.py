@@ -27,6 +27,8 @@ class PlannedImageOutput(OutputModel):
     """The files that the patches change."""
     to_compile: list[str]
     """The files among them that must be compiled."""
+    trees: dict[str, list[str]]
+    """The files that patches change in each tree beside vLLM."""
     build_arguments: dict[str, dict[str, str]]
     """Build arguments by their names, for each Dockerfile."""
 
@@ -47,6 +49,8 @@ class BuiltImageOutput(OutputModel):
     pushed: list[str]
     """The digests that registries gave, one for each tag."""
     lock: Path
+    trees: dict[str, Path]
+    """The locks of the trees beside vLLM."""
     log: Path
     verified: list[str]
     """What the last step of the build found: sentences for people."""
@@ -63,6 +67,7 @@ class BuiltImageOutput(OutputModel):
             tags=list(built.tags),
             pushed=built.pushed,
             lock=built.lock_path,
+            trees=built.trees,
             log=built.log,
             verified=verified_by_build(built.log),
             labels=built.labels,
@@ -108,8 +113,10 @@ class VerifyImageOutput(OutputModel):
     """Whether that lock is the one in the image."""
     package: str
     """The folder of the package vllm in the image."""
+    trees: list[str]
+    """The trees beside vLLM that were verified as well."""
     files: int
-    """How many of its files are as locked."""
+    """How many files of the packages are as locked."""
     differences: list[ImageDifferenceOutput]
     effects: dict[str, int]
     """How many names the image's own Python found to be the patched code, by patch."""
@@ -125,6 +132,7 @@ class VerifyImageOutput(OutputModel):
             version=version_of(found.lock),
             own_lock=found.own_lock,
             package=found.package,
+            trees=sorted(found.trees),
             files=found.files,
             differences=[ImageDifferenceOutput.model_validate(one) for one in found.problems],
             effects=dict(found.effects),

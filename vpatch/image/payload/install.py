@@ -1,11 +1,12 @@
-"""Lay the files of a lock over an image's vLLM, and verify all of it.
+"""Lay the files of locks over an image's packages, and verify all of it.
 
     python3 install.py FOLDER
 
 It runs in an image, where vpatch is not, as the last step of its build. FOLDER has manifest.json;
-build/epoch, the time that all files get; and the patched files below build/files/. installed.json
-is left there: the package's folder, and the modules that the base cannot import either. It ends
-with 1, and says what is wrong, where the image is not what the manifest was made for.
+build/epoch, the time that all files get; and the patched files below build/files/. trees/NAME has
+the same of a tree beside vLLM, but the time. installed.json is left in each: the package's folder,
+and the modules that the base cannot import either. It ends with 1, and says what is wrong, where
+the image is not what the manifests were made for.
 """
 
 from __future__ import annotations
@@ -21,42 +22,79 @@ from typing import Any
 import verify
 
 
+class Laid:
+    """A tree of the image: its folder with the manifest, and the package that it is laid over."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest: dict[str, Any] = json.loads(
+            (folder / "manifest.json").read_text(encoding="utf-8")
+        )
+        name = verify.package_of(self.manifest)
+        package = verify.locate(name)
+        if package is None:
+            sys.exit(f"{sys.executable} of this image has no package {name}: name another base")
+        self.package = package
+        # The files lie there already, as vLLM was built from the patched tree.
+        self.is_built = self.manifest["mode"] == "source"
+
+    @property
+    def packages(self) -> Path:
+        """The folder that the package lies in."""
+        return Path(self.package.parent)
+
+    @property
+    def files(self) -> list[Path]:
+        """The patched files, where they are installed."""
+        return [self.packages / entry["path"] for entry in self.manifest["files"]]
+
+
 def main(folder: Path) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    package = verify.locate()
-    if package is None:
-        sys.exit(f"{sys.executable} of this image has no package vllm: name another base")
-    # The files lie there already, as vLLM was built from the patched tree.
-    built = manifest["mode"] == "source"
-    refuse(manifest, package, "after" if built else "before")
+    trees = [Laid(folder), *(Laid(one) for one in sorted((folder / "trees").glob("*")))]
+    for tree in trees:
+        refuse(tree, "after" if tree.is_built else "before")
     kept = Path(tempfile.mkdtemp())
-    for entry in manifest["files"]:
-        if not built:
-            replace(folder / "build" / "files", package.parent, entry["path"], kept)
-        forget_bytecode(package.parent / entry["path"])
-    found = verify.verify(manifest)
-    old = {} if built else not_importable_before(manifest, package.parent, kept, found["imports"])
+    for tree in trees:
+        for entry in tree.manifest["files"]:
+            if not tree.is_built:
+                replace(tree.folder / "build" / "files", tree.packages, entry["path"], kept)
+            forget_bytecode(tree.packages / entry["path"])
+    # All are laid first: the patches of one tree may need those of another.
+    found = [verify.verify(tree.manifest) for tree in trees]
+    laid = [(tree, one) for tree, one in zip(trees, found, strict=True) if not tree.is_built]
+    broken = {module: why for _, one in laid for module, why in one["imports"].items()}
+    old = not_importable_before([tree for tree, _ in laid], kept, broken)
+    problems = [problem for one in found for problem in problems_of(one, old)]
+    if problems:
+        sys.exit("the image is not what the lock says:\n" + "\n".join(problems))
+    for tree, one in zip(trees, found, strict=True):
+        unknown = {module: old[module] for module in one["imports"]}
+        installed = {"package": str(tree.package), "not-importable": unknown}
+        text = json.dumps(installed, indent=1) + "\n"
+        (tree.folder / "installed.json").write_text(text, encoding="utf-8")
+        report(tree.manifest, one, unknown)
+    shutil.rmtree(kept)
+    epoch = int((folder / "build" / "epoch").read_text(encoding="ascii"))
+    for tree in trees:
+        give_time(tree, epoch)
+
+
+def problems_of(found: dict[str, Any], old: dict[str, str]) -> list[str]:
+    """Say what is wrong with a tree, but for modules that the base cannot import either."""
     problems = [f"{one['path']}: {one['what']}" for one in found["problems"]]
     problems += [f"{m} does not import: {e}" for m, e in found["imports"].items() if m not in old]
-    problems += [
+    return problems + [
         f"{patch}: {text}"
         for patch, effect in found["probes"].items()
         for text in effect["problems"]
     ]
-    if problems:
-        sys.exit("the image is not what the lock says:\n" + "\n".join(problems))
-    installed = {"package": str(package), "not-importable": old}
-    (folder / "installed.json").write_text(json.dumps(installed, indent=1) + "\n", encoding="utf-8")
-    report(manifest, found, old)
-    shutil.rmtree(kept)
-    give_time(folder, package, [package.parent / entry["path"] for entry in manifest["files"]])
 
 
-def give_time(folder: Path, package: Path, files: list[Path]) -> None:
+def give_time(tree: Laid, epoch: int) -> None:
     """Give all that was written one time, so that two builds make the same layer."""
-    epoch = int((folder / "build" / "epoch").read_text(encoding="ascii"))
+    folder, package = tree.folder, tree.package
     written = {folder, *folder.iterdir(), Path(tempfile.gettempdir())}
-    for file in files:
+    for file in tree.files:
         above = [one for one in file.parents if one == package or package in one.parents]
         written |= {file, file.parent / "__pycache__", *verify.bytecode_of(file), *above}
     for path in written:
@@ -64,18 +102,21 @@ def give_time(folder: Path, package: Path, files: list[Path]) -> None:
             os.utime(path, (epoch, epoch))
 
 
-def refuse(manifest: dict[str, Any], package: Path, state: str) -> None:
-    """End where the image's vLLM is not the one that the patches were made for."""
+def refuse(tree: Laid, state: str) -> None:
+    """End where the image's package is not the one that the patches were made for."""
     problems = []
-    version = verify.version_of(package)
-    if version != manifest["vllm"]:
-        problems.append(f"it has vLLM {version}, and the lock is of {manifest['vllm']}")
-    for entry in manifest["files"]:
-        found = verify.digest_of(package.parent / entry["path"])
+    other = verify.other_release(tree.manifest, tree.package)
+    if other:
+        problems.append(f"it {other}")
+    for entry in tree.manifest["files"]:
+        found = verify.digest_of(tree.packages / entry["path"])
         if found != entry[state]:
             problems.append(f"{entry['path']} is {found}, and was locked as {entry[state]}")
     if problems:
-        sys.exit(f"the vLLM in {package} is not the one that was locked:\n" + "\n".join(problems))
+        name = tree.manifest.get("tree", "vLLM")
+        sys.exit(
+            f"the {name} in {tree.package} is not the one that was locked:\n" + "\n".join(problems)
+        )
 
 
 def replace(source: Path, packages: Path, path: str, kept: Path) -> None:
@@ -101,28 +142,29 @@ def forget_bytecode(file: Path) -> None:
         compiled.write_bytes(b"")
 
 
-def not_importable_before(
-    manifest: dict[str, Any], packages: Path, kept: Path, imports: dict[str, str]
-) -> dict[str, str]:
+def not_importable_before(trees: list[Laid], kept: Path, imports: dict[str, str]) -> dict[str, str]:
     """Return those modules that the base cannot import either: a build has no GPU, for instance."""
     if not imports:
         return {}
-    paths = [entry["path"] for entry in manifest["files"]]
-    patched = {path: (packages / path).read_bytes() for path in paths}
-    for path in paths:
-        if (kept / path).exists():
-            shutil.copyfile(kept / path, packages / path)
-        else:
-            (packages / path).unlink()
-    before = verify.ask_live({"modules": list(imports), "probes": {}})["imports"]
-    for path, content in patched.items():
-        (packages / path).write_bytes(content)
+    patched = {}
+    for tree in trees:
+        for entry in tree.manifest["files"]:
+            file, before = tree.packages / entry["path"], kept / entry["path"]
+            patched[file] = file.read_bytes()
+            if before.exists():
+                shutil.copyfile(before, file)
+            else:
+                file.unlink()
+    unpatched = verify.ask_live({"modules": list(imports), "probes": {}})["imports"]
+    for file, content in patched.items():
+        file.write_bytes(content)
     # The same reason, and not merely a reason.
-    return {module: why for module, why in imports.items() if before.get(module) == why}
+    return {module: why for module, why in imports.items() if unpatched.get(module) == why}
 
 
 def report(manifest: dict[str, Any], found: dict[str, Any], old: dict[str, str]) -> None:
-    lines = [f"{len(manifest['files'])} files as locked, in {found['package']}"]
+    number = len(manifest["files"])
+    lines = [f"{number} file{'' if number == 1 else 's'} as locked, in {found['package']}"]
     for module, why in old.items():
         lines.append(f"{module} is not importable here, nor was it in the base: {why}")
     for patch, effect in found["probes"].items():

@@ -1,11 +1,12 @@
 """Whether an image has what its lock says, asked of its own Python.
 
     python3 verify.py MANIFEST RESULT
-    python3 verify.py --locate RESULT
+    python3 verify.py --locate RESULT PACKAGE...
 
-It runs in an image, where vpatch is not. RESULT gets a JSON object: `package`, the folder of vllm;
-`problems`, a list of {path, what}; `imports`, {module: why it cannot be imported}; `probes`,
-{patch: {held, problems, unknown}}. With --locate it gets the folder of vllm, or null.
+It runs in an image, where vpatch is not. A manifest is of one package: vllm, or that of a tree
+beside it. RESULT gets a JSON object: `package`, the folder of the package; `problems`, a list of
+{path, what}; `imports`, {module: why it cannot be imported}; `probes`, {patch: {held, problems,
+unknown}}. With --locate it gets the folder of each package, or null where there is none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ast
 import gc
 import hashlib
 import importlib
+import importlib.metadata
 import importlib.util
 import inspect
 import json
@@ -29,14 +31,35 @@ from typing import Any
 _IMPORT_SECONDS = 600
 
 
-def locate() -> Path | None:
-    """Return the folder of the package vllm that this Python would import, without importing it."""
-    spec = importlib.util.find_spec("vllm")
+def locate(package: str) -> Path | None:
+    """Return the folder of a package that this Python would import, without importing it."""
+    spec = importlib.util.find_spec(package)
     places = list(spec.submodule_search_locations or ()) if spec else []
     return Path(places[0]).resolve() if places else None
 
 
-def version_of(package: Path) -> str | None:
+def package_of(manifest: dict[str, Any]) -> str:
+    """Return the name of the package that a manifest is of."""
+    name: str = manifest.get("package", "vllm")
+    return name
+
+
+def other_release(manifest: dict[str, Any], package: Path) -> str | None:
+    """Say which release the package is of, where it is not the one that was locked."""
+    if "vllm" in manifest:
+        name, found, wanted = "vLLM", _version_of(package), manifest["vllm"]
+    else:
+        name, wanted = manifest["tree"], manifest["release"]
+        try:
+            found = importlib.metadata.version(name).partition("+")[0]
+        except importlib.metadata.PackageNotFoundError:
+            found = None
+        if wanted is None:
+            return None
+    return None if found == wanted else f"has {name} {found}, and the lock is of {wanted}"
+
+
+def _version_of(package: Path) -> str | None:
     """Return the release, without the local part that a platform appends."""
     file = package / "_version.py"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -59,31 +82,32 @@ def bytecode_of(file: Path) -> list[Path]:
 
 def verify(manifest: dict[str, Any]) -> dict[str, Any]:
     """Compare an image with a manifest: files, bytecode, imports and effects."""
-    package = locate()
+    name = package_of(manifest)
+    package = locate(name)
     if package is None:
-        nothing = {"path": "vllm", "what": f"{sys.executable} has no package vllm"}
+        nothing = {"path": name, "what": f"{sys.executable} has no package {name}"}
         return {"package": None, "problems": [nothing], "imports": {}, "probes": {}}
     problems = []
-    found = version_of(package)
-    if found != manifest["vllm"]:
-        what = f"the image has vLLM {found}, and the lock is of {manifest['vllm']}"
-        problems.append({"path": str(package), "what": what})
+    other = other_release(manifest, package)
+    if other:
+        problems.append({"path": str(package), "what": f"the image {other}"})
     for entry in manifest["files"]:
         file = package.parent / entry["path"]
-        problem = _file_problem(entry, digest_of(file)) or _bytecode_problem(file)
+        name = manifest.get("tree", "vLLM")
+        problem = _file_problem(entry, digest_of(file), name) or _bytecode_problem(file)
         if problem:
             problems.append({"path": str(file), "what": problem})
     live = ask_live(manifest)
     return {"package": str(package), "problems": problems, **live}
 
 
-def _file_problem(entry: dict[str, Any], found: str | None) -> str | None:
+def _file_problem(entry: dict[str, Any], found: str | None, name: str) -> str | None:
     if found == entry["after"]:
         return None
     if found is None:
         return "it is missing"
     if found == entry["before"]:
-        return "it is as before the patch: vLLM was installed over it"
+        return f"it is as before the patch: {name} was installed over it"
     return f"it was changed: it is {found[:23]}, and the lock has {entry['after'][:23]}"
 
 
@@ -276,9 +300,9 @@ def main() -> None:
         # The answers are written. Nothing here needs torch to clear up, which takes a second.
         os._exit(0)
     if sys.argv[1] == "--locate":
-        package = locate()
-        place = None if package is None else str(package)
-        Path(sys.argv[2]).write_text(json.dumps(place), encoding="utf-8")
+        places = {name: locate(name) for name in sys.argv[3:]}
+        found = {name: None if place is None else str(place) for name, place in places.items()}
+        Path(sys.argv[2]).write_text(json.dumps(found), encoding="utf-8")
         return
     outcome = verify(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     Path(sys.argv[2]).write_text(json.dumps(outcome), encoding="utf-8")
