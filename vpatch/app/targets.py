@@ -61,7 +61,7 @@ def refuse_missing(
 
 
 def release_asked(found: Sequence[Selection]) -> str | None:
-    """Return the release that a selection of vLLM names; None where it is no release."""
+    """Return the release that a selection of vLLM names; None for any other source."""
     spec = found[0].spec
     return spec.version if isinstance(spec, PypiSpec) and spec.tree == "vllm" else None
 
