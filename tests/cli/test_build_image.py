@@ -158,6 +158,7 @@ def test_what_was_built_is_verified(project, docker, small, tag):
         "version": version,
         "own_lock": True,
         "package": f"{PACKAGES}/vllm",
+        "trees": [],
         "files": 4,
         "differences": [],
         "effects": {"name-proj": 1, "slow-mode": 1},
