@@ -22,21 +22,26 @@ check() {
 }
 
 bump() {
-  local release=$1 branch title
+  local release=$1 branch said
   shift
   git config user.name >/dev/null || git config user.name 'github-actions[bot]'
   git config user.email >/dev/null ||
     git config user.email '41898282+github-actions[bot]@users.noreply.github.com'
+  if [ -n "${GH_TOKEN:-}" ]; then set -- "$@" --pr; fi
   vpatch bump "$@" --to "$release" --write --trust --output "$report/report.md" --json \
     >"$report/answer.json" || status=$?
   if [ -e "$report/report.md" ] && [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
     head -c 900000 "$report/report.md" >>"$GITHUB_STEP_SUMMARY"
   fi
-  branch=$(python3 - "$report/answer.json" <<'PYTHON'
+  {
+    read -r branch
+    read -r said
+  } < <(python3 - "$report/answer.json" <<'PYTHON'
 import json, sys
 with open(sys.argv[1], encoding="utf-8") as file:
-    result = json.load(file)["result"]
-print(result["written"]["branch"] if result and result["written"] else "")
+    result = json.load(file)["result"] or {}
+print((result.get("written") or {}).get("branch", ""))
+print((result.get("pull") or {}).get("said", ""))
 PYTHON
   )
   if [ -z "$branch" ]; then
@@ -45,20 +50,15 @@ PYTHON
   fi
   # The patches that somebody has to look at are in the report.
   status=0
-  if git ls-remote --exit-code --heads origin "refs/heads/$branch" >/dev/null; then
+  if [ -n "$said" ]; then
+    echo "$said"
+  elif git ls-remote --exit-code --heads origin "refs/heads/$branch" >/dev/null; then
     echo "origin has a branch $branch already"
-    return
-  fi
-  git push --quiet origin "refs/heads/$branch"
-  echo "pushed $branch"
-  if [ -z "${GH_TOKEN:-}" ]; then
+  else
+    git push --quiet origin "refs/heads/$branch"
+    echo "pushed $branch"
     echo "no token: open the pull request yourself"
-    return
   fi
-  title=$(git log --reverse --format=%s "HEAD..$branch" | head -n 1)
-  # GitHub takes 65536 characters.
-  head -c 60000 "$report/report.md" >"$report/body.md"
-  gh pr create --head "$branch" --title "$title" --body-file "$report/body.md"
 }
 
 run=$1

@@ -93,27 +93,22 @@ def test_a_bump_with_nothing_to_do_pushes_nothing(hosted):
     assert "vpatch/" not in git(bare, "for-each-ref")
 
 
-@pytest.mark.slow
-def test_a_bump_opens_a_pull_request_with_a_token(hosted, tmp_path):
-    """By the program `gh`, which asks GitHub; here it notes what it was given."""
-    folder, _ = hosted
-    program = tmp_path / "bin" / "gh"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\n')
-    program.chmod(0o755)
-    out = run(
-        folder,
-        "bump",
-        "0.24.0",
-        GH_TOKEN=str(tmp_path),
-        PATH=os.pathsep.join(
-            [str(Path(sys.executable).parent), str(program.parent), os.environ["PATH"]]
-        ),
-    )
-    assert out == f"pushed {BRANCH}\n"
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert asked[:6] == ["pr", "create", "--head", BRANCH, "--title", "recipes: pin vLLM 0.24.0"]
-    assert asked[6] == "--body-file"
+def test_a_bump_opens_a_pull_request_with_a_token(hosted, github):
+    folder, bare = hosted
+    github.add_repository("me/mine")
+    url = f"{github.url}/me/mine.git"
+    git(folder, "config", "remote.origin.url", url)
+    git(folder, "config", f"url.{bare}.insteadOf", url)
+    env = {"GITHUB_API_URL": github.url, "GH_TOKEN": "ghp_test", "NO_PROXY": "127.0.0.1"}
+    out = run(folder, "bump", "0.24.0", **env)
+    (pull,) = github.find("me/mine").threads.values()
+    assert out.endswith(f"/me/mine/pull/{pull.number} is a new pull request for main\n")
+    assert (pull.head_ref, pull.title) == (BRANCH, "recipes: pin vLLM 0.24.0")
+    assert pull.body.startswith("# mine: vllm 0.23.0 to 0.24.0\n")
+    assert f"refs/heads/{BRANCH}\n" in git(bare, "for-each-ref", "--format=%(refname)")
+    # The next night finds both.
+    out = run(folder, "bump", "0.24.0", **env)
+    assert out.endswith(f"/me/mine/pull/{pull.number} is open already\n")
 
 
 @pytest.mark.slow

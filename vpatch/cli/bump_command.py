@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from vpatch.cli.result import CommandResult
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vpatch.app.context import Context
     from vpatch.errors import ExitCode
 
@@ -54,6 +57,17 @@ if TYPE_CHECKING:
     help="The vLLM that --write tests with  [default: one of the new release in the cache, if any]",
 )
 @click.option("--no-proof", is_flag=True, help="With --write, test nothing.")
+@click.option(
+    "--pr",
+    "pull",
+    is_flag=True,
+    help="With --write, push the branch to origin and open a pull request there.",
+)
+@click.option(
+    "--repository",
+    metavar="OWNER/NAME",
+    help="The repository of the pull request  [default: that of origin]",
+)
 @offline_option
 @library_options
 @json_option
@@ -64,6 +78,7 @@ def command(
     clone: Path | None,
     branch: str | None,
     engine: str | None,
+    repository: str | None,
     context: Context,
     *,
     diff: bool,
@@ -71,6 +86,7 @@ def command(
     write: bool,
     prune: bool,
     no_proof: bool,
+    pull: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show what a new release of vLLM means for each patch of some recipes.
@@ -89,21 +105,26 @@ def command(
     committed. No file of the work tree changes. Before, vpatch tests what changed, as vpatch test
     and vpatch smoke do. If a patch needs a person, or a test fails, nothing is written.
 
+    With --pr, vpatch then pushes the branch to origin and opens a pull request with the report.
+    Before it writes, it asks for a token and for the repository on GitHub.
+
     Ends with 1 if a patch needs a person or another look.
     """
-    only_written = {
-        "--branch": branch,
-        "--prune": prune,
-        "--engine": engine,
-        "--no-proof": no_proof,
-    }
-    for option, given in only_written.items():
-        if given and not write:
-            what = f"{option} would have no effect without --write"
-            raise UsageError(what, hint="add --write", code="cli.unused-option")
+    _refuse_unused(
+        {"--branch": branch, "--prune": prune, "--engine": engine, "--no-proof": no_proof}
+        | {"--pr": pull, "--repository": repository},
+        without=None if write else "--write",
+    )
+    _refuse_unused({"--repository": repository}, without=None if pull else "--pr")
     if engine and no_proof:
         raise UsageError(
             "--engine would have no effect with --no-proof",
+            hint="leave one of the two out",
+            code="cli.unused-option",
+        )
+    if pull and context.offline:
+        raise UsageError(
+            "--pr asks GitHub, and --offline forbids it",
             hint="leave one of the two out",
             code="cli.unused-option",
         )
@@ -115,19 +136,30 @@ def command(
     if output is not None:
         write_report(report, output)
         context.progress.note(f"the report is in {output}")
-    written = None
+    written = sent = None
     if write and report.recipes:
-        # It needs git, and the harness of tests.
+        # These need git, and the harness of tests.
+        from vpatch.app.bump_pull import intended, open_pull, pull_place  # noqa: PLC0415
         from vpatch.app.bump_write import BumpOptions, write_bump  # noqa: PLC0415
 
         name = branch or f"vpatch/bump-{release(report.recipes[0].new)}"
-        options = BumpOptions(name, prune, not no_proof, engine)
-        written = write_bump(context, report, options)
+        with ExitStack() as stack:
+            place = stack.enter_context(pull_place(context, repository, name)) if pull else None
+            options = BumpOptions(name, prune, not no_proof, engine)
+            written = write_bump(context, report, options)
+            sent = open_pull(place, report, written) if place else None
     if as_json:
         from vpatch.output.bump import BumpOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(BumpOutput.of(report, written), report.exit_code)
+        return CommandResult(BumpOutput.of(report, written, sent), report.exit_code)
     print_report(report, with_diffs=diff)
     if written is not None:
-        print_written(written)
+        print_written(written, sent.said if sent else intended(context, written.branch))
     return report.exit_code
+
+
+def _refuse_unused(options: Mapping[str, object], *, without: str | None) -> None:
+    for option, given in options.items():
+        if given and without is not None:
+            what = f"{option} would have no effect without {without}"
+            raise UsageError(what, hint=f"add {without}", code="cli.unused-option")

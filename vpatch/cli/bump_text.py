@@ -63,8 +63,8 @@ def print_report(report: BumpReport, *, with_diffs: bool) -> None:
         click.echo("next: read the code that changed with --diff, or with --output report.html")
 
 
-def print_written(written: WrittenBump) -> None:
-    """Print what was tested, the branch, and what a person does with it."""
+def print_written(written: WrittenBump, pull: str | None) -> None:
+    """Print what was tested, the branch, what a person does with it, and about a pull request."""
     for step in written.proof:
         _print_wrapped(step.line, "")
     click.echo(f"branch {written.branch}  {written.commit[:12]}")
@@ -73,6 +73,8 @@ def print_written(written: WrittenBump) -> None:
     left = [step for step in written.proof if step.outcome == "not run"]
     then = ", then run what was not run" if left or not written.proof else ""
     click.echo(f"next: git switch {written.branch}{then}")
+    if pull is not None:
+        _print_wrapped(pull, "")
 
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:

@@ -319,10 +319,23 @@ class GitHub:
             mine = (one for one in pulls.get_page(0) if one.head.label.casefold() == label)
             return next((_pull(one) for one in mine), None)
 
+    def full_name(self, repository: str) -> str:
+        """Return the present name of a repository, which may have been renamed."""
+        with asking(repository, self._secret):
+            return _read(self._repository(repository).full_name)
+
     def create_pull(
-        self, repository: str, fork: Fork, branch: str, base: str, title: str, body: str
+        self,
+        repository: str,
+        fork: Fork,
+        branch: str,
+        base: str,
+        title: str,
+        body: str,
+        *,
+        draft: bool = True,
     ) -> Pull:
-        """Open a draft from a fork's branch."""
+        """Open a pull request from the branch of a fork, or of the repository itself."""
         owner = fork.full_name.partition("/")[0]
         with asking(f"{repository}: a pull request from {owner}:{branch}", self._secret):
             made = self._repository(repository).create_pull(
@@ -330,8 +343,9 @@ class GitHub:
                 head=f"{owner}:{branch}",
                 title=title,
                 body=body,
-                draft=True,
-                maintainer_can_modify=True,
+                draft=draft,
+                # In one repository, all who may write to it can.
+                maintainer_can_modify=fork.full_name != repository,
             )
             return _pull(made)
 

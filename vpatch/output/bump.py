@@ -9,6 +9,7 @@ from vpatch.output.base import OutputModel
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
+    from vpatch.app.bump_pull import SentBump
     from vpatch.app.bump_write import WrittenBump
     from vpatch.bump.changed import ChangedCode
     from vpatch.bump.code import CodePlace
@@ -219,6 +220,23 @@ class WrittenBumpOutput(OutputModel):
         )
 
 
+class BumpPullOutput(OutputModel):
+    """What `--pr` did."""
+
+    repository: str
+    """`OWNER/NAME` on GitHub."""
+    base: str
+    """The branch that the pull request is for."""
+    url: str
+    """The pull request."""
+    pushed: bool
+    """Whether the branch was pushed. Otherwise the remote had one."""
+    opened: bool
+    """Whether the pull request is new."""
+    said: str
+    """A sentence for people."""
+
+
 class BumpOutput(OutputModel):
     """The result of `vpatch bump`."""
 
@@ -227,11 +245,14 @@ class BumpOutput(OutputModel):
     """Sentences for people: the recipes for which there is nothing to do, and why."""
     written: WrittenBumpOutput | None
     """Null without `--write`, or if there is nothing to do."""
+    pull: BumpPullOutput | None
+    """Null without `--pr`, or if there is nothing to do."""
 
     @classmethod
-    def of(cls, report: BumpReport, written: WrittenBump | None) -> Self:
+    def of(cls, report: BumpReport, written: WrittenBump | None, sent: SentBump | None) -> Self:
         return cls(
             recipes=[RecipeBumpOutput.of(one) for one in report.recipes],
             idle=list(report.idle),
             written=written and WrittenBumpOutput.of(written),
+            pull=sent and BumpPullOutput.model_validate(sent),
         )
