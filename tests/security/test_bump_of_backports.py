@@ -25,8 +25,9 @@ STEPS = (
     *("0.26.0", "0.27.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0"),
 )
 # A letter for the step to each release: keep, look again, retire. The last letter goes on.
+# Somebody read the code of both releases for each letter that is not k.
 VERDICTS = {
-    "cve-2026-105752": "lkllklllkllkllr",
+    "cve-2026-105752": "lkllklllkkkkllr",
     "cve-2026-105755": "kkkkkkklkklkkkr",
     "cve-2026-105756": "lkllklllkllkllr",
     "cve-2026-105758": "kkkkkkllkklkkkr",
@@ -34,7 +35,7 @@ VERDICTS = {
     "cve-2026-114053": "kklkkkllkllkkklr",
     "cve-2026-115918": "kkklklllkklkllllr",
     "cve-2026-12491": "kklkklr",
-    "cve-2026-41523": "kklr",
+    "cve-2026-41523": "kkkr",
     "cve-2026-47155": "kklr",
     "cve-2026-48746": "kkkr",
     "cve-2026-54233": "lkllklr",
@@ -54,6 +55,8 @@ VERDICTS = {
     "pysec-2026-4344": "lkllklllkllkllllr",
 }
 BY_LETTER = {"k": Verdict.KEEP, "l": Verdict.LOOK_AGAIN, "r": Verdict.RETIRE}
+# Here vpatch says look again, and a person finds nothing: Moondream 3 calls another `get_act_fn`.
+CAUTIOUS = {("cve-2026-41523", "0.21.0")}
 # The advisory names 0.30.0, but 0.33.0 still lacks the check.
 NOT_CURED = {"pysec-2026-4000"}
 
@@ -109,7 +112,11 @@ def test_every_step_has_the_right_verdict(context):
             for patch_id, row in list(decided.items())[number % share :: share]:
                 sides = ReleaseSide(row[old], views[0]), ReleaseSide(row[new], views[1])
                 one = judge(row[old], row[new], (before.pin, after.pin), changed_code(*sides))
-                assert one.verdict is BY_LETTER[letters(patch_id)[number]], (patch_id, new)
+                wanted = BY_LETTER[letters(patch_id)[number]]
+                if (patch_id, new) in CAUTIOUS:
+                    assert wanted is Verdict.KEEP
+                    wanted = Verdict.LOOK_AGAIN
+                assert one.verdict is wanted, (patch_id, new)
                 if {row[old].state, row[new].state} != {State.NEEDED}:
                     continue
                 if row[old].variant != row[new].variant:
