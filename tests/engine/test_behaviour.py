@@ -70,7 +70,7 @@ def behaviour(
     before, after = folder_plan(tree, [], tmp_path), folder_plan(tree, [patch], tmp_path)
     references = {"UPSTREAM": tmp_path / "reference"}
     ground = ProofPlans(before, after, more or (), references, packages)
-    return run_behaviour_test(patch, proof, engine, ground)
+    return run_behaviour_test(patch.folder, proof, engine, ground.trees)
 
 
 def outcomes(run):

@@ -6,7 +6,7 @@ import pytest
 
 from vpatch.evidence.kept_cells import FOLDER, KeptCell, KeptCells, key_of
 
-CELL = KeptCell("node-a", {"measured": {"memory": 1}}, b"loaded\n")
+CELL = KeptCell("node-a", {"result.json": b"{}", "log": b"loaded\n", "raw/1.json": b"1"})
 
 
 @pytest.fixture
@@ -19,13 +19,13 @@ def kept(tmp_path):
 def test_a_cell_is_there_again(kept):
     assert kept.find("one") == CELL
     assert kept.find("two") is None
-    kept.keep("one", KeptCell("node-b", {}, b""))
+    kept.keep("one", KeptCell("node-b", {}))
     assert kept.find("one").node == "node-b"
     assert [path.name for path in (kept.root / FOLDER).iterdir()] == ["one"]
 
 
-@pytest.mark.parametrize("name", ["log", "result.json", "sums.json"])
-@pytest.mark.parametrize("text", [None, "", "{}", "[]"])
+@pytest.mark.parametrize("name", ["files/log", "files/raw/1.json", "node", "sums.json"])
+@pytest.mark.parametrize("text", [None, "", "[]"])
 def test_a_cell_that_was_changed_does_not_count(kept, name, text):
     file = kept.root / FOLDER / "one" / name
     if text is None:

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.app.bench_plan import Overrides, numbers, shape_from
 from vpatch.app.bench_sides import Opening, subjects_of
+from vpatch.app.cluster_options import ATTEMPTS, ClusterOptions
 from vpatch.bench.run import BenchRequest, datasets_of, run, write_shown
+from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
 from vpatch.harness.machine import this_machine
+from vpatch.util.extras import require
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from vpatch.app.bench_sides import Subjects
     from vpatch.app.context import Context
     from vpatch.app.selection import Request
     from vpatch.bench.measure import LoadRun
@@ -43,6 +47,9 @@ class BenchOptions:
         repeats: how often each load is measured.
         port: the port of the servers; by default a free one.
         name: the name of the record; by default the recipe, the engine and the time.
+        on: the address of a Ray cluster that measures, instead of this machine.
+        attempts: how often a job is tried there, before its loss is a fault.
+        resume: whether what an earlier run measured is taken from there.
     """
 
     engine: str | None = None
@@ -58,6 +65,22 @@ class BenchOptions:
     repeats: int | None = None
     port: int | None = None
     name: str | None = None
+    on: str | None = None
+    attempts: int = ATTEMPTS
+    resume: bool = False
+
+    @property
+    def cluster(self) -> ClusterOptions:
+        return ClusterOptions(self.on, self.attempts, self.resume)
+
+    def refuse_conflicts(self) -> None:
+        """Refuse options that have no effect together.
+
+        Raises:
+            UsageError: there are some.
+        """
+        names = {"image": self.image, "url": self.urls or None, "port": self.port}
+        self.cluster.refuse_conflicts([name for name, said in names.items() if said is not None])
 
     def overrides(self) -> Overrides:
         """Read the texts.
@@ -114,6 +137,7 @@ def bench(
         UsageError: the options contradict each other, or the recipe has no plan.
         VpatchError: the run could not be begun.
     """
+    options.refuse_conflicts()
     if options.name is not None:
         refuse_name(root, options.name, _KIND)
     overrides = options.overrides()
@@ -122,6 +146,8 @@ def bench(
     with ExitStack() as stack:
         named = options.plan or request.recipe
         opening = Opening(context, request, options.engine, named, overrides, this_machine(), stack)
+        if options.on is not None:
+            return _on_cluster(opening, subjects, options, asked, root, on_result or _ignore)
         ready = opening.open(subjects)
         order = BenchRequest(
             options.name or dated(ready.title),
@@ -144,6 +170,43 @@ def bench(
     return BenchResult(record, root / order.name, failure)
 
 
+def _on_cluster(
+    opening: Opening,
+    subjects: Subjects,
+    options: BenchOptions,
+    asked: Mapping[str, Any],
+    root: Path,
+    on_result: Callable[[str, LoadRun], None],
+) -> BenchResult:
+    """Measure on the nodes of a cluster. Here the trees are planned, and nothing runs."""
+    require("ray", "`--on`")
+    # Only these runs need it.
+    from vpatch.app.bench_cluster import ClusterBench, run_bench_on_cluster  # noqa: PLC0415
+    from vpatch.cluster.connection import address_of  # noqa: PLC0415
+
+    address_of(str(options.on))
+    if subjects.kind != "trees":
+        raise UsageError(
+            f"--compare of {subjects.kind} and --on exclude each other",
+            where=options.compare,
+            hint="compare versions or folders",
+            code="cli.conflicting-options",
+        )
+    context = opening.context
+    plan, sides, title = opening.planned(subjects)
+    digests = context.cache.answers("checkpoints")
+    name = options.name or dated(title)
+    with collected(root, name, _KIND, numbered=options.name is None) as collecting:
+        order = ClusterBench(
+            collecting.name, _recorded(asked), plan, sides, options.engine, digests
+        )
+        record, failure = run_bench_on_cluster(
+            order, options.cluster, root, collecting.workdir, context.progress, on_result
+        )
+    write_shown(root / collecting.name, record)
+    return BenchResult(record, root / collecting.name, failure)
+
+
 def _asked(request: Request, options: BenchOptions) -> dict[str, Any]:
     """What was asked for, by the names of the command's options."""
     return {
@@ -162,6 +225,7 @@ def _asked(request: Request, options: BenchOptions) -> dict[str, Any]:
         "shape": options.shapes,
         "prompts": options.prompts,
         "repeats": options.repeats,
+        "on": options.on,
     }
 
 

@@ -15,6 +15,7 @@ from vpatch.app.targets import (
     folders_to_show,
     image_target,
     look_at_image,
+    planned_trees,
     refuse_missing,
     release_asked,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from vpatch.app.bench_plan import Overrides
     from vpatch.app.context import Context
     from vpatch.app.selection import Request, Selection
+    from vpatch.app.targets import PlannedTrees
     from vpatch.bench.running import RunningServer
     from vpatch.declare.bench import Bench
     from vpatch.engine.environment import Engine
@@ -70,6 +72,15 @@ class Ready:
     client: Callable[[Path], Sandbox]
     vllm: str
     title: str
+
+
+@dataclass(frozen=True)
+class PlannedSide:
+    """A side of trees that engines elsewhere will run: `what` it is in words, and its digests."""
+
+    trees: PlannedTrees
+    what: str
+    subject: list[dict[str, Any]]
 
 
 def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
@@ -162,6 +173,22 @@ class Opening:
         models = bench.models.values()
         refuse_missing(self.context, bench.needs, models, self.machine, kind, vllm)
 
+    def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
+        """Plan the sides for engines of other machines; return plan, sides, and a title."""
+        found = [self._jobs(vllm) for (vllm,) in subjects.sides]
+        recipe = self.recipe or found[0][0].recipe
+        self.context.require_trust((), recipe)
+        bench = self.said.plan(self.context, recipe)
+        sides = []
+        for one in found:
+            trees = planned_trees(
+                self.context, one, self.stack, asked_for=bool(self.request.patches)
+            )
+            subject = subject_of(trees.plans)
+            sides.append(PlannedSide(trees, _in_words(trees.version, subject), subject))
+        title = found[0][0].recipe or sides[0].trees.version
+        return bench, sides, f"{title}-{self.engine or 'cluster'}"
+
     def _jobs(self, vllm: str) -> list[Selection]:
         """What a side of trees means; `pristine:VERSION` is one without its patches."""
         library, request = self.context.library, replace(self.request, vllm=vllm or None)
@@ -175,9 +202,7 @@ class Opening:
             self.context, found, engine, self.stack, asked_for=bool(self.request.patches)
         )
         subject = subject_of(plans)
-        count = sum(len(tree["patches"]) for tree in subject)
-        patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
-        return self._opened(f"vLLM {version} with {patches}", subject, ground)
+        return self._opened(_in_words(version, subject), subject, ground)
 
     def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
         gpus = bool(self.machine.gpus)
@@ -286,6 +311,12 @@ class Opening:
 
     def _engine(self) -> str:
         return self.engine or ("cuda" if self.machine.gpus else "cpu")
+
+
+def _in_words(version: str, subject: Sequence[Mapping[str, Any]]) -> str:
+    count = sum(len(tree["patches"]) for tree in subject)
+    patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
+    return f"vLLM {version} with {patches}"
 
 
 def _root_of(server: RunningServer) -> str:

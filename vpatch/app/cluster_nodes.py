@@ -51,12 +51,16 @@ class SeenNode:
 
 @dataclass(frozen=True)
 class WantedNode:
-    """What one cell, or more, want of a node."""
+    """What one cell, or more, want of a node. `model` is empty for what runs none.
+
+    `alone` says that nothing else is to run on the node, unless the needs say how many CPUs.
+    """
 
     name: str
     needs: Needs
     tensor_parallel: int
     model: str
+    alone: bool = False
 
 
 @dataclass(frozen=True)

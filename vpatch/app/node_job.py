@@ -165,10 +165,29 @@ def _imports(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     }
 
 
+def _bench(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
+    # Only these jobs need it.
+    from vpatch.app.node_bench import measured_on_node  # noqa: PLC0415
+
+    with _engine(job) as engine:
+        target = EngineTarget(engine, unpacked(job["trees"], folder / "sent"))
+        return measured_on_node(job, target, folder, out, out / LOG)
+
+
+def _proof(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
+    # As above.
+    from vpatch.app.node_proof import tested_on_node  # noqa: PLC0415
+
+    with _engine(job) as engine:
+        return tested_on_node(job, engine, folder, out)
+
+
 _DO: dict[str, Callable[[dict[str, Any], Path, Path], dict[str, Any]]] = {
+    "bench": _bench,
     "look": _look,
     "cell": _cell,
     "imports": _imports,
+    "proof": _proof,
 }
 
 if __name__ == "__main__":

@@ -12,18 +12,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def packed(trees: Sequence[TreeContent]) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """Return what a job says of trees, and the files that it says it of."""
+def packed(
+    trees: Sequence[TreeContent], at: str = "trees"
+) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+    """Return what a job says of trees, and the files that it says it of, in a folder `at`."""
     told: list[dict[str, Any]] = []
     files: dict[str, bytes] = {}
     for number, tree in enumerate(trees):
         for path, change in tree.changes.items():
-            files[f"trees/{number}/after/{path}"] = change.after
+            files[f"{at}/{number}/after/{path}"] = change.after
             if change.before is not None:
-                files[f"trees/{number}/before/{path}"] = change.before
-        files |= {f"trees/{number}/own/{path}": content for path, content in tree.files.items()}
+                files[f"{at}/{number}/before/{path}"] = change.before
+        files |= {f"{at}/{number}/own/{path}": content for path, content in tree.files.items()}
         told.append(
             {
+                "folder": f"{at}/{number}",
                 "is_release": tree.is_release,
                 "changed": sorted(tree.changes),
                 "own": sorted(tree.files),
@@ -35,8 +38,8 @@ def packed(trees: Sequence[TreeContent]) -> tuple[list[dict[str, Any]], dict[str
 def unpacked(told: Sequence[Mapping[str, Any]], folder: Path) -> list[TreeContent]:
     """Return the trees again, from a folder with the files."""
     found = []
-    for number, tree in enumerate(told):
-        root = folder / "trees" / str(number)
+    for tree in told:
+        root = folder / tree["folder"]
         changes = {
             path: Change(_read(root / "before" / path), (root / "after" / path).read_bytes())
             for path in tree["changed"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vpatch.app.cluster_options import ClusterOptions
 from vpatch.app.context import Context, open_engine
 from vpatch.app.selection import with_required
 from vpatch.engine.environment import KINDS, Engine, packages_beside
@@ -116,41 +117,47 @@ class ProvenTest:
     idle: str | None = None
 
 
-def run_proofs(
-    context: Context,
-    patches: Sequence[Patch],
-    engine: str,
-    vllm: str | None,
-    root: Path | None,
-    *,
-    named: bool,
-) -> Iterator[ProvenTest]:
-    """Run the behaviour tests of some patches, and yield each result when it is there.
+@dataclass(frozen=True)
+class ProofRequest:
+    """Which behaviour tests run, and where.
 
-    Args:
-        context: the project, its library and the cache.
-        patches: whose tests run.
+    Attributes:
+        patches: their tests run.
         engine: `cpu`, `cuda`, or the path of a Python.
         vllm: a release instead of the one that a test declares.
         root: the folder that gets evidence, if any.
         named: whether the user named the patches. Then one without a test is an error.
+        options: whether they run on a cluster.
+    """
+
+    patches: Sequence[Patch]
+    engine: str
+    vllm: str | None
+    root: Path | None
+    named: bool
+    options: ClusterOptions = field(default_factory=ClusterOptions)
+
+
+def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
+    """Run behaviour tests on this machine, and yield each result when it is there.
 
     Raises:
         UsageError: a named patch has no test for this engine.
         VpatchError: an engine or a source is not there.
     """
+    engine, named = asked.engine, asked.named
     own = None if engine in KINDS else context.own_engine(engine)
     if own is not None:
         refuse_unfit(own)
     kind = own.kind if own else engine
-    for patch in patches:
+    for patch in asked.patches:
         if named and all(proof.engine != kind for proof in patch.declaration.proof):
             raise no_test(patch, kind)
         for proof in patch.declaration.proof:
-            version = vllm or proof.vllm
+            version = asked.vllm or proof.vllm
             try:
                 refuse_other(proof, kind, version, own)
-                found, folder = run_proof(context, patch, proof, engine, version, root)
+                found, folder = run_proof(context, patch, proof, engine, version, asked.root)
             except IdleError as idle:
                 if named and proof.engine == kind:
                     raise
@@ -170,7 +177,7 @@ def run_proof(
         ground = proof_plans(context, patch, proof, version, stack)
         # An engine runs what they insert, and the test.
         context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
-        _refuse_idle(patch, ground.all_after)
+        refuse_idle(patch, ground.all_after)
         beside = packages_beside(found, proof.packages, context.progress, offline=context.offline)
         ground = replace(ground, packages=beside)
         for path in as_released(found, ground.after):
@@ -182,8 +189,8 @@ def run_proof(
             workdir, name = collecting.workdir, collecting.name
         task = context.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
         try:
-            test = replace(patch, folder=context.trust.copy_of(patch.folder))
-            result = run_behaviour_test(test, proof, found, ground, workdir and workdir / LOGS)
+            test, logs = context.trust.copy_of(patch.folder), workdir and workdir / LOGS
+            result = run_behaviour_test(test, proof, found, ground.trees, logs)
             if workdir is not None:
                 ran = ProofRun(
                     name=name,
@@ -226,7 +233,12 @@ def why_idle(patch: Patch, plans: Sequence[Plan]) -> tuple[Pin, Decision] | None
     return next(iter(stopping or idle), None)
 
 
-def _refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
+def refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
+    """Refuse a test that would prove nothing.
+
+    Raises:
+        IdleError: the patch is not needed there, or another one stops.
+    """
     if found := why_idle(patch, plans):
         pin, decision = found
         raise IdleError(

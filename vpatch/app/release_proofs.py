@@ -283,18 +283,18 @@ def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest
         context.progress.note(
             f"this build of {case.release} has another {path}: the release's runs"
         )
-    test = replace(patch, folder=context.trust.copy_of(patch.folder))
+    test, trees = context.trust.copy_of(patch.folder), ground.trees
     task = context.progress.start(f"Running {proof.test} of {patch.id} in {engine}")
     started = time.monotonic()
     try:
         if case.patched_only:
-            patched, problems = run_patched(test, proof, engine, ground)
+            patched, problems = run_patched(test, proof, engine, trees)
             runs = {"patched": patched}
         elif case.state is State.UPSTREAMED:
-            pristine, problems = run_upstreamed(test, proof, engine, ground, released)
+            pristine, problems = run_upstreamed(test, proof, engine, trees, released)
             runs = {"pristine": pristine}
         else:
-            both = run_behaviour_test(test, proof, engine, ground)
+            both = run_behaviour_test(test, proof, engine, trees)
             runs, problems = {"pristine": both.pristine, "patched": both.patched}, both.problems
     except OSError as error:
         raise could_not_run(patch, proof, error) from error

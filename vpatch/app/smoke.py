@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app import selection
+from vpatch.app.cluster_options import ATTEMPTS, ClusterOptions
 from vpatch.app.targets import (
     engine_target,
     folders_to_show,
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 
 
 _STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
-
-
-ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -92,26 +90,12 @@ class SmokeOptions:
                 hint="give one of them",
                 code="cli.conflicting-options",
             )
-        if self.on is None:
-            idle = [name for name, said in self._of_cluster.items() if said]
-            if idle:
-                raise UsageError(
-                    f"{' and '.join(idle)} would have no effect without --on",
-                    hint="give --on ADDRESS, or leave it out",
-                    code="cli.unused-option",
-                )
-            return
-        idle = [name for name in ("image", "python", "port") if getattr(self, name) is not None]
-        if idle:
-            raise UsageError(
-                f"--{idle[0]} and --on exclude each other",
-                hint="the cells of a cluster run an engine: give --engine cpu, cuda or PYTHON",
-                code="cli.conflicting-options",
-            )
+        alone = [name for name in ("image", "python", "port") if getattr(self, name) is not None]
+        self.cluster.refuse_conflicts(alone)
 
     @property
-    def _of_cluster(self) -> dict[str, bool]:
-        return {"--attempts": self.attempts != ATTEMPTS, "--resume": self.resume}
+    def cluster(self) -> ClusterOptions:
+        return ClusterOptions(self.on, self.attempts, self.resume)
 
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
@@ -212,7 +196,7 @@ def _on_cluster(
     """Run a plan on the nodes of a cluster. Here the trees are planned, and nothing runs."""
     require("ray", "`--on`")
     # Only these runs need it.
-    from vpatch.app.smoke_cluster import ClusterOptions, run_smoke_on_cluster  # noqa: PLC0415
+    from vpatch.app.smoke_cluster import run_smoke_on_cluster  # noqa: PLC0415
     from vpatch.cluster.connection import address_of  # noqa: PLC0415
 
     address_of(address)
@@ -228,7 +212,7 @@ def _on_cluster(
         record = run_smoke_on_cluster(
             order,
             trees,
-            ClusterOptions(address, options.attempts, options.resume),
+            options.cluster,
             root,
             collecting.workdir,
             context.progress,

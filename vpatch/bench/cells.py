@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vpatch.declare.bench import Bench
     from vpatch.declare.smoke import Timeouts
 
+# Of the sides of a benchmark.
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SEEDS = 2**31
 _WARM_UP_TOKENS = 128
 _T = TypeVar("_T")
@@ -132,6 +134,11 @@ def schedule(
         for number, (of_sides, group) in _turned(found, repeat):
             for side in _turned(range(len(sides)), number + repeat):
                 yield ServerRun(repeat, side, of_sides[side], tuple(_turned(group, repeat)))
+
+
+def side_names(count: int) -> list[str]:
+    """Return the names of so many sides; one alone needs none."""
+    return list(LETTERS[:count]) if count > 1 else [""]
 
 
 def _turned(items: Sequence[_T], number: int) -> Iterable[_T]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from vpatch.bench.cells import LETTERS
 from vpatch.declare.bench import Shape
 from vpatch.evidence.subject import differences as differences_of_subjects
 from vpatch.util.digest import short_digest
@@ -18,7 +19,6 @@ _PROMPTS = ("sampling", "warm-up", "share-server")
 _FLAGS = ("method", "tensor-parallel", "flags", "environment")
 _UNKNOWN = "not known"
 _SHOWN = 6
-_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def joined(records: Sequence[Mapping[str, Any]], differing: Sequence[str]) -> di
     for record in records:
         before = len(sides)
         sides += [
-            {**side, "name": _NAMES[before + number], "what": f"{record['name']}: {side['what']}"}
+            {**side, "name": LETTERS[before + number], "what": f"{record['name']}: {side['what']}"}
             for number, side in enumerate(record["sides"])
         ]
         points += [
@@ -113,7 +113,7 @@ def joined(records: Sequence[Mapping[str, Any]], differing: Sequence[str]) -> di
 
 def most_sides() -> int:
     """Return how many sides a joined record may have: each has a letter."""
-    return len(_NAMES)
+    return len(LETTERS)
 
 
 def _place(point: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -50,7 +50,10 @@ class FoundSide:
 
 @dataclass(frozen=True)
 class LoadRun:
-    """One run of a load, and what came of it. `side` is its place among all sides."""
+    """One run of a load, and what came of it. `side` is its place among all sides.
+
+    `node` is where it ran, if that was a cluster.
+    """
 
     side: int
     cell: BenchCell
@@ -59,6 +62,7 @@ class LoadRun:
     log: Path
     raw: Path
     result: LoadResult | Fault
+    node: str | None = None
 
 
 @dataclass(frozen=True)

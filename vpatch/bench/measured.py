@@ -77,12 +77,19 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
 
 
 def _latency(raw: Mapping[str, Any], name: str, samples: Sequence[float]) -> LoadLatency:
-    import numpy as np  # noqa: PLC0415 - takes longer to import than most commands to run
-
-    # Of nothing, as where each answer came in one piece, vLLM says 0 as well.
-    quantiles = np.quantile(np.asarray(samples or [0.0]) * 1000, np.linspace(0, 1, PERCENTS))
     figures = {figure: float(raw[f"{figure}_{name}_ms"]) for figure in FIGURES}
-    return LoadLatency(**figures, quantiles=tuple(round(float(value), 4) for value in quantiles))
+    # Of nothing, as where each answer came in one piece, vLLM says 0 as well.
+    values = sorted(float(sample) * 1000 for sample in samples) or [0.0]
+    quantiles = tuple(round(_quantile(values, n / (PERCENTS - 1)), 4) for n in range(PERCENTS))
+    return LoadLatency(**figures, quantiles=quantiles)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Interpolate between sorted values, as numpy does. A node of a cluster may have no numpy."""
+    place = (len(values) - 1) * share
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (place - low)
 
 
 def _samples(raw: Mapping[str, Any]) -> dict[str, list[float]]:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from vpatch import __version__
+from vpatch.bench.measured import LoadLatency, LoadResult
 from vpatch.bench.schema import SCHEMA_VERSION, BenchRecord
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.harness.measured import Fault
+from vpatch.harness.predict import Counters
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.bench.measure import LoadRun
-    from vpatch.bench.measured import LoadResult
 
 RECORD = "bench.json"
 _ANOTHER = f"name a folder that vpatch bench made, or its {RECORD}"
@@ -60,6 +61,8 @@ class BenchRun:
     sides: Sequence[Mapping[str, Any]]
     points: Sequence[LoadRun]
     planned: int
+    # On a cluster: what is known of each node, by its name.
+    machines: Mapping[str, Mapping[str, Any]] | None = None
 
 
 def record_of(ran: BenchRun) -> dict[str, Any]:
@@ -67,7 +70,7 @@ def record_of(ran: BenchRun) -> dict[str, Any]:
 
     It is not validated: hours of measuring must not be lost by one odd figure.
     """
-    return {
+    record = {
         "schema_version": SCHEMA_VERSION,
         "vpatch": __version__,
         "name": ran.name,
@@ -81,6 +84,9 @@ def record_of(ran: BenchRun) -> dict[str, Any]:
         "planned": ran.planned,
         "points": [_point(point) for point in ran.points],
     }
+    if ran.machines is not None:
+        record["machines"] = {name: dict(facts) for name, facts in ran.machines.items()}
+    return record
 
 
 def read_record(place: Path) -> dict[str, Any]:
@@ -148,7 +154,8 @@ def _cleaned(value: Any) -> Any:
 def _point(point: LoadRun) -> dict[str, Any]:
     load, result = point.load, point.result
     failed = isinstance(result, Fault)
-    return {
+    node = {"node": point.node} if point.node else {}
+    return node | {
         "side": point.side,
         "model": point.cell.model,
         "k": point.cell.k,
@@ -162,6 +169,24 @@ def _point(point: LoadRun) -> dict[str, Any]:
         "measured": None if isinstance(result, Fault) else _measured(result),
         "fault": asdict(result) if failed else None,
     }
+
+
+def result_from(point: Mapping[str, Any]) -> LoadResult | Fault:
+    """Return what came of a point of a record."""
+    if point["fault"] is not None:
+        fault = point["fault"]
+        return Fault(fault["kind"], fault["what"], fault["cause"], tuple(fault["ending"]))
+    found = dict(point["measured"])
+    counters, latencies = dict(found.pop("counters")), found.pop("latency_ms")
+    counters["per_position"] = tuple(counters["per_position"])
+    return LoadResult(
+        **found,
+        latencies={
+            name: LoadLatency(**one | {"quantiles": tuple(one["quantiles"])})
+            for name, one in latencies.items()
+        },
+        counters=Counters(**counters),
+    )
 
 
 def _measured(measured: LoadResult) -> dict[str, Any]:

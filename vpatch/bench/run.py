@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.bench.cells import BenchCell, cells_of, schedule
+from vpatch.bench.cells import BenchCell, cells_of, schedule, side_names
 from vpatch.bench.load import LoadTarget, Sender
 from vpatch.bench.measure import BenchContext, FoundSide, LoadRun, StartedSide, measure
 from vpatch.bench.page import page_of
@@ -115,30 +115,35 @@ def run(
             raise failure
         sides = [
             {"name": name, **side.described}
-            for name, side in zip(_names(order), order.sides, strict=True)
+            for name, side in zip(side_names(len(order.sides)), order.sides, strict=True)
         ]
-        record = record_of(
-            BenchRun(
-                name=order.name,
-                made=made,
-                asked=order.asked,
-                plan=_known(order),
-                client=order.vllm,
-                models={
-                    name: {"model": one.described, "digest": one.digest}
-                    for name, one in checkpoints.items()
-                }
-                or _served(order),
-                datasets=order.datasets,
-                sides=sides,
-                points=points,
-                planned=sum(len(visit.loads) for visit in visits),
-            )
+        found = BenchRun(
+            name=order.name,
+            made=made,
+            asked=order.asked,
+            plan=_known(order),
+            client=order.vllm,
+            models={
+                name: {"model": one.described, "digest": one.digest}
+                for name, one in checkpoints.items()
+            }
+            or _served(order),
+            datasets=order.datasets,
+            sides=sides,
+            points=points,
+            planned=sum(len(visit.loads) for visit in visits),
         )
-        (workdir / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        record = write_record(workdir, found)
     except OSError as error:
         raise _no_room(error, workdir) from error
     return record, failure
+
+
+def write_record(workdir: Path, found: BenchRun) -> dict[str, Any]:
+    """Write the record of a benchmark, and return it."""
+    record = record_of(found)
+    (workdir / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return record
 
 
 def _no_room(error: OSError, workdir: Path) -> VpatchError:
@@ -208,10 +213,6 @@ def write_page(file: Path, record: Mapping[str, Any]) -> None:
         ) from error
 
 
-def _names(order: BenchRequest) -> list[str]:
-    return ["A", "B"] if len(order.sides) > 1 else [""]
-
-
 def datasets_of(plan: Bench) -> dict[str, str]:
     """Return the digests of the files that prompts come from, by the names of their shapes.
 
@@ -254,7 +255,7 @@ def _prepared(
             for name, model in plan.models.items()
         }
         task.done()
-    names = _names(order)
+    names = side_names(len(order.sides))
     opened, cells = [], []
     for name, side in zip(names, order.sides, strict=True):
         found, of_side = _side(side, plan, work, name or "only", checkpoints)

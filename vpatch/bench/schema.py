@@ -102,6 +102,13 @@ class PointRecord(_Part):
     raw: str | None
     measured: MeasuredRecord | None
     fault: FaultRecord | None
+    node: str | None = None
+    """The node of the cluster that it ran on, which is one of `machines`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leaves_out(cls, found: Any) -> Any:
+        return _known(found, "node")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> PointRecord:
@@ -124,6 +131,13 @@ class MachineRecord(_Part):
     memory: FiniteFloat
     gpus: list[GpuRecord]
     problem: str | None
+
+
+class NodeRecord(_Part):
+    """A node of a cluster, and the variables there that may change what an engine does."""
+
+    machine: MachineRecord
+    inherited: dict[str, str]
 
 
 class PinRecord(_Part):
@@ -175,11 +189,13 @@ class Side(_Part):
     engine: EngineRecord | None = None
     image: ImageRecord | None = None
     servers: list[Server] | None = None
+    nodes: list[str] | None = None
+    """The nodes of a cluster that measured it; `machine` is the first one."""
 
     @model_validator(mode="before")
     @classmethod
     def _leaves_out(cls, found: Any) -> Any:
-        return _known(found, "subject", "engine", "image", "servers")
+        return _known(found, "subject", "engine", "image", "servers", "nodes")
 
 
 class ModelRecord(_Part):
@@ -240,10 +256,13 @@ class BenchRecord(_Part):
     planned: Count
     sides: Annotated[list[Side], Field(min_length=1)]
     points: Annotated[list[PointRecord], Field(min_length=1)]
+    machines: dict[str, NodeRecord] | None = None
+    """The nodes of a cluster, by their names."""
 
     @model_validator(mode="before")
     @classmethod
     def _upgraded(cls, found: Any) -> Any:
+        found = _known(found, "machines")
         if isinstance(found, dict) and found.get("record-version") == 1:
             found = {key: value for key, value in found.items() if key != "record-version"}
             return {"schema_version": SCHEMA_VERSION} | found

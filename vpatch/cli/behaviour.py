@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -17,54 +18,65 @@ from vpatch.util.extras import require
 from vpatch.util.plural import holding
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-    from pathlib import Path
+    from collections.abc import Generator
 
     from vpatch.app.context import Context
-    from vpatch.app.proofs import ProvenTest
+    from vpatch.app.proofs import ProofRequest, ProvenTest
     from vpatch.app.release_proofs import ReleaseTest
     from vpatch.declare.patch import Proof
     from vpatch.harness.behaviour import Behaviour, Run
-    from vpatch.library.patch import Patch
 
 
-def run(
-    context: Context,
-    patches: Sequence[Patch],
-    engine: str,
-    vllm: str | None,
-    root: Path | None,
-    *,
-    named: bool,
-    as_json: bool,
-) -> CommandResult | ExitCode:
-    """Run what is for this engine, and say what is not run, and why; `root` gets evidence.
+def run(context: Context, asked: ProofRequest, *, as_json: bool) -> CommandResult | ExitCode:
+    """Run what is for this engine, and say what is not run, and why.
 
     Raises:
         UnavailableError: the extra `engine` is not installed.
-        UsageError: `named` patches have no test for it.
+        UsageError: the user named patches that have no test for it.
     """
     require("engine", "`vpatch test --engine`")
-    ran: list[BehaviourTestOutput] = []
-    not_run: list[IdleTestOutput] = []
-    failed = 0
-    for one in run_proofs(context, patches, engine, vllm, root, named=named):
+    found = _Shown(as_json=as_json)
+    if asked.options.on is not None:
+        require("ray", "`--on`")
+        # Only these runs need it.
+        from vpatch.app.proof_cluster import run_proofs_on_cluster  # noqa: PLC0415
+
+        run_proofs_on_cluster(context, asked, found.add)
+    else:
+        for one in run_proofs(context, asked):
+            found.add(one)
+    return found.end()
+
+
+@dataclass
+class _Shown:
+    """The results of behaviour tests; without `as_json` they are printed as they come."""
+
+    as_json: bool
+    ran: list[BehaviourTestOutput] = field(default_factory=list)
+    not_run: list[IdleTestOutput] = field(default_factory=list)
+    failed: int = 0
+
+    def add(self, one: ProvenTest) -> None:
         patch, proof = one.patch, one.proof
         if one.found is None:
             reason = one.idle or ""
-            not_run.append(IdleTestOutput(patch=patch.id, test=proof.test, reason=reason))
-            if not as_json:
+            self.not_run.append(IdleTestOutput(patch=patch.id, test=proof.test, reason=reason))
+            if not self.as_json:
                 click.echo(f"not run  {patch.id}  {proof.test}: {reason}")
-            continue
-        failed += bool(one.found.problems)
-        ran.append(BehaviourTestOutput.of(one, one.found))
-        if not as_json:
+            return
+        self.failed += bool(one.found.problems)
+        self.ran.append(BehaviourTestOutput.of(one, one.found))
+        if not self.as_json:
             _print(one, one.found)
-    code = ExitCode.FINDINGS if failed or not ran else ExitCode.CLEAN
-    if as_json:
-        return CommandResult(TestOutput.of(behaviour_tests=ran, not_run=not_run), code)
-    click.echo(holding(len(ran) - failed, len(ran), "behaviour test"))
-    return code
+
+    def end(self) -> CommandResult | ExitCode:
+        code = ExitCode.FINDINGS if self.failed or not self.ran else ExitCode.CLEAN
+        if self.as_json:
+            output = TestOutput.of(behaviour_tests=self.ran, not_run=self.not_run)
+            return CommandResult(output, code)
+        click.echo(holding(len(self.ran) - self.failed, len(self.ran), "behaviour test"))
+        return code
 
 
 def show(found: Generator[ReleaseTest], *, as_json: bool) -> CommandResult | ExitCode:

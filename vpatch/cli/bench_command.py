@@ -12,6 +12,7 @@ from vpatch.bench.report import sides_against_a, throughput_table
 from vpatch.bench.summary import rows_of
 from vpatch.cli.bench_compare import compare as compare_command
 from vpatch.cli.options import (
+    cluster_options,
     engine_option,
     folder_option,
     json_option,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Port of the test server  [default: a free one]"
 )
+@cluster_options
 @click.option("--name", help="Name of the record  [default: RECIPE-ENGINE-TIME]")
 @folder_option(
     "--output-dir",

@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.app.cluster_options import ClusterOptions
 from vpatch.app.examples import run_examples
+from vpatch.app.proofs import ProofRequest
 from vpatch.app.recipe_proofs import RecipeRun, run_on_recipe
 from vpatch.app.release_proofs import ReleaseRun, releases_of, run_on_releases
 from vpatch.cli import behaviour, shapes
-from vpatch.cli.options import folder_option, json_option, library_options, offline_option
+from vpatch.cli.options import (
+    cluster_options,
+    folder_option,
+    json_option,
+    library_options,
+    offline_option,
+)
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
@@ -64,6 +72,7 @@ _BOTH = "give --record and --engine as well"
     old="--to",
     help="Write evidence of each behaviour test to this folder.",
 )
+@cluster_options
 @offline_option
 @library_options
 @json_option
@@ -75,7 +84,10 @@ def command(
     context: Context,
     evidence_dir: Path | None,
     keep_engines: int | None,
+    on: str | None,
+    attempts: int,
     *,
+    resume: bool,
     record: bool,
     again: bool,
     as_json: bool,
@@ -98,6 +110,8 @@ def command(
     and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
     state of its patch. With --record, the same command goes on where it was interrupted.
     """
+    options = ClusterOptions(on, attempts, resume)
+    options.refuse_conflicts(())
     several = record or recipe or vllm == "all" or "," in (vllm or "")
     kept = keep_engines is not None
     for option, unused, why, hint in (
@@ -109,6 +123,8 @@ def command(
         ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
         ("--again", again and not (record and engine), "here", _BOTH),
         ("--keep-engines", kept and (recipe or not several), "here", "give --vllm all"),
+        ("--on", on and not engine, "without --engine", _ENGINE),
+        ("--on", on and several, "here", "give one --vllm, and no --record"),
     ):
         if unused:
             raise UsageError(
@@ -126,9 +142,8 @@ def command(
         asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, count)
         return behaviour.show(run_on_releases(context, asked, named=bool(ids)), as_json=as_json)
     if engine is not None:
-        return behaviour.run(
-            context, chosen, engine, vllm, evidence_dir, named=bool(ids), as_json=as_json
-        )
+        asked_for = ProofRequest(chosen, engine, vllm, evidence_dir, bool(ids), options)
+        return behaviour.run(context, asked_for, as_json=as_json)
     return _examples(chosen, as_json=as_json)
 
 

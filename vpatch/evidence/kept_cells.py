@@ -1,7 +1,7 @@
 """Cells that a cluster ran, kept one by one: a run that was cut off goes on after them.
 
 Each lies in a folder of its own, which is named after the digest of all that the cell is for. It
-has the result, the log, and the digests of both.
+has the files that came of it, and their digests.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FOLDER = ".cells"
-_SUMS, _RESULT, _LOG = "sums.json", "result.json", "log"
+_SUMS, _NODE, _FILES = "sums.json", "node", "files"
 _LARGEST = 64 * MEGABYTE
 
 
 @dataclass(frozen=True)
 class KeptCell:
-    """What came of a cell: `node` is where it ran."""
+    """What came of a cell: its files by their paths. `node` is where it ran."""
 
     node: str
-    result: Mapping[str, Any]
-    log: bytes
+    files: Mapping[str, bytes]
 
 
 def key_of(facts: Mapping[str, Any]) -> str:
@@ -51,15 +50,13 @@ class KeptCells:
         folder = self.root / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as name:
-            files = {
-                _RESULT: json.dumps({"node": cell.node, "result": cell.result}).encode(),
-                _LOG: cell.log,
-            }
-            sums = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
             made = Path(name, "cell")
-            made.mkdir()
-            for file, content in {**files, _SUMS: json.dumps(sums).encode()}.items():
-                (made / file).write_bytes(content)
+            sums = {}
+            for path, content in _parts(cell).items():
+                (made / path).parent.mkdir(parents=True, exist_ok=True)
+                (made / path).write_bytes(content)
+                sums[path] = hashlib.sha256(content).hexdigest()
+            (made / _SUMS).write_text(json.dumps(sums), encoding="utf-8")
             remove(folder / key)
             made.rename(folder / key)
 
@@ -68,8 +65,17 @@ class KeptCells:
         folder = self.root / FOLDER / key
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
             sums = parse_json(read_file(folder / _SUMS, MEGABYTE))
-            files = {name: read_file(folder / name, _LARGEST) for name in (_RESULT, _LOG)}
-            if sums == {name: hashlib.sha256(text).hexdigest() for name, text in files.items()}:
-                found = parse_json(files[_RESULT])
-                return KeptCell(str(found["node"]), dict(found["result"]), files[_LOG])
+            # No name of a file leads out of the folder: what is listed must be what is there.
+            there = [path for path in folder.rglob("*") if path.is_file()]
+            names = {path.relative_to(folder).as_posix() for path in there} - {_SUMS}
+            parts = {name: read_file(folder / name, _LARGEST) for name in names}
+            if sums == {name: hashlib.sha256(text).hexdigest() for name, text in parts.items()}:
+                node = parts.pop(_NODE).decode()
+                files = {name.removeprefix(f"{_FILES}/"): text for name, text in parts.items()}
+                return KeptCell(node, files)
         return None
+
+
+def _parts(cell: KeptCell) -> dict[str, bytes]:
+    files = {f"{_FILES}/{path}": content for path, content in cell.files.items()}
+    return {_NODE: cell.node.encode(), **files}

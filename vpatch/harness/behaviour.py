@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree as ET
 
 from vpatch.engine import PAYLOAD
-from vpatch.engine.overlay import as_released, make_overlay, on_top
+from vpatch.engine.overlay import make_overlay, on_top, touched_as_released
 from vpatch.engine.process import run
 from vpatch.planning.state import overall_changes
 from vpatch.util import child_environment
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from vpatch.declare.patch import Proof
     from vpatch.engine.environment import Engine
-    from vpatch.library.patch import Patch
     from vpatch.planning.state import Change, Plan
 
 # The plugin of pytest, in the payload, that leaves out tests by the names of their functions.
@@ -92,11 +91,38 @@ class ProofPlans:
         """The plans with the patch, of vLLM and of the plugins."""
         return [self.after, *(plan for plan, _ in self.plugins)]
 
+    @property
+    def trees(self) -> ProofTrees:
+        """What the plans change."""
+        return ProofTrees(
+            overall_changes(self.before),
+            overall_changes(self.after),
+            [(plan.pin.tree, overall_changes(plan), folder) for plan, folder in self.plugins],
+            self.references,
+            self.packages,
+        )
+
+
+@dataclass(frozen=True)
+class ProofTrees:
+    """What a proof lays over an engine: changes of vLLM without the patch and with it.
+
+    `plugins` are further trees: their names, what the patch changes there, and their folders.
+    """
+
+    before: Mapping[str, Change]
+    after: Mapping[str, Change]
+    plugins: Sequence[tuple[str, Mapping[str, Change], Path]]
+    references: Mapping[str, Path]
+    packages: Path | None = None
+
 
 def run_behaviour_test(
-    patch: Patch, proof: Proof, engine: Engine, ground: ProofPlans, logs: Path | None = None
+    patch: Path, proof: Proof, engine: Engine, ground: ProofTrees, logs: Path | None = None
 ) -> Behaviour:
-    """Run a behaviour test without the patch and with it; `logs` is a folder that gets both logs.
+    """Run a behaviour test without the patch and with it.
+
+    `patch` is the folder of the patch, and `logs` is a folder that gets both logs.
 
     Raises:
         OverlayError: the engine's vLLM is not the tree that the plan was made for.
@@ -115,10 +141,10 @@ def run_behaviour_test(
 
 
 def run_upstreamed(
-    patch: Patch,
+    patch: Path,
     proof: Proof,
     engine: Engine,
-    ground: ProofPlans,
+    ground: ProofTrees,
     released: Mapping[str, Change],
 ) -> tuple[Run, tuple[str, ...]]:
     """Run a behaviour test once, where the release has the cure; return what speaks against that.
@@ -133,7 +159,7 @@ def run_upstreamed(
 
 
 def run_patched(
-    patch: Patch, proof: Proof, engine: Engine, ground: ProofPlans
+    patch: Path, proof: Proof, engine: Engine, ground: ProofTrees
 ) -> tuple[Run, tuple[str, ...]]:
     """Run a behaviour test once, on the patched tree; return what speaks against the cure.
 
@@ -162,21 +188,21 @@ def _declared(proof: Proof, engine: Engine) -> dict[str, str]:
 
 def _path(
     engine: Engine,
-    ground: ProofPlans,
+    ground: ProofTrees,
     workdir: Path,
     *,
     patched: bool,
     released: Mapping[str, Change] | None = None,
 ) -> Iterator[Path]:
     """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
-    plan = ground.after if patched else ground.before
-    below = as_released(engine, ground.after) | dict(released or {})
-    changes = on_top(below, overall_changes(plan))
+    changes = ground.after if patched else ground.before
+    below = touched_as_released(engine, ground.after) | dict(released or {})
+    changes = on_top(below, changes)
     yield make_overlay(engine.package, changes, workdir / "vllm")
-    for plan, folder in ground.plugins:
-        copy = workdir / "trees" / plan.pin.tree
+    for name, changed, folder in ground.plugins:
+        copy = workdir / "trees" / name
         shutil.copytree(folder, copy)
-        for path, change in (overall_changes(plan) if patched else {}).items():
+        for path, change in (changed if patched else {}).items():
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
             (copy / path).write_bytes(change.after)
         yield copy
@@ -186,15 +212,15 @@ def _path(
 
 
 def _pytest(
-    patch: Patch,
+    patch: Path,
     proof: Proof,
     engine: Engine,
-    ground: ProofPlans,
+    ground: ProofTrees,
     path: Sequence[Path],
     workdir: Path,
     log: Path,
 ) -> Run:
-    report, test = workdir / "report.xml", patch.folder / proof.test
+    report, test = workdir / "report.xml", patch / proof.test
     named = {name: str(folder) for name, folder in ground.references.items()}
     environment = child_environment.environment(engine=True) | proof.environment | named
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -202,9 +228,9 @@ def _pytest(
     if left_out := proof.left_out(engine.version):
         options += ["-p", _LEAVE_OUT, *(f"--leave-out={name}" for name in left_out)]
     # Nothing above the patch's folder takes part: it is not what the user trusts.
-    options.append(f"--confcutdir={patch.folder}")
+    options.append(f"--confcutdir={patch}")
     ended = run(
-        [engine.python, "-m", "pytest", *options, "--rootdir", patch.folder, test],
+        [engine.python, "-m", "pytest", *options, "--rootdir", patch, test],
         cwd=workdir,
         log=log,
         timeout=proof.timeout,

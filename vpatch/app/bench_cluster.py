@@ -1,0 +1,154 @@
+"""The use case `bench --on`: what a side measures of a model is a job, and all are one record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from vpatch.app.bench_jobs import BenchJobs, lost_runs, runs_of
+from vpatch.app.cluster_run import ClusterRun, NodeTasks
+from vpatch.app.node_job import RESULT
+from vpatch.bench.cells import side_names
+from vpatch.bench.record import RAW, BenchRun
+from vpatch.bench.run import datasets_of, write_record
+from vpatch.cluster.parcel import Parcel
+from vpatch.errors import VpatchError
+from vpatch.evidence.kept_cells import KeptCells
+from vpatch.evidence.store import LOGS
+from vpatch.evidence.subject import digest_of_subject
+from vpatch.harness.machine import this_machine
+from vpatch.smoke.wire import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.app.bench_jobs import BenchTask
+    from vpatch.app.bench_sides import PlannedSide
+    from vpatch.app.cluster_options import ClusterOptions
+    from vpatch.bench.measure import LoadRun
+    from vpatch.bench.run import OnLoadRun
+    from vpatch.declare.bench import Bench
+    from vpatch.progress import Progress
+
+
+@dataclass(frozen=True)
+class ClusterBench:
+    """A benchmark for a cluster; `digests` is the cache's folder for digests of large files."""
+
+    name: str
+    asked: Mapping[str, Any]
+    plan: Bench
+    sides: Sequence[PlannedSide]
+    engine: str | None
+    digests: Path
+
+
+def run_bench_on_cluster(
+    order: ClusterBench,
+    options: ClusterOptions,
+    root: Path,
+    workdir: Path,
+    progress: Progress,
+    tell: OnLoadRun,
+) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
+    """Make a benchmark on a cluster, and write its record to `workdir`; `tell` gets each point.
+
+    Returns the record, and why it broke off, if it did.
+
+    Raises:
+        ClusterError: the cluster is not there, or was lost before anything was measured.
+        NoNodeError: a cell fits on no node.
+    """
+    return _BenchOnCluster(order, workdir, tell).make(options, root, progress)
+
+
+class _BenchOnCluster:
+    """A benchmark on a cluster, as far as it came."""
+
+    def __init__(self, order: ClusterBench, workdir: Path, tell: OnLoadRun) -> None:
+        self.order, self.workdir, self.tell = order, workdir, tell
+        self.made = datetime.now(UTC).isoformat(timespec="seconds")
+        self.names = side_names(len(order.sides))
+        self.datasets = datasets_of(order.plan)
+        self.jobs = BenchJobs(order.plan, order.sides, self.names, self.datasets, self._settle)
+        self.points: list[LoadRun] = []
+        self.models: dict[str, dict[str, Any]] = {}
+        # Of each side: the nodes that measured it, and the kind of their engine.
+        self.nodes: list[dict[str, str]] = [{} for _ in order.sides]
+        (workdir / RAW).mkdir()
+
+    def make(
+        self, options: ClusterOptions, root: Path, progress: Progress
+    ) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
+        order = self.order
+        tasks = NodeTasks(
+            self.jobs.tasks,
+            Parcel(self.jobs.files),
+            order.engine,
+            order.plan.models,
+            order.digests,
+        )
+        run = ClusterRun(tasks, options, KeptCells(root), self.workdir / LOGS, progress)
+        failure: KeyboardInterrupt | VpatchError | None = None
+        try:
+            run.make()
+        except (KeyboardInterrupt, VpatchError) as error:
+            if not self.points:
+                raise
+            failure = error
+        return write_record(self.workdir, self._found(run)), failure
+
+    def _settle(self, task: BenchTask, node: str, files: Mapping[str, bytes] | None) -> None:
+        if files is None:
+            points = list(lost_runs(task, self.workdir / LOGS / task.log))
+        else:
+            result = json.loads(files[RESULT])
+            self.models |= result["models"]
+            self.nodes[task.side][node] = result["engine"]["kind"]
+            points = list(runs_of(task, node, files, self.workdir))
+        self.points += points
+        for point in points:
+            self.tell(self.names[point.side], point)
+
+    def _found(self, run: ClusterRun) -> BenchRun:
+        order, plan = self.order, self.order.plan
+        described = {
+            name: {"model": model.checkpoint or f"synthetic: {model.synthetic}", "digest": None}
+            for name, model in plan.models.items()
+        }
+        versions = dict.fromkeys(side.trees.version for side in order.sides)
+        return BenchRun(
+            name=order.name,
+            made=self.made,
+            asked=order.asked,
+            plan=plan.model_dump(mode="json", exclude_none=True),
+            client=", ".join(versions),
+            models=described | self.models,
+            datasets=self.datasets,
+            sides=[self._side(number, run) for number in range(len(order.sides))],
+            points=sorted(self.points, key=lambda point: (point.repeat, point.side)),
+            planned=sum(len(visit.loads) for task in self.jobs.tasks for visit in task.visits),
+            machines=run.machines,
+        )
+
+    def _side(self, number: int, run: ClusterRun) -> dict[str, Any]:
+        side, nodes = self.order.sides[number], self.nodes[number]
+        node = next(iter(nodes), None)
+        here = {"machine": to_json(this_machine()), "inherited": {}}
+        found = run.machines[node] if node is not None else here
+        return {
+            "name": self.names[number],
+            "what": side.what,
+            "machine": found["machine"],
+            "inherited": found["inherited"],
+            "digest": digest_of_subject(side.subject),
+            "subject": side.subject,
+            "engine": {
+                "kind": nodes[node] if node is not None else run.kind,
+                "vllm": side.trees.version,
+            },
+            "nodes": list(nodes),
+        }

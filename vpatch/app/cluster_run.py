@@ -1,0 +1,273 @@
+"""The jobs of a command on a cluster: results that are kept are taken, and the other jobs run."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vpatch.app.cluster_nodes import JOB, gpus_of, last_line, look_at_cluster, refuse_unfit
+from vpatch.app.node_job import LOG, REFUSED, RESULT
+from vpatch.cluster.connection import connected
+from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost, LogPiece
+from vpatch.evidence.kept_cells import KeptCell
+from vpatch.harness.model_digest import digest_of_checkpoint
+from vpatch.harness.models import ModelError, locate
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.app.cluster_nodes import SeenCluster, WantedNode
+    from vpatch.app.cluster_options import ClusterOptions
+    from vpatch.cluster.job import JobEvent
+    from vpatch.cluster.parcel import Parcel
+    from vpatch.cluster.running import RayCluster
+    from vpatch.declare.smoke import Model
+    from vpatch.evidence.kept_cells import KeptCells
+    from vpatch.progress import Progress, Task
+
+# A node that has no engine makes one first.
+AROUND_SECONDS = 3 * 3600.0
+
+
+@dataclass(kw_only=True)
+class NodeTask(ABC):
+    """A job of a command, and how far it came.
+
+    `lost` has the node and the reason of each attempt that came to nothing.
+    """
+
+    settled: bool = False
+    lost: list[tuple[str | None, str]] = field(default_factory=list)
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What people call it."""
+
+    @property
+    @abstractmethod
+    def log(self) -> str:
+        """The name of its log."""
+
+    @property
+    @abstractmethod
+    def wanted(self) -> WantedNode: ...
+
+    @property
+    def at_least(self) -> WantedNode:
+        """What it wants of a node whose engine is not known yet."""
+        return self.wanted
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether people count it."""
+        return True
+
+    def is_idle(self, kind: str) -> bool:  # noqa: ARG002 - most run in any engine
+        """Whether there is nothing to do in engines of this kind; it takes note of that."""
+        return False
+
+    @abstractmethod
+    def key(self, engine: str, digests: Mapping[str, str]) -> str:
+        """Return the name that its result is kept under: it says all that the result is for."""
+
+    @abstractmethod
+    def told(self, seen: SeenCluster) -> dict[str, Any]:
+        """Return what the node is told, beside the engine."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> float:
+        """The seconds that the job itself may take."""
+
+    @abstractmethod
+    def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
+        """Take the files of the job; None of a job that was lost. Its log is written by now."""
+
+    @property
+    def why_lost(self) -> str:
+        node, why = self.lost[-1]
+        count = counted(len(self.lost), "attempt")
+        return f"{count}, the last one on {node or 'no node'}: {last_line(why)}"
+
+
+@dataclass(frozen=True)
+class NodeTasks:
+    """All jobs of a command, and what they have in common.
+
+    `engine` is what `--engine` says. `models` are the checkpoints that the jobs need. `digests` is
+    the cache's folder that remembers digests of large files.
+    """
+
+    tasks: Sequence[NodeTask]
+    parcel: Parcel
+    engine: str | None
+    models: Mapping[str, Model] = field(default_factory=dict)
+    digests: Path | None = None
+
+
+class ClusterRun:
+    """Runs all jobs of a command. `machines` has what is known of each node where one ran.
+
+    `kept` are results of earlier runs, and `logs` is a folder for the log of each job.
+    """
+
+    def __init__(
+        self,
+        jobs: NodeTasks,
+        options: ClusterOptions,
+        kept: KeptCells | None,
+        logs: Path,
+        progress: Progress,
+    ) -> None:
+        self.jobs = jobs
+        self.options, self.kept, self.logs, self.progress = options, kept, logs, progress
+        self.engine = jobs.engine
+        self.kind = jobs.engine or ""
+        self.machines: dict[str, dict[str, Any]] = {}
+        self.shown: Task | None = None
+        self.again = 0
+
+    def make(self) -> None:
+        """Run what is not kept.
+
+        Raises:
+            ClusterError: the cluster is not there, or was lost.
+            NoNodeError: a job fits on no node.
+        """
+        here = self._digests_here()
+        checkpoints = {name for name, model in self.jobs.models.items() if model.checkpoint}
+        known = self.engine is not None and here.keys() >= checkpoints
+        if known and self.options.resume:
+            self._take_kept(here)
+        if not known or self._pending():
+            with connected(str(self.options.on)) as cluster:
+                seen = look_at_cluster(
+                    cluster,
+                    self.jobs.parcel,
+                    self.engine,
+                    self.jobs.models,
+                    here,
+                    [task.at_least for task in self._pending()],
+                    self.progress,
+                )
+                self.engine, self.kind = seen.engine, seen.kind
+                if self.options.resume:
+                    self._take_kept(seen.digests)
+                for task in self._pending():
+                    task.settled = task.is_idle(seen.kind)
+                self._run(cluster, seen)
+        if self.again:
+            kept = counted(self.again, "cell")
+            self.progress.note(f"{kept} of an earlier run: the evidence is kept and verifies")
+
+    def _digests_here(self) -> dict[str, str]:
+        """The digests of the checkpoints that are on this machine as well."""
+        found = {}
+        for name, model in self.jobs.models.items():
+            try:
+                folder = locate(model)
+            except ModelError:
+                continue  # it is on the nodes alone
+            if folder is not None:
+                found[name] = digest_of_checkpoint(folder, self.jobs.digests)
+        return found
+
+    def _pending(self) -> list[NodeTask]:
+        return [task for task in self.jobs.tasks if not task.settled]
+
+    def _take_kept(self, digests: Mapping[str, str]) -> None:
+        for task in self._pending() if self.kept is not None else ():
+            found = self.kept.find(task.key(str(self.engine), digests)) if self.kept else None
+            if found is not None:
+                self.again += task.is_cell
+                self._settle(task, found.node, found.files)
+                if self.kind == self.engine:
+                    self.kind = json.loads(found.files[RESULT])["engine"]["kind"]
+
+    def _run(self, cluster: RayCluster, seen: SeenCluster) -> None:
+        pending = self._pending()
+        if not pending:
+            return
+        refuse_unfit(seen, [task.wanted for task in pending], self.progress)
+        keys = [task.key(seen.engine, seen.digests) for task in pending]
+        running = cluster.run(
+            self.jobs.parcel,
+            [_job(task, seen) for task in pending],
+            attempts=self.options.attempts,
+            again=why_again,
+        )
+        with closing(running):
+            for event in running:
+                self._take(pending[event.job], event, keys[event.job])
+        self._show(None)
+
+    def _take(self, task: NodeTask, event: JobEvent, key: str) -> None:
+        """Take note of what happened to a job."""
+        log = self.logs / task.log
+        match event:
+            case JobBegun():
+                attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
+                self._show(f"{task.title} on {event.node}{attempt}")
+            case LogPiece():
+                with log.open("ab") as file:
+                    file.write(event.content)
+            case JobLost():
+                task.lost.append((event.node, event.why))
+                where = event.node or "the cluster"
+                self.progress.note(f"{task.title} was lost on {where}: {last_line(event.why)}")
+                if not event.last:
+                    if log.is_file():
+                        log.rename(log.with_suffix(f".attempt-{event.attempt}.log"))
+                elif RESULT in event.files:
+                    self._settle(task, str(event.node), event.files)
+                else:
+                    log.touch()
+                    task.settled = True
+                    task.settle(event.node or "", None)
+            case JobDone():
+                if self.kept is not None:
+                    self.kept.keep(key, KeptCell(event.node, event.files))
+                self._settle(task, event.node, event.files)
+
+    def _settle(self, task: NodeTask, node: str, files: Mapping[str, bytes]) -> None:
+        task.settled = True
+        (self.logs / task.log).write_bytes(files.get(LOG, b""))
+        result = json.loads(files[RESULT])
+        facts = {"machine": result["machine"], "inherited": result["inherited"]}
+        self.machines.setdefault(node, facts)
+        task.settle(node, files)
+
+    def _show(self, what: str | None) -> None:
+        if self.shown is not None:
+            self.shown.done()
+        self.shown = self.progress.start(what) if what else None
+
+
+def _job(task: NodeTask, seen: SeenCluster) -> ClusterJob:
+    wanted, fitting = task.wanted, [one.node for one in seen.fitting(task.wanted)]
+    needs = wanted.needs
+    alone = min((node.cpus for node in fitting), default=1.0) if wanted.alone else 1.0
+    return ClusterJob(
+        task.title,
+        JOB,
+        json.dumps({"engine": seen.engine} | task.told(seen)).encode(),
+        alone if needs.cpus is None else needs.cpus,
+        gpus_of(needs, wanted.tensor_parallel, seen.kind),
+        needs.labels or {},
+        frozenset(node.id for node in fitting),
+        AROUND_SECONDS + task.limit,
+    )
+
+
+def why_again(files: Mapping[str, bytes]) -> str | None:
+    """Say why a job is worth another attempt elsewhere; None if its result counts."""
+    if REFUSED in files:
+        return str(json.loads(files[REFUSED])["what"])
+    hangs = json.loads(files[RESULT]).get("hangs")
+    return str(hangs) if hangs else None

@@ -1,0 +1,162 @@
+"""The use case `test --engine ... --on`: behaviour tests on the nodes of a cluster."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.app.cluster_run import ClusterRun, NodeTasks
+from vpatch.app.node_job import RESULT
+from vpatch.app.proof_jobs import proof_task
+from vpatch.app.proofs import IdleError, ProvenTest, no_test, refuse_other
+from vpatch.cluster.parcel import Parcel
+from vpatch.engine.environment import KINDS
+from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
+from vpatch.evidence.behaviour import ProofRun, record_of_test
+from vpatch.evidence.collecting import collected
+from vpatch.evidence.kept_cells import KeptCells
+from vpatch.evidence.store import LOGS, write_evidence
+from vpatch.harness.behaviour import Behaviour, Run, TestResult
+from vpatch.smoke.wire import machine_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from vpatch.app.context import Context
+    from vpatch.app.proof_jobs import OnLeftOut, OnSettled, ProofTask
+    from vpatch.app.proofs import ProofRequest
+
+
+def run_proofs_on_cluster(
+    context: Context, asked: ProofRequest, tell: Callable[[ProvenTest], None]
+) -> None:
+    """Run behaviour tests on the nodes of a cluster; `tell` gets each result when it is there.
+
+    Raises:
+        UsageError: a named patch has no test for this engine, or `--resume` has no evidence.
+        UnavailableError: the cluster is not there or was lost, a test fits on no node, or no
+            attempt at a test came back. The other tests ran.
+    """
+    if asked.options.resume and asked.root is None:
+        raise UsageError(
+            "--resume would have no effect without --evidence-dir",
+            hint="give the folder of the evidence, where results are kept",
+            code="cli.unused-option",
+        )
+    kind = KINDS.get(asked.engine) and asked.engine
+    began = datetime.now(UTC)
+    errors: list[VpatchError] = []
+    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        logs = Path(name)
+
+        def settled(task: ProofTask, node: str, files: Mapping[str, bytes] | None) -> None:
+            if files is None:
+                errors.append(_lost(task))
+            else:
+                tell(_proven(asked, task, node, files, run, began))
+
+        def left_out(task: ProofTask, why: str) -> None:
+            patch, proof = task.patch, task.proof
+            if asked.named and all(one.engine != run.kind for one in patch.declaration.proof):
+                errors.append(no_test(patch, run.kind))
+            else:
+                tell(ProvenTest(patch, proof, run.kind, task.release, idle=why))
+
+        tasks = _tasks(context, asked, kind, (settled, left_out), tell)
+        files = {path: text for task in tasks for path, text in task.files.items()}
+        jobs = NodeTasks(tasks, Parcel(files), asked.engine)
+        kept = None if asked.root is None else KeptCells(asked.root)
+        run = ClusterRun(jobs, asked.options, kept, logs, context.progress)
+        if tasks:
+            run.make()
+    if errors:
+        raise combine(errors)
+
+
+def _tasks(
+    context: Context,
+    asked: ProofRequest,
+    kind: str | None,
+    callbacks: tuple[OnSettled, OnLeftOut],
+    tell: Callable[[ProvenTest], None],
+) -> list[ProofTask]:
+    """Plan the tests; `kind` is that of the engine, None if only the nodes know it."""
+    tasks: list[ProofTask] = []
+    for patch in asked.patches:
+        proofs = patch.declaration.proof
+        if asked.named and all(kind not in {None, one.engine} for one in proofs):
+            raise no_test(patch, asked.engine)
+        for proof in proofs:
+            version, at = asked.vllm or proof.vllm, f"proofs/{len(tasks)}"
+            try:
+                if kind is not None:
+                    refuse_other(proof, kind, version, None)
+                tasks.append(proof_task(context, patch, proof, version, at, *callbacks))
+            except IdleError as idle:
+                if asked.named and kind in {None, proof.engine}:
+                    raise
+                tell(ProvenTest(patch, proof, str(kind or proof.engine), version, idle=idle.what))
+    return tasks
+
+
+def _lost(task: ProofTask) -> VpatchError:
+    return UnavailableError(
+        f"the test was lost: {task.why_lost}",
+        where=str(task.patch.folder / task.proof.test),
+        hint="look at the nodes, then run the command again with --resume",
+        code="cluster.test-lost",
+    )
+
+
+def _proven(
+    asked: ProofRequest,
+    task: ProofTask,
+    node: str,
+    files: Mapping[str, bytes],
+    run: ClusterRun,
+    began: datetime,
+) -> ProvenTest:
+    """What came of a job, with evidence if that is asked for."""
+    patch, proof, result = task.patch, task.proof, json.loads(files[RESULT])
+    kind = result["engine"]["kind"]
+    if "idle" in result:
+        return ProvenTest(patch, proof, kind, task.release, idle=result["idle"])
+    found = _behaviour(result["found"])
+    name = f"{patch.id}-{Path(proof.test).stem}-{kind}-{began:%Y%m%d-%H%M%S}"
+    if asked.root is None:
+        return ProvenTest(patch, proof, kind, task.release, found)
+    with collected(asked.root, name, numbered=True) as collecting:
+        for path, content in files.items():
+            folder, slash, file = path.partition("/")
+            if slash and folder == LOGS:
+                (collecting.workdir / LOGS / file).write_bytes(content)
+        ran = ProofRun(
+            name=collecting.name,
+            made=began.isoformat(timespec="seconds"),
+            asked={
+                "patch": patch.id,
+                "engine": asked.engine,
+                "vllm": task.release,
+                "on": asked.options.on,
+            },
+            subject=task.subject,
+            patch=patch,
+            proof=proof,
+            engine=kind,
+            vllm=result["engine"]["version"],
+            machine=machine_from(run.machines[node]["machine"]),
+            found=found,
+        )
+        write_evidence(collecting.workdir, record_of_test(ran))
+    return ProvenTest(patch, proof, kind, task.release, found, asked.root / collecting.name)
+
+
+def _behaviour(found: Mapping[str, Any]) -> Behaviour:
+    runs = [
+        Run(tuple(TestResult(**test) for test in one["tests"]), one["broken"])
+        for one in (found["pristine"], found["patched"])
+    ]
+    return Behaviour(runs[0], runs[1], tuple(found["problems"]))
