@@ -99,3 +99,40 @@ def test_two_sides_that_are_lost_are_faults(clustered):
         assert len(set(nodes)) == 2, run.err
     logs = {path.name for path in (clustered.project.folder / "bench/one/logs").iterdir()}
     assert {"A-given.attempt-1.log", "B-given.attempt-1.log"} <= logs
+
+
+MATRIX = """
+matrix:
+  patches:
+    pristine: []
+    all: [strength]
+  hardware:
+    left: {labels: {slot: a}}
+    right: {labels: {slot: b}}
+"""
+
+
+def test_the_points_of_a_matrix_run_where_their_hardware_is(clustered):
+    clustered.plan(PLAN.replace("k: [0, 2]}", "k: [0], modes: [server]}") + BENCH + MATRIX)
+    bench(clustered, "--name", "one")
+    record = record_of(clustered, "one")
+    by_hardware = {}
+    for side in record["sides"]:
+        by_hardware.setdefault(side["point"]["hardware"], set()).update(side["nodes"])
+    assert sorted(map(len, by_hardware.values())) == [1, 1]
+    assert by_hardware["left"] != by_hardware["right"]
+    assert len(record["points"]) == record["planned"] == 16
+    # The same matrix as a smoke run.
+    run = clustered.run("--name", "one", do=("smoke", "--recipe", "vllm-0.50"))
+    assert run.out.splitlines()[-1] == "4 of 4 cells pass; evidence: evidence/one"
+    folder = clustered.project.folder / "evidence" / "one"
+    found = json.loads((folder / "results.json").read_text())
+    for cell in found["cells"]:
+        (one,) = cell["rounds"]
+        assert {one["node"]} == by_hardware[cell["point"].split()[-1]]
+        with_patches = cell["point"].startswith("all")
+        assert ("strength 2\n" in (folder / one["log"]).read_text()) == with_patches
+    assert "one matches" in clustered.project.run("evidence", "verify", "one").out
+    kept = ("--name", "two", "--resume")
+    run = clustered.run(*kept, do=("smoke", "--recipe", "vllm-0.50"), on="127.0.0.1:1")
+    assert "note: 4 cells of an earlier run" in run.err

@@ -12,7 +12,7 @@ import pytest
 
 from tests.projects import FILES, LLAMA, VERSION, git, write_tree
 from vpatch.app.context import Context
-from vpatch.app.smoke import smoke_plan_of
+from vpatch.app.smoke_request import smoke_plan_of
 from vpatch.app.targets import folders_to_show
 from vpatch.checkpoint import tokenizer
 from vpatch.errors import VpatchError

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.app.bench_plan import Overrides, numbers, shape_from
 from vpatch.app.bench_sides import Opening, subjects_of
 from vpatch.app.cluster_options import ATTEMPTS, ClusterOptions
+from vpatch.app.matrix import matrix_of
 from vpatch.bench.run import BenchRequest, datasets_of, run, write_shown
 from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
@@ -145,7 +146,10 @@ def bench(
     subjects = subjects_of({**asked, "port": options.port}, request)
     with ExitStack() as stack:
         named = options.plan or request.recipe
-        opening = Opening(context, request, options.engine, named, overrides, this_machine(), stack)
+        matrix = None if options.compare or options.image else matrix_of(context, request)
+        opening = Opening(
+            *(context, request, options.engine, named, overrides, this_machine(), stack, matrix)
+        )
         if options.on is not None:
             return _on_cluster(opening, subjects, options, asked, root, on_result or _ignore)
         ready = opening.open(subjects)

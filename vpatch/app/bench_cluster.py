@@ -73,7 +73,7 @@ class _BenchOnCluster:
         self.made = datetime.now(UTC).isoformat(timespec="seconds")
         self.names = side_names(len(order.sides))
         self.datasets = datasets_of(order.plan)
-        self.jobs = BenchJobs(order.plan, order.sides, self.names, self.datasets, self._settle)
+        self.jobs = BenchJobs(order.plan, order.sides, self.datasets, workdir / LOGS, self._settle)
         self.points: list[LoadRun] = []
         self.models: dict[str, dict[str, Any]] = {}
         # Of each side: the nodes that measured it, and the kind of their engine.
@@ -91,7 +91,7 @@ class _BenchOnCluster:
             order.plan.models,
             order.digests,
         )
-        run = ClusterRun(tasks, options, KeptCells(root), self.workdir / LOGS, progress)
+        run = ClusterRun(tasks, options, KeptCells(root), progress)
         failure: KeyboardInterrupt | VpatchError | None = None
         try:
             run.make()
@@ -103,7 +103,7 @@ class _BenchOnCluster:
 
     def _settle(self, task: BenchTask, node: str, files: Mapping[str, bytes] | None) -> None:
         if files is None:
-            points = list(lost_runs(task, self.workdir / LOGS / task.log))
+            points = list(lost_runs(task))
         else:
             result = json.loads(files[RESULT])
             self.models |= result["models"]
@@ -139,7 +139,8 @@ class _BenchOnCluster:
         node = next(iter(nodes), None)
         here = {"machine": to_json(this_machine()), "inherited": {}}
         found = run.machines[node] if node is not None else here
-        return {
+        point = {"point": dict(side.point)} if side.point else {}
+        return point | {
             "name": self.names[number],
             "what": side.what,
             "machine": found["machine"],

@@ -16,7 +16,7 @@ from vpatch.app.cluster_nodes import WantedNode
 from vpatch.app.cluster_run import NodeTask
 from vpatch.app.node_job import RESULT
 from vpatch.app.packed_trees import packed
-from vpatch.bench.cells import cells_of, schedule
+from vpatch.bench.cells import cells_of, schedule, side_names
 from vpatch.bench.measure import LoadRun
 from vpatch.bench.record import result_from
 from vpatch.evidence.kept_cells import key_of
@@ -53,8 +53,8 @@ class BenchTask(NodeTask):
         return " ".join(filter(None, (self.name, self.model)))
 
     @property
-    def log(self) -> str:
-        return f"{self.slug}.log"
+    def log(self) -> Path:
+        return self.jobs.logs / f"{self.slug}.log"
 
     @property
     def slug(self) -> str:
@@ -62,8 +62,8 @@ class BenchTask(NodeTask):
 
     @property
     def wanted(self) -> WantedNode:
-        plan = self.jobs.plan
-        return WantedNode(self.title, plan.needs, plan.tensor_parallel, self.model, alone=True)
+        needs, parallel = self.jobs.sides[self.side].needs, self.jobs.plan.tensor_parallel
+        return WantedNode(self.title, needs, parallel, self.model, alone=True)
 
     @property
     def limit(self) -> float:
@@ -88,11 +88,13 @@ class BenchJobs:
         self,
         plan: Bench,
         sides: Sequence[PlannedSide],
-        names: Sequence[str],
         datasets: Mapping[str, str],
+        logs: Path,
         on_settled: OnSettled,
     ) -> None:
         self.plan, self.sides, self.datasets, self.on_settled = plan, sides, datasets, on_settled
+        self.logs = logs
+        names = side_names(len(sides))
         self.files: dict[str, bytes] = {}
         self._trees: list[list[dict[str, Any]]] = []
         self._digests: list[dict[str, str]] = []
@@ -136,6 +138,7 @@ class BenchJobs:
                 "files": self._digests[task.side],
                 "engine": [engine, side.trees.version],
                 "plan": self._plan_of(task.model).model_dump(mode="json"),
+                "needs": side.needs.model_dump(mode="json"),
                 "datasets": dict(self.datasets),
                 "model": digests.get(task.model) or f"synthetic: {model.synthetic}",
             }
@@ -176,14 +179,14 @@ def runs_of(
             )
 
 
-def lost_runs(task: BenchTask, log: Path) -> Iterator[LoadRun]:
+def lost_runs(task: BenchTask) -> Iterator[LoadRun]:
     """Yield the points of a job that no attempt came back from."""
     fault = Fault("lost", task.why_lost, None, tuple(task.lost[-1][1].splitlines()))
     node = task.lost[-1][0]
     for visit in task.visits:
         for load in visit.loads:
-            none = log.with_name("none")
-            yield LoadRun(task.side, visit.cell, load, visit.repeat, log, none, fault, node)
+            none = task.log.with_name("none")
+            yield LoadRun(task.side, visit.cell, load, visit.repeat, task.log, none, fault, node)
 
 
 def _named(task: BenchTask, name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from vpatch.app import selection
 from vpatch.app.context import open_engine
+from vpatch.app.matrix import MatrixPoint, merged_needs
 from vpatch.app.targets import (
     engine_target,
     folders_to_show,
@@ -19,8 +20,10 @@ from vpatch.app.targets import (
     refuse_missing,
     release_asked,
 )
+from vpatch.bench.cells import LETTERS
 from vpatch.bench.run import Answering, Opened
 from vpatch.bench.running import look_at
+from vpatch.declare.smoke import Needs
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.subject import digest_of_subject, subject_of, subject_of_lock
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.bench_plan import Overrides
     from vpatch.app.context import Context
+    from vpatch.app.matrix import RecipeMatrix
     from vpatch.app.selection import Request, Selection
     from vpatch.app.targets import PlannedTrees
     from vpatch.bench.running import RunningServer
@@ -76,11 +80,16 @@ class Ready:
 
 @dataclass(frozen=True)
 class PlannedSide:
-    """A side of trees that engines elsewhere will run: `what` it is in words, and its digests."""
+    """A side of trees that engines elsewhere will run: `what` it is in words, and its digests.
+
+    Of a matrix, it has its point, and needs of its own.
+    """
 
     trees: PlannedTrees
     what: str
     subject: list[dict[str, Any]]
+    needs: Needs
+    point: Mapping[str, str] | None = None
 
 
 def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
@@ -152,22 +161,43 @@ class Opening:
     said: Overrides
     machine: Machine
     stack: ExitStack
+    matrix: RecipeMatrix | None = None
 
     def open(self, subjects: Subjects) -> Ready:
         by_kind = {"trees": self._trees, "images": self._images, "servers": self._servers}
         return by_kind[subjects.kind](subjects.sides)
 
     def _trees(self, sides: Sequence[Sequence[str]]) -> Ready:
-        found = [self._jobs(vllm) for (vllm,) in sides]
-        recipe = self.recipe or found[0][0].recipe
-        self.context.require_trust((), recipe)
-        bench = self.said.plan(self.context, recipe)
         engine = self._engine()
         kind = engine if engine in KINDS else self.context.own_engine(engine).kind
-        self._refuse_missing(bench, kind, release_asked(found[0]))
-        opened = [self._opened_trees(one, engine) for one in found]
-        title = found[0][0].recipe or opened[0].ground.version
-        return self._ready(bench, opened, f"{title}-{kind}")
+        if self.matrix is not None:
+            notes: list[str] = []
+            points = self.matrix.here(self.machine, kind, notes).points
+            for note in notes:
+                self.context.progress.note(note)
+        else:
+            points = [_alone(self._jobs(vllm)) for (vllm,) in sides]
+        bench, recipe = self._plan(points)
+        for point in points:
+            needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
+            self._refuse_missing(needed, kind, release_asked(point.found))
+        opened = [self._opened_trees(point, engine) for point in points]
+        return self._ready(bench, opened, f"{recipe or opened[0].ground.version}-{kind}")
+
+    def _plan(self, points: Sequence[MatrixPoint]) -> tuple[Bench, str | None]:
+        """The plan, and the name of the recipe whose trees are measured."""
+        if len(points) > len(LETTERS):
+            raise UsageError(
+                f"{len(points)} points of a matrix are too many: each gets a letter",
+                where=self.request.recipe,
+                hint="measure a part of the matrix at a time",
+                code="bench.too-many-sides",
+            )
+        recipe = self.request.recipe if self.matrix else points[0].found[0].recipe
+        named = self.recipe or recipe
+        self.context.require_trust((), named)
+        plan = self.said.plan(self.context, named)
+        return (self.matrix.plan_at(plan, Needs()) if self.matrix else plan), recipe
 
     def _refuse_missing(self, bench: Bench, kind: str, vllm: str | None) -> None:
         models = bench.models.values()
@@ -175,18 +205,21 @@ class Opening:
 
     def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
         """Plan the sides for engines of other machines; return plan, sides, and a title."""
-        found = [self._jobs(vllm) for (vllm,) in subjects.sides]
-        recipe = self.recipe or found[0][0].recipe
-        self.context.require_trust((), recipe)
-        bench = self.said.plan(self.context, recipe)
+        if self.matrix is not None:
+            points = self.matrix.points
+        else:
+            points = [_alone(self._jobs(vllm)) for (vllm,) in subjects.sides]
+        bench, recipe = self._plan(points)
         sides = []
-        for one in found:
+        for point in points:
             trees = planned_trees(
-                self.context, one, self.stack, asked_for=bool(self.request.patches)
+                self.context, point.found, self.stack, asked_for=bool(self.request.patches)
             )
             subject = subject_of(trees.plans)
-            sides.append(PlannedSide(trees, _in_words(trees.version, subject), subject))
-        title = found[0][0].recipe or sides[0].trees.version
+            needs = merged_needs(bench.needs, point.needs)
+            what = _in_words(trees.version, subject, point)
+            sides.append(PlannedSide(trees, what, subject, needs, point.said or None))
+        title = recipe or sides[0].trees.version
         return bench, sides, f"{title}-{self.engine or 'cluster'}"
 
     def _jobs(self, vllm: str) -> list[Selection]:
@@ -197,12 +230,15 @@ class Opening:
         without = replace(request, vllm=vllm.removeprefix(_PRISTINE), patches=())
         return [replace(job, patches=()) for job in selection.resolve(without, library)]
 
-    def _opened_trees(self, found: Sequence[Selection], engine: str) -> Opened:
+    def _opened_trees(self, point: MatrixPoint, engine: str) -> Opened:
         ground, plans, version = engine_target(
-            self.context, found, engine, self.stack, asked_for=bool(self.request.patches)
+            self.context, point.found, engine, self.stack, asked_for=bool(self.request.patches)
         )
         subject = subject_of(plans)
-        return self._opened(_in_words(version, subject), subject, ground)
+        opened = self._opened(_in_words(version, subject, point), subject, ground)
+        if not point.said:
+            return opened
+        return replace(opened, described={**opened.described, "point": point.said})
 
     def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
         gpus = bool(self.machine.gpus)
@@ -313,10 +349,16 @@ class Opening:
         return self.engine or ("cuda" if self.machine.gpus else "cpu")
 
 
-def _in_words(version: str, subject: Sequence[Mapping[str, Any]]) -> str:
+def _alone(found: Sequence[Selection]) -> MatrixPoint:
+    """A side without a matrix."""
+    return MatrixPoint(None, None, None, Needs(), found)
+
+
+def _in_words(version: str, subject: Sequence[Mapping[str, Any]], point: MatrixPoint) -> str:
     count = sum(len(tree["patches"]) for tree in subject)
     patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
-    return f"vLLM {version} with {patches}"
+    hardware = f", on {point.hardware}" if point.hardware else ""
+    return f"vLLM {version} with {patches}{hardware}"
 
 
 def _root_of(server: RunningServer) -> str:

@@ -67,13 +67,21 @@ class WantedNode:
 class SeenCluster:
     """The nodes that answered, and the kind of the engine that they run.
 
-    `others` were not asked: by their CPUs, GPUs and labels alone, no cell fits there.
+    `others` were not asked: by their CPUs, GPUs and labels alone, no cell fits there. `is_free`
+    says that no option names the engine: what a cell needs then may.
     """
 
     nodes: list[SeenNode]
     others: list[ClusterNode]
     engine: str
     kind: str
+    is_free: bool = False
+
+    def engine_for(self, needs: Needs) -> str:
+        return str(needs.engine) if self.is_free and needs.engine in KINDS else self.engine
+
+    def kind_for(self, needs: Needs) -> str:
+        return str(needs.engine) if self.is_free and needs.engine in KINDS else self.kind
 
     @property
     def digests(self) -> dict[str, str]:
@@ -88,8 +96,9 @@ class SeenCluster:
         for name in ("engine", wanted.model):
             if name in one.problems:
                 return one.problems[name]
-        gpus = gpus_of(wanted.needs, wanted.tensor_parallel, self.kind)
-        lacking = missing(wanted.needs, one.machine, self.kind)
+        kind = self.kind_for(wanted.needs)
+        gpus = gpus_of(wanted.needs, wanted.tensor_parallel, kind)
+        lacking = missing(wanted.needs, one.machine, kind)
         return _too_small(one.node, wanted, gpus) or "; ".join(error.what for error in lacking)
 
 
@@ -172,6 +181,7 @@ def look_at_cluster(
         others,
         kind,
         kind if kind in KINDS else next(iter(kinds), "cpu"),
+        is_free=engine is None,
     )
 
 
@@ -201,7 +211,7 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
     for one in wanted:
         reasons = {each.node.name: seen.why_not(each, one) for each in seen.nodes}
         fits = not all(reasons.values()) if reasons else False
-        gpus = gpus_of(one.needs, one.tensor_parallel, seen.kind)
+        gpus = gpus_of(one.needs, one.tensor_parallel, seen.kind_for(one.needs))
         reasons |= {node.name: _too_small(node, one, gpus) for node in seen.others}
         if not fits:
             lines = "\n".join(f"    {node}: {why}" for node, why in sorted(reasons.items()))

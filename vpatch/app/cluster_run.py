@@ -51,8 +51,8 @@ class NodeTask(ABC):
 
     @property
     @abstractmethod
-    def log(self) -> str:
-        """The name of its log."""
+    def log(self) -> Path:
+        """The file of its log."""
 
     @property
     @abstractmethod
@@ -114,7 +114,7 @@ class NodeTasks:
 class ClusterRun:
     """Runs all jobs of a command. `machines` has what is known of each node where one ran.
 
-    `kept` are results of earlier runs, and `logs` is a folder for the log of each job.
+    `kept` are results of earlier runs.
     """
 
     def __init__(
@@ -122,11 +122,9 @@ class ClusterRun:
         jobs: NodeTasks,
         options: ClusterOptions,
         kept: KeptCells | None,
-        logs: Path,
         progress: Progress,
     ) -> None:
-        self.jobs = jobs
-        self.options, self.kept, self.logs, self.progress = options, kept, logs, progress
+        self.jobs, self.options, self.kept, self.progress = jobs, options, kept, progress
         self.engine = jobs.engine
         self.kind = jobs.engine or ""
         self.machines: dict[str, dict[str, Any]] = {}
@@ -158,7 +156,7 @@ class ClusterRun:
                 )
                 self.engine, self.kind = seen.engine, seen.kind
                 if self.options.resume:
-                    self._take_kept(seen.digests)
+                    self._take_kept(seen.digests, seen)
                 for task in self._pending():
                     task.settled = task.is_idle(seen.kind)
                 self._run(cluster, seen)
@@ -181,9 +179,12 @@ class ClusterRun:
     def _pending(self) -> list[NodeTask]:
         return [task for task in self.jobs.tasks if not task.settled]
 
-    def _take_kept(self, digests: Mapping[str, str]) -> None:
-        for task in self._pending() if self.kept is not None else ():
-            found = self.kept.find(task.key(str(self.engine), digests)) if self.kept else None
+    def _take_kept(self, digests: Mapping[str, str], seen: SeenCluster | None = None) -> None:
+        if self.kept is None:
+            return
+        for task in self._pending():
+            engine = seen.engine_for(task.wanted.needs) if seen else str(self.engine)
+            found = self.kept.find(task.key(engine, digests))
             if found is not None:
                 self.again += task.is_cell
                 self._settle(task, found.node, found.files)
@@ -195,7 +196,7 @@ class ClusterRun:
         if not pending:
             return
         refuse_unfit(seen, [task.wanted for task in pending], self.progress)
-        keys = [task.key(seen.engine, seen.digests) for task in pending]
+        keys = [task.key(seen.engine_for(task.wanted.needs), seen.digests) for task in pending]
         running = cluster.run(
             self.jobs.parcel,
             [_job(task, seen) for task in pending],
@@ -209,7 +210,7 @@ class ClusterRun:
 
     def _take(self, task: NodeTask, event: JobEvent, key: str) -> None:
         """Take note of what happened to a job."""
-        log = self.logs / task.log
+        log = task.log
         match event:
             case JobBegun():
                 attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
@@ -237,7 +238,7 @@ class ClusterRun:
 
     def _settle(self, task: NodeTask, node: str, files: Mapping[str, bytes]) -> None:
         task.settled = True
-        (self.logs / task.log).write_bytes(files.get(LOG, b""))
+        task.log.write_bytes(files.get(LOG, b""))
         result = json.loads(files[RESULT])
         facts = {"machine": result["machine"], "inherited": result["inherited"]}
         self.machines.setdefault(node, facts)
@@ -256,9 +257,9 @@ def _job(task: NodeTask, seen: SeenCluster) -> ClusterJob:
     return ClusterJob(
         task.title,
         JOB,
-        json.dumps({"engine": seen.engine} | task.told(seen)).encode(),
+        json.dumps({"engine": seen.engine_for(needs)} | task.told(seen)).encode(),
         alone if needs.cpus is None else needs.cpus,
-        gpus_of(needs, wanted.tensor_parallel, seen.kind),
+        gpus_of(needs, wanted.tensor_parallel, seen.kind_for(needs)),
         needs.labels or {},
         frozenset(node.id for node in fitting),
         AROUND_SECONDS + task.limit,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vpatch.app import selection
+from vpatch.app.matrix import matrix_of
 from vpatch.app.planned import planned
 from vpatch.app.proofs import proof_plans
-from vpatch.app.smoke import smoke_plan_of
-from vpatch.errors import ExitCode, VpatchError, distinct
+from vpatch.app.smoke_request import smoke_plan_of
+from vpatch.errors import ExitCode, UsageError, VpatchError, distinct
 from vpatch.evidence.store import (
     RECORD,
     EvidenceError,
@@ -23,6 +24,7 @@ from vpatch.evidence.subject import differences, subject_of
 from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.app.context import Context
@@ -150,24 +152,71 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
         request = selection.Request(
             asked["vllm"], asked["recipe"], tuple(asked["tree"]), tuple(asked["patch"])
         )
+    try:
+        if "points" in evidence.record:
+            return _differences_of_points(context, evidence, request)
+        jobs = _selected(context, request, asked.get("point"))
+        found = differences(evidence.record["subject"], _subject_now(context, jobs))
+    except VpatchError as error:
+        return [_difference("it cannot be planned", error)]
+    recipe = asked["plan"] or asked["recipe"] or jobs[0].recipe
+    return found + _plan_differs(context, evidence, request, recipe)
+
+
+def _selected(
+    context: Context, request: selection.Request, point: str | None
+) -> Sequence[selection.Selection]:
+    """What is run now: that of a request, or that of a point of its recipe's matrix."""
+    if point is None:
+        return selection.resolve(request, context.library)
+    matrix = matrix_of(context, request)
+    points = {one.name: one.found for one in matrix.points} if matrix else {}
+    if point not in points:
+        raise UsageError(
+            f"the recipe has no point {point} any more",
+            hint="run the matrix again",
+            code="library.no-such-point",
+        )
+    return points[point]
+
+
+def _subject_now(context: Context, jobs: Sequence[selection.Selection]) -> list[dict[str, Any]]:
     with ExitStack() as stack:
-        try:
-            plans = []
-            jobs_found = selection.resolve(request, context.library)
-            for job in jobs_found:
-                tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
-                plans.append(planned(context, job.patches, tree, to_write=True))
-        except VpatchError as error:
-            return [_difference("it cannot be planned", error)]
-        found = differences(evidence.record["subject"], subject_of(plans))
-        try:
-            recipe = asked["plan"] or asked["recipe"] or jobs_found[0].recipe
-            plan = smoke_plan_of(context, recipe)
-        except VpatchError as error:
-            return [*found, _difference("its smoke plan is not there any more", error)]
-    if plan.model_dump(mode="json", exclude_none=True) != evidence.record["plan"]:
-        found.append("the smoke plan has changed")
-    return found
+        plans = []
+        for job in jobs:
+            tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
+            plans.append(planned(context, job.patches, tree, to_write=True))
+        return subject_of(plans)
+
+
+def _differences_of_points(
+    context: Context, evidence: Evidence, request: selection.Request
+) -> list[str]:
+    """The same of each point of a matrix, which has evidence of its own."""
+    found = []
+    for point in evidence.record["points"]:
+        there = read_evidence(evidence.folder / point["folder"]).record["subject"]
+        jobs = _selected(context, request, point["name"])
+        now = _subject_now(context, jobs)
+        found += [f"{point['name']}: {what}" for what in differences(there, now)]
+    recipe = evidence.record["asked"]["plan"] or request.recipe
+    return found + _plan_differs(context, evidence, request, recipe)
+
+
+def _plan_differs(
+    context: Context, evidence: Evidence, request: selection.Request, recipe: str | None
+) -> list[str]:
+    try:
+        plan = smoke_plan_of(context, recipe)
+        point = evidence.record["asked"].get("point")
+        matrix = matrix_of(context, request) if point is not None else None
+        for one in matrix.points if matrix is not None else ():
+            if matrix is not None and one.name == point:
+                plan = matrix.plan_at(plan, one.needs)
+    except VpatchError as error:
+        return [_difference("its smoke plan is not there any more", error)]
+    same = plan.model_dump(mode="json", exclude_none=True) == evidence.record["plan"]
+    return [] if same else ["the smoke plan has changed"]
 
 
 def _differences_of_test(context: Context, evidence: Evidence) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_run import ClusterRun, NodeTasks
 from vpatch.app.node_job import RESULT
-from vpatch.app.proof_jobs import proof_task
+from vpatch.app.proof_jobs import ProofSink, proof_task
 from vpatch.app.proofs import IdleError, ProvenTest, no_test, refuse_other
 from vpatch.cluster.parcel import Parcel
 from vpatch.engine.environment import KINDS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from vpatch.app.context import Context
-    from vpatch.app.proof_jobs import OnLeftOut, OnSettled, ProofTask
+    from vpatch.app.proof_jobs import ProofTask
     from vpatch.app.proofs import ProofRequest
 
 
@@ -50,7 +50,6 @@ def run_proofs_on_cluster(
     began = datetime.now(UTC)
     errors: list[VpatchError] = []
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-        logs = Path(name)
 
         def settled(task: ProofTask, node: str, files: Mapping[str, bytes] | None) -> None:
             if files is None:
@@ -65,11 +64,11 @@ def run_proofs_on_cluster(
             else:
                 tell(ProvenTest(patch, proof, run.kind, task.release, idle=why))
 
-        tasks = _tasks(context, asked, kind, (settled, left_out), tell)
+        tasks = _tasks(context, asked, kind, ProofSink(Path(name), settled, left_out), tell)
         files = {path: text for task in tasks for path, text in task.files.items()}
         jobs = NodeTasks(tasks, Parcel(files), asked.engine)
         kept = None if asked.root is None else KeptCells(asked.root)
-        run = ClusterRun(jobs, asked.options, kept, logs, context.progress)
+        run = ClusterRun(jobs, asked.options, kept, context.progress)
         if tasks:
             run.make()
     if errors:
@@ -80,7 +79,7 @@ def _tasks(
     context: Context,
     asked: ProofRequest,
     kind: str | None,
-    callbacks: tuple[OnSettled, OnLeftOut],
+    into: ProofSink,
     tell: Callable[[ProvenTest], None],
 ) -> list[ProofTask]:
     """Plan the tests; `kind` is that of the engine, None if only the nodes know it."""
@@ -94,7 +93,7 @@ def _tasks(
             try:
                 if kind is not None:
                     refuse_other(proof, kind, version, None)
-                tasks.append(proof_task(context, patch, proof, version, at, *callbacks))
+                tasks.append(proof_task(context, patch, proof, version, at, into))
             except IdleError as idle:
                 if asked.named and kind in {None, proof.engine}:
                     raise

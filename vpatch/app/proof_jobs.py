@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,8 @@ from vpatch.harness.target import TreeContent
 from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from vpatch.app.cluster_nodes import SeenCluster
     from vpatch.app.context import Context
@@ -30,8 +30,14 @@ if TYPE_CHECKING:
 # Of what results are kept under: it changes with what a result looks like.
 _FORMAT = 1
 
-OnSettled = Callable[["ProofTask", str, "Mapping[str, bytes] | None"], None]
-OnLeftOut = Callable[["ProofTask", str], None]
+
+@dataclass(frozen=True)
+class ProofSink:
+    """What gets the results of tests: those that came back or were lost, and those left out."""
+
+    logs: Path
+    on_settled: Callable[[ProofTask, str, Mapping[str, bytes] | None], None]
+    on_left_out: Callable[[ProofTask, str], None]
 
 
 @dataclass(kw_only=True)
@@ -44,16 +50,15 @@ class ProofTask(NodeTask):
     subject: Sequence[Mapping[str, Any]]
     about: dict[str, Any]
     files: Mapping[str, bytes]
-    on_settled: OnSettled
-    on_left_out: OnLeftOut
+    into: ProofSink
 
     @property
     def title(self) -> str:
         return f"{self.patch.id} {self.proof.test}"
 
     @property
-    def log(self) -> str:
-        return f"{self.patch.id}-{self.proof.test}.log"
+    def log(self) -> Path:
+        return self.into.logs / f"{self.patch.id}-{self.proof.test}.log"
 
     @property
     def wanted(self) -> WantedNode:
@@ -72,7 +77,7 @@ class ProofTask(NodeTask):
     def is_idle(self, kind: str) -> bool:
         if kind == self.proof.engine:
             return False
-        self.on_left_out(self, f"it needs {self.proof.engine}")
+        self.into.on_left_out(self, f"it needs {self.proof.engine}")
         return True
 
     def key(self, engine: str, digests: Mapping[str, str]) -> str:  # noqa: ARG002 - no checkpoint
@@ -90,7 +95,7 @@ class ProofTask(NodeTask):
         return self.about
 
     def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
-        self.on_settled(self, node, files)
+        self.into.on_settled(self, node, files)
 
 
 def proof_task(
@@ -99,8 +104,7 @@ def proof_task(
     proof: Proof,
     vllm: str,
     at: str,
-    on_settled: OnSettled,
-    on_left_out: OnLeftOut,
+    into: ProofSink,
 ) -> ProofTask:
     """Plan a test, and pack what a node needs for it below the folder `at`.
 
@@ -143,6 +147,5 @@ def proof_task(
         subject=subject,
         about=about,
         files=files,
-        on_settled=on_settled,
-        on_left_out=on_left_out,
+        into=into,
     )

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from vpatch.app.cluster_options import ClusterOptions
     from vpatch.app.smoke_jobs import SmokeTask
-    from vpatch.app.targets import PlannedTrees
+    from vpatch.app.targets import PointRun
     from vpatch.harness.target import Phase
     from vpatch.progress import Progress
-    from vpatch.smoke.prove import OnResult, SmokeRequest
+    from vpatch.smoke.prove import OnResult
     from vpatch.smoke.run import CellResult
 
 
@@ -40,41 +40,52 @@ class ClusterTarget:
 
 
 def run_smoke_on_cluster(
-    order: SmokeRequest,
-    trees: PlannedTrees,
+    points: Sequence[PointRun],
     options: ClusterOptions,
     root: Path,
-    workdir: Path,
     progress: Progress,
     tell: OnResult,
-) -> dict[str, Any]:
-    """Run a request on a cluster, and write evidence to `workdir`; `tell` gets what was found.
+) -> list[dict[str, Any]]:
+    """Run requests on a cluster together, and write the evidence of each to its folder.
+
+    `tell` gets what was found. All requests have the same engine and the same models.
 
     Raises:
         ClusterError: the cluster is not there, or was lost.
         NoNodeError: a cell fits on no node.
     """
-    part = _ClusterSmoke(order, trees, workdir, tell)
-    jobs = part.jobs
-    tasks = NodeTasks(
-        jobs.tasks, Parcel(jobs.files), order.asked["engine"], jobs.models, order.digests
+    first = points[0].order
+    parts = [_ClusterSmoke(point, tell) for point in points]
+    files = {path: text for part in parts for path, text in part.jobs.files.items()}
+    models = {name: model for part in parts for name, model in part.jobs.models.items()}
+    jobs = NodeTasks(
+        [task for part in parts for task in part.jobs.tasks],
+        Parcel(files),
+        first.asked["engine"],
+        models,
+        first.digests,
     )
-    run = ClusterRun(tasks, options, KeptCells(root), workdir / LOGS, progress)
+    run = ClusterRun(jobs, options, KeptCells(root), progress)
     run.make()
-    record = record_of(part.found(run))
-    write_evidence(workdir, record)
-    return record
+    records = []
+    for part in parts:
+        record = record_of(part.found(run))
+        write_evidence(part.workdir, record)
+        records.append(record)
+    return records
 
 
 class _ClusterSmoke:
     """A smoke run on a cluster, as far as it came."""
 
-    def __init__(
-        self, order: SmokeRequest, trees: PlannedTrees, workdir: Path, tell: OnResult
-    ) -> None:
-        self.order, self.workdir, self.tell = order, workdir, tell
+    def __init__(self, point: PointRun, tell: OnResult) -> None:
+        self.order, self.workdir, self.point = point.order, point.workdir, point.name
+        self.told_to = tell
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
-        self.jobs = SmokeJobs(order, trees, self._settle)
+        logs = point.workdir / LOGS
+        self.jobs = SmokeJobs(point.order, point.trees, logs, self._settle, point.name)
+        self.kinds: set[str] = set()
+        self.nodes: dict[str, None] = {}
         self.prepared: dict[str, PreparedModel] = {}
         self.imports: dict[Phase, Sequence[Check]] = {}
         self.results: list[CellResult] = []
@@ -82,18 +93,21 @@ class _ClusterSmoke:
 
     def _settle(self, task: SmokeTask, node: str, result: Mapping[str, Any] | None) -> None:
         """Take a job's result, and tell what can be said now; None of a job that was lost."""
+        if result is not None:
+            self.nodes.setdefault(node)
+            self.kinds.add(result["engine"]["kind"])
         if task.cell is None:
             self._settle_imports(task, node, result)
             return
         if result is None:
-            task.run = lost_run(task, task.cell, self._log(task))
+            task.run = lost_run(task, task.cell, task.log)
         else:
             name, model = task.cell.model, result["model"]
             known = model["acceptance"]
             self.prepared[name] = PreparedModel(
                 name, self.workdir, model["described"], model["digest"], known
             )
-            task.run = run_of(task, task.cell, node, result, self._log(task))
+            task.run = run_of(task, task.cell, node, result, task.log)
         self._judge(task.phase)
 
     def _settle_imports(self, task: SmokeTask, node: str, result: Mapping[str, Any] | None) -> None:
@@ -106,7 +120,7 @@ class _ClusterSmoke:
             checks = [Check("modules", "fail", reason=task.why_lost)]
         self.imports[task.phase] = checks
         for check in checks:
-            self.tell(task.phase, f"{check.name} on {node}", [check])
+            self._tell(task.phase, f"{check.name} on {node}", [check])
 
     def _judge(self, phase: Phase) -> None:
         tasks = [task for task in self.jobs.tasks if task.phase == phase and task.cell]
@@ -125,14 +139,15 @@ class _ClusterSmoke:
         nodes = dict.fromkeys(run.there.node for run in result.visits if run.there)
         self.results.append(result)
         where = f" on {', '.join(nodes)}" if nodes else ""
-        self.tell(result.phase, f"{result.cell.name}{where}", result.checks)
+        self._tell(result.phase, f"{result.cell.name}{where}", result.checks)
 
-    def _log(self, task: SmokeTask) -> Path:
-        return self.workdir / LOGS / task.log
+    def _tell(self, phase: str, what: str, checks: Sequence[Check]) -> None:
+        self.told_to(phase, f"{self.point}: {what}" if self.point else what, checks)
 
     def found(self, run: ClusterRun) -> SmokeRun:
         """Return all of it for a record."""
-        order, nodes = self.order, run.machines
+        order = self.order
+        nodes = {name: run.machines[name] for name in self.nodes}
         cells = [task.run.there for task in self.jobs.tasks if task.run and task.run.there]
         first = next((one.node for one in cells if one.node in nodes), None)
         return SmokeRun(
@@ -141,7 +156,7 @@ class _ClusterSmoke:
             asked={**order.asked, "engine": run.engine},
             subject=order.subject,
             plan=order.smoke,
-            target=ClusterTarget(run.kind, self.jobs.version),
+            target=ClusterTarget(next(iter(self.kinds), run.kind), self.jobs.version),
             machine=machine_from(nodes[first]["machine"]) if first else order.machine,
             checkpoints=self.prepared,
             imports=self.imports,

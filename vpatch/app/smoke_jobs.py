@@ -50,15 +50,16 @@ class SmokeTask(NodeTask):
 
     @property
     def title(self) -> str:
+        where = f"{self.jobs.point}: " if self.jobs.point else ""
         if self.cell is None:
-            return f"{self.phase}, imports"
-        return f"{self.phase}, {self.number} of {self.count}: {self.cell.name}"
+            return f"{where}{self.phase}, imports"
+        return f"{where}{self.phase}, {self.number} of {self.count}: {self.cell.name}"
 
     @property
-    def log(self) -> str:
+    def log(self) -> Path:
         if self.cell is None:
-            return f"{self.phase}-imports.log"
-        return log_name(self.phase, self.number, self.cell)
+            return self.jobs.logs / f"{self.phase}-imports.log"
+        return self.jobs.logs / log_name(self.phase, self.number, self.cell)
 
     @property
     def is_cell(self) -> bool:
@@ -87,11 +88,22 @@ class SmokeTask(NodeTask):
 
 
 class SmokeJobs:
-    """All jobs of a request; `files` are what they need, beside vpatch itself."""
+    """All jobs of a request; `files` are what they need, beside vpatch itself.
 
-    def __init__(self, order: SmokeRequest, trees: PlannedTrees, on_settled: OnSettled) -> None:
+    `point` is the name of a point of a matrix, if it is one. `logs` is a folder.
+    """
+
+    def __init__(
+        self,
+        order: SmokeRequest,
+        trees: PlannedTrees,
+        logs: Path,
+        on_settled: OnSettled,
+        point: str = "",
+    ) -> None:
         self.order, self.version, self.on_settled = order, trees.version, on_settled
-        self._trees, self.files = packed(trees.contents)
+        self.logs, self.point = logs, point
+        self._trees, self.files = packed(trees.contents, f"trees/{point}" if point else "trees")
         self._digests = {path: digest_of(content) for path, content in sorted(self.files.items())}
         self._changes = [tree.changes for tree in trees.contents]
         used = {cell.model for cell in order.cells}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vpatch.harness.target import TreeContent
     from vpatch.image.running import PatchedImage
     from vpatch.planning.state import Plan
+    from vpatch.smoke.prove import SmokeRequest
 
 
 def refuse_missing(
@@ -79,6 +80,16 @@ class PlannedTrees:
         return contents_of(self.plans, self.files)
 
 
+@dataclass(frozen=True)
+class PointRun:
+    """A request to run; of a matrix, it has the name of its point. `workdir` gets the evidence."""
+
+    order: SmokeRequest
+    trees: PlannedTrees
+    workdir: Path
+    name: str = ""
+
+
 def planned_trees(
     context: Context, found: Sequence[Selection], stack: ExitStack, *, asked_for: bool
 ) -> PlannedTrees:
@@ -113,12 +124,19 @@ def engine_target(
 ) -> tuple[EngineTarget, list[Plan], str]:
     """Plan selections and open the engine for them; return target, plans, and vLLM's release."""
     trees = planned_trees(context, found, stack, asked_for=asked_for)
+    return open_target(context, trees, engine, stack), trees.plans, trees.version
+
+
+def open_target(
+    context: Context, trees: PlannedTrees, engine: str, stack: ExitStack
+) -> EngineTarget:
+    """Open the engine for planned trees."""
     opened = stack.enter_context(open_engine(context, engine, trees.version))
     for path in as_released(opened, trees.plans[0]) if not trees.files[0] else ():
         context.progress.note(
             f"this build of {trees.version} has another {path}: the release's runs"
         )
-    return EngineTarget(opened, trees.contents), trees.plans, trees.version
+    return EngineTarget(opened, trees.contents)
 
 
 def look_at_image(name: str, stack: ExitStack, *, gpus: bool) -> tuple[PatchedImage, Docker]:

@@ -111,6 +111,18 @@ def joined(records: Sequence[Mapping[str, Any]], differing: Sequence[str]) -> di
     }
 
 
+def picked(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return a record with some of its sides, which keep their letters, in this order."""
+    places = [[side["name"] for side in record["sides"]].index(name) for name in names]
+    points = [
+        {**point, "side": places.index(point["side"])}
+        for point in record["points"]
+        if point["side"] in places
+    ]
+    sides = [record["sides"][place] for place in places]
+    return {**record, "sides": sides, "points": points, "planned": len(points)}
+
+
 def most_sides() -> int:
     """Return how many sides a joined record may have: each has a letter."""
     return len(LETTERS)

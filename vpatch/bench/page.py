@@ -11,7 +11,7 @@ from vpatch.bench.facts import failed, notes, plan_said, shapes_said, sides_said
 from vpatch.bench.plots import plots_of
 from vpatch.bench.scene import PlotData
 from vpatch.bench.summary import between, rows_of, sides_of, speed_ups
-from vpatch.bench.tables import latency_table, results_table, sides_table
+from vpatch.bench.tables import latency_table, matrix_table, results_table, sides_table
 from vpatch.util.html_page import render_page
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vpatch.bench.plots import Plot
     from vpatch.bench.tables import Table
 
+_MANY = 3
 _TEMPLATE = Path(__file__).parent / "page.html"
 
 
@@ -48,12 +49,28 @@ def page_of(record: Mapping[str, Any]) -> str:
         notes=notes(record),
         sides=sides_said(record),
         plan=plan_said(record),
+        matrix=list(_matrix(record)),
         parts=list(_parts(record)),
     )
 
 
 def _in_utc(made: str) -> str:
     return f"{datetime.fromisoformat(made).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _matrix(record: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield a table for each load, where there are more sides than two or the recipe has a matrix.
+
+    Two sides are compared below, figure by figure.
+    """
+    sides = record["sides"]
+    if len(sides) < _MANY and not any("point" in side for side in sides):
+        return
+    rows = rows_of(record)
+    ratios = speed_ups(rows)
+    for shape, concurrency in dict.fromkeys((row.key.shape, row.key.concurrency) for row in rows):
+        own = [r for r in rows if (r.key.shape, r.key.concurrency) == (shape, concurrency)]
+        yield matrix_table(own, ratios, sides, f"{shape} at concurrency {concurrency}")
 
 
 def _parts(record: Mapping[str, Any]) -> Iterator[Part]:

@@ -149,7 +149,11 @@ def sides_against_a(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     pairs = sides_of(rows)
     if not pairs:
         return
-    yield from ("", "How many times as much as A, and whether that is more than noise:", "")
+    yield from (
+        "",
+        f"How many times as much as {names[0]}, and whether that is more than noise:",
+        "",
+    )
     ratios = between(pairs)
     titles = {THROUGHPUT: "output tok/s"}
     named = [titles.get(figure, figure.upper().replace("MEAN", "mean")) for figure in JUDGED]

@@ -191,11 +191,13 @@ class Side(_Part):
     servers: list[Server] | None = None
     nodes: list[str] | None = None
     """The nodes of a cluster that measured it; `machine` is the first one."""
+    point: dict[Literal["vllm", "patches", "hardware"], str] | None = None
+    """Its names in the matrix of the recipe."""
 
     @model_validator(mode="before")
     @classmethod
     def _leaves_out(cls, found: Any) -> Any:
-        return _known(found, "subject", "engine", "image", "servers", "nodes")
+        return _known(found, "subject", "engine", "image", "servers", "nodes", "point")
 
 
 class ModelRecord(_Part):

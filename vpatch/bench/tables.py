@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vpatch.bench.measured import FIGURES, LATENCIES
 from vpatch.bench.summary import JUDGED, THROUGHPUT
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vpatch.bench.summary import Key, Ratio, Row
 
 _TITLES = {THROUGHPUT: "output tokens/s"}
+MATRIX_LATENCIES = ("ttft", "tpot", "e2el")
+_WORDS = {"side", "verdict", "by position, %", "model", "vLLM", "patches", "device"}
 _CLASSES = {"better": "better", "worse": "worse"}
 
 
@@ -98,8 +100,49 @@ def sides_table(
     )
 
 
+def matrix_table(
+    rows: Sequence[Row],
+    ratios: Mapping[Key, Ratio],
+    sides: Sequence[Mapping[str, Any]],
+    load: str,
+) -> Table:
+    """Return what every side makes of every model and k, under one load."""
+    heads = ["model", "k", "side", "vLLM", "patches", "device", "output tokens/s"]
+    heads += ["speed-up over k = 0", "verdict", "acceptance rate, %", "acceptance length"]
+    heads += [f"{name.upper()} mean, ms" for name in MATRIX_LATENCIES]
+    body = []
+    for row in sorted(rows, key=lambda row: (row.key.model, row.key.k, row.key.side)):
+        side = sides[row.key.side]
+        rate, length, _ = _counted(row)
+        body.append(
+            (
+                TableCell(row.key.model),
+                TableCell(str(row.key.k), "number"),
+                *(TableCell(text) for text in (side["name"], *_point(side))),
+                _speed(row),
+                *_judged(ratios.get(row.key)),
+                rate,
+                length,
+                *(_latency(row.mean(f"{name} mean")) for name in MATRIX_LATENCIES),
+            )
+        )
+    words = "Each side is a release, a set of patches and a kind of machine."
+    return Table(load, words, (tuple(_head(text) for text in heads),), tuple(body))
+
+
+def _point(side: Mapping[str, Any]) -> Iterator[str]:
+    """The release, the patches and the device of a side, by the names of the matrix if it has."""
+    point, machine = side.get("point", {}), side["machine"]
+    subject = side.get("subject", ())
+    count = sum(len(tree["patches"]) for tree in subject)
+    yield side["engine"]["vllm"] if "engine" in side else "not known"
+    yield point.get("patches") or (str(count) if subject else "not known")
+    chips = list(dict.fromkeys(gpu["name"] for gpu in machine["gpus"]))
+    yield point.get("hardware") or ", ".join(chips) or machine["processor"]
+
+
 def _head(text: str) -> TableCell:
-    return TableCell(text, "" if text in {"side", "verdict", "by position, %"} else "number")
+    return TableCell(text, "" if text in _WORDS else "number")
 
 
 def _place_heads(sides: Sequence[str]) -> list[str]:

@@ -26,17 +26,27 @@ from vpatch.output.bench import BenchCompareOutput
 @click.option(
     "--html", type=click.Path(path_type=Path), help="Also write a page with plots to this file."
 )
+@click.option(
+    "--sides",
+    metavar="A,B,...",
+    help="Compare these sides of one record, the others with the first  [default: all].",
+)
 @json_option
 def compare(
-    records: tuple[Path, ...], despite: tuple[str, ...], html: Path | None, *, as_json: bool
+    records: tuple[Path, ...],
+    despite: tuple[str, ...],
+    html: Path | None,
+    sides: str | None,
+    *,
+    as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Compare records side by side, also records of other machines.
+    """Compare records side by side, also records of other machines, or the sides of one record.
 
     RECORDS are folders that vpatch bench made, or their bench.json. vpatch compares only what was
     measured alike: the same checkpoint, prompts, flags and pins. Ends with 1 if the records differ
     in these.
     """
-    found = compare_records(records, despite)
+    found = compare_records(records, despite, sides)
     if html is not None and found.record is not None:
         write_page(html, found.record)
     code = ExitCode.FINDINGS if found.record is None else ExitCode.CLEAN

@@ -182,6 +182,8 @@ class CellRecord(_EvidencePart):
     phase: Phases
     cell: str
     """Its name."""
+    point: str | None = None
+    """The point of the matrix, which is one of `points`."""
     verdict: CheckVerdict
     checks: list[CheckRecord]
     k: int
@@ -207,6 +209,21 @@ class SymptomRecord(_EvidencePart):
     symptom: str
     log: str | None = None
     line: int | None = None
+
+
+class MatrixPointRecord(_EvidencePart):
+    """A point of a matrix. Its own evidence is in `points/` below the folder, by its name."""
+
+    name: str
+    folder: str
+    digest: str
+    """The digest of what was run there."""
+    engine: RunEngine
+    result: RunResult
+    vllm: str | None = None
+    patches: str | None = None
+    """The name of the set of patches."""
+    hardware: str | None = None
 
 
 class _EvidenceRecord(_EvidencePart):
@@ -241,6 +258,8 @@ class SmokeRecord(_EvidenceRecord):
     image: RunImage | None = None
     machines: dict[str, ClusterMachine] | None = None
     """The nodes of a cluster, by their names."""
+    points: list[MatrixPointRecord] | None = None
+    """The points of the recipe's matrix. `subject` then has the trees of all of them."""
 
 
 class TestFile(_EvidencePart):

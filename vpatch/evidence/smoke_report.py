@@ -36,6 +36,9 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"`{command_of(record['asked'])}` with vpatch {record['vpatch']}, {record['made']}"
     yield ""
+    for point in record.get("points", ()):
+        kind, vllm = point["engine"]["kind"], point["engine"]["vllm"]
+        yield f"- {point['name']}: {point['result']} in vLLM {vllm} ({kind}), `{point['folder']}`"
     for tree in record["subject"]:
         pin = tree["pin"]
         patches = ", ".join(f"`{patch['id']}`" for patch in tree["patches"]) or "none"
@@ -89,9 +92,11 @@ def _nodes(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def command_of(asked: Mapping[str, Any]) -> str:
-    """The command line that asks for the same again."""
+    """The command line that asks for the same again; for a point, for all of its matrix."""
     words = ["vpatch smoke"]
     for name, value in asked.items():
+        if name == "point":
+            continue
         if value is True:
             words.append(f"--{name}")
         elif isinstance(value, (list, tuple)):
@@ -104,11 +109,13 @@ def command_of(asked: Mapping[str, Any]) -> str:
 def _table(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not cells:
         return
-    yield "| model | " + " | ".join(_COLUMNS.values()) + " |"
-    yield "|---" * (len(_COLUMNS) + 1) + "|"
+    # A record of a matrix says the point of each cell.
+    places = ["point", "model"] if "point" in cells[0] else ["model"]
+    yield "| " + " | ".join([*places, *_COLUMNS.values()]) + " |"
+    yield "|---" * (len(_COLUMNS) + len(places)) + "|"
     for cell in cells:
         checks = {check["name"]: check for check in cell["checks"]}
-        row = [cell["model"]]
+        row = [str(cell[place]) for place in places]
         for key in _COLUMNS:
             if key in cell:
                 row.append(str(cell[key]))

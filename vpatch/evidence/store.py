@@ -33,6 +33,8 @@ REPORT = "report.md"
 STATEMENT = "statement.json"
 ENVIRONMENT = "environment.txt"
 LOGS = "logs"
+# The evidence of each point of a matrix.
+POINTS = "points"
 _LARGEST = 64 * MEGABYTE
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -178,7 +180,7 @@ def is_test(record: Mapping[str, Any]) -> bool:
 
 
 def _is_file_name(name: str) -> bool:
-    return name.startswith(f"{LOGS}/") or name in {RECORD, REPORT, ENVIRONMENT}
+    return name.startswith((f"{LOGS}/", f"{POINTS}/")) or name in {RECORD, REPORT, ENVIRONMENT}
 
 
 def _files(folder: Path) -> dict[str, dict[str, Any]]:
@@ -200,9 +202,11 @@ def _statement(workdir: Path, record: Mapping[str, Any]) -> dict[str, Any]:
             "digest": _digest(record["digest"]),
         }
     ]
-    for tree in record["subject"]:
+    for number, tree in enumerate(record["subject"], 1):
+        # A matrix has a file once for each of its trees, and a subject's name is there once.
+        at = f"{number}/" if "points" in record else ""
         subjects += [
-            {"name": file["path"], "digest": _digest(file["after"])} for file in tree["files"]
+            {"name": at + file["path"], "digest": _digest(file["after"])} for file in tree["files"]
         ]
     if "image" in record:
         subjects.append({"name": record["image"]["name"], "digest": _digest(record["image"]["id"])})
