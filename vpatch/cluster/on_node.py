@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,6 +24,7 @@ _POLL_SECONDS = 0.25
 _BEAT_SECONDS = 1.0
 _ANSWER_SECONDS = 60.0
 _PIECE = 2**16
+_GUARD = "code/vpatch/cluster/payload/guard.py"
 _SHOWN = 30
 
 
@@ -62,14 +62,15 @@ def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, byt
     node = ray.get_runtime_context().get_node_id()
     place = {"host": socket.gethostname(), "node": node, "clock": time.time()}
     _tell(mailbox, order["attempt"], "begun", place)
-    work = Path(tempfile.mkdtemp(prefix="vpatch-job-"))
-    try:
-        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-            archive.extractall(work / "sent")
-        with _guarded(work, order["attempt"]):
-            return _run_in(work, order, mailbox)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    work = Path(tempfile.gettempdir(), f"vpatch-job-{order['attempt']}")
+    with (
+        zipfile.ZipFile(io.BytesIO(packed)) as archive,
+        # It knows of the folder before that is there: this worker may be killed at any moment.
+        _guarded(archive.read(_GUARD).decode(), work, order["attempt"]),
+    ):
+        work.mkdir(mode=0o700)
+        archive.extractall(work / "sent")
+        return _run_in(work, order, mailbox)
 
 
 def _tell(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
@@ -84,11 +85,13 @@ def _tell(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
 
 
 @contextmanager
-def _guarded(work: Path, attempt: str) -> Iterator[None]:
-    """Let a process outside of Ray's reach end what runs, with the block or with this worker."""
-    script = work / "sent" / "code" / "vpatch" / "cluster" / "payload" / "guard.py"
+def _guarded(guard_code: str, work: Path, attempt: str) -> Iterator[None]:
+    """Let a process outside of Ray's reach end what runs, with the block or with this worker.
+
+    It removes the work folder, too.
+    """
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", script, work, attempt],
+        [sys.executable, "-I", "-S", "-c", guard_code, work, attempt],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as guard:
