@@ -78,7 +78,7 @@ def test_the_same_as_on_this_machine_and_not_again(clustered):
     run = clustered.run("--name", "kept", "--resume", on="127.0.0.1:1")
     assert "note: 4 cells of an earlier run: the evidence is kept and verifies\n" in run.err
     assert judged(record_of(clustered, "kept")) == judged(there)
-    logs = sorted(clustered.project.folder.glob("evidence/.cells/*/log"))
+    logs = sorted(clustered.project.folder.glob("evidence/.cells/*/files/log"))
     (changed, *_) = [log for log in logs if "flags" in log.read_text()]
     changed.write_text("all is well")
     run = clustered.run("--name", "changed", "--resume")
@@ -222,7 +222,7 @@ def test_a_driver_that_was_killed_goes_on(clustered):
     with clustered.start("--name", "one") as process:
         under_way(clustered, process)
         kept = clustered.project.folder / "evidence" / ".cells"
-        until(lambda: len(list(kept.glob("*/log"))) == 2, process=process)
+        until(lambda: len(list(kept.glob("*/files/log"))) == 2, process=process)
         process.send_signal(signal.SIGKILL)
         finished(process)
     until(lambda: living(clustered.python) == [])

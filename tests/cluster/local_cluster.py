@@ -7,14 +7,19 @@ would end everybody's.
 from __future__ import annotations
 
 import json
+import math
 import os
+import random
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+
+import psutil
 
 from tests.waiting import LIMIT
 
@@ -27,6 +32,12 @@ SETTINGS = {
     "RAY_agent_register_timeout_ms": str(LIMIT * 1000),
     "RAY_worker_register_timeout_seconds": str(LIMIT),
     "RAY_gcs_server_request_timeout_seconds": str(LIMIT),
+    "RAY_gcs_server_port_wait_time_s": str(LIMIT),
+    "RAY_raylet_start_wait_time_s": str(LIMIT),
+    "RAY_gcs_rpc_server_reconnect_timeout_s": str(LIMIT),
+    # A node that was killed is noticed by its connection; one that is slow lives.
+    "RAY_health_check_initial_delay_ms": "60000",
+    "RAY_health_check_timeout_ms": "120000",
 }
 
 
@@ -98,13 +109,37 @@ def started(start):
     return start()
 
 
+def _patience():
+    """The time for Ray: it does not pass while what was started runs."""
+    raylets = [p for p in psutil.Process().children(recursive=True) if p.name() == "raylet"]
+    gone = any(p.status() == psutil.STATUS_ZOMBIE for p in raylets)
+    return math.inf if gone else 0.0
+
+
+def _ports():
+    """Ports of a node's agents. A raylet that has to learn them waits for 15 s, and then crashes.
+
+    They are below those that the system gives to others.
+    """
+    names = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port")
+    names += ("dashboard_agent_listen_port",)
+    found = {}
+    with ExitStack() as stack:
+        while len(found) < len(names):
+            tried = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                tried.bind(("", random.randrange(15000, 32000)))
+                found[names[len(found)]] = tried.getsockname()[1]
+    return found
+
+
 def serve(settings):
     from ray._private import node
     from ray.cluster_utils import Cluster
 
-    # It gives up after 30 s, which a busy machine may take. Now it does after two minutes.
-    slow = SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=lambda: time.monotonic() / 4)
-    node.time = slow
+    # Both give up after 30 s, which a busy machine may take. Now they do when a process ended.
+    node.time = SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=_patience)
+    Cluster._wait_for_node.__defaults__ = (LIMIT,)
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Ray prints what it likes
 
@@ -112,7 +147,7 @@ def serve(settings):
         print(json.dumps(answer), file=told, flush=True)
 
     head = {"num_cpus": 0, "include_dashboard": False, **SMALL, **settings}
-    cluster = started(lambda: Cluster(initialize_head=True, head_node_args=head))
+    cluster = started(lambda: Cluster(initialize_head=True, head_node_args=head | _ports()))
     nodes = {}
     tell(address=cluster.address)
     for line in sys.stdin:
@@ -126,7 +161,7 @@ def serve(settings):
         own = {"labels": labels, "num_cpus": command["cpus"], **SMALL, **command["settings"]}
         kept = dict(os.environ)
         os.environ |= command["env"]
-        nodes[slot] = started(lambda own=own: cluster.add_node(**own))
+        nodes[slot] = started(lambda own=own: cluster.add_node(**own, **_ports()))
         os.environ.clear()
         os.environ |= kept
         tell(id=nodes[slot].node_id)
