@@ -97,6 +97,8 @@ def test_a_run_and_its_record(benched):
     }
     record = record_of(benched)
     (side,) = record["sides"]
+    alone = benched.run("bench", "compare", "bench/one", code=2)
+    assert alone.codes == ("cli.missing-option",)
     assert (side["name"], side["what"]) == ("", "vLLM 0.50.0 with 1 patch")
     assert [patch["id"] for patch in side["subject"][0]["patches"]] == ["strength"]
     assert side["engine"] == {"kind": "cpu", "vllm": "0.50.0"}
@@ -647,8 +649,8 @@ def test_what_is_no_record(benched):
     ):
         run = benched.run("bench", "compare", name, name, code=code)
         assert (run.codes, run.err[:13]) == ((kind,), f"error: {name}"[:13])
-    run = benched.run("bench", "compare", "other.json", code=2)
-    assert run.codes == ("cli.missing-option",)
+    run = benched.run("bench", "compare", "other.json", code=1)
+    assert run.codes == ("bench.unreadable-record",)
 
 
 def test_the_api_writes_a_record(benched, capfd, monkeypatch):

@@ -175,7 +175,7 @@ def _selected(
         raise UsageError(
             f"the recipe has no point {point} any more",
             hint="run the matrix again",
-            code="library.no-such-point",
+            code="library.not-in-recipe",
         )
     return points[point]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.app.selection import Request, Selection
-    from vpatch.declare.matrix import Matrix
+    from vpatch.declare.matrix import MatrixDeclaration
     from vpatch.declare.yamlfile import Positions
     from vpatch.harness.machine import Machine
 
@@ -58,7 +58,7 @@ class MatrixPoint:
 class RecipeMatrix:
     """The matrix of a recipe, and its points."""
 
-    declared: Matrix
+    declared: MatrixDeclaration
     positions: Positions
     points: Sequence[MatrixPoint]
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vpatch.bench.plots import Plot
     from vpatch.bench.tables import Table
 
-_MANY = 3
 _TEMPLATE = Path(__file__).parent / "page.html"
 
 
@@ -59,12 +58,9 @@ def _in_utc(made: str) -> str:
 
 
 def _matrix(record: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield a table for each load, where there are more sides than two or the recipe has a matrix.
-
-    Two sides are compared below, figure by figure.
-    """
+    """Yield a table for each load, if the recipe has a matrix."""
     sides = record["sides"]
-    if len(sides) < _MANY and not any("point" in side for side in sides):
+    if not any("point" in side for side in sides):
         return
     rows = rows_of(record)
     ratios = speed_ups(rows)

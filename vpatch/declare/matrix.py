@@ -14,7 +14,7 @@ MatrixName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 Release = Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?(\.post\d+)?$")]
 
 
-class Matrix(Declared):
+class MatrixDeclaration(Declared):
     """Releases x sets of patches x models x hardware. What is left out is as in the recipe."""
 
     vllm: tuple[Release, ...] | None = Field(
@@ -31,7 +31,7 @@ class Matrix(Declared):
     )
 
     @model_validator(mode="after")
-    def _multiplies_something(self) -> Matrix:
+    def _multiplies_something(self) -> MatrixDeclaration:
         if not self.model_fields_set:
             raise ValueError("a matrix has vllm, patches, models or hardware")
         # Not by a least length: if all values are wrong, the list is empty too.

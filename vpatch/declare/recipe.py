@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import Text
-from vpatch.declare.matrix import Matrix
+from vpatch.declare.matrix import MatrixDeclaration
 from vpatch.declare.patch import PatchId, TreeName
 from vpatch.declare.smoke import Smoke
 from vpatch.declare.yamlfile import Declared
@@ -51,7 +51,7 @@ class RecipeDeclaration(Declared):
     image: ImageDeclaration | None = None
     smoke: Smoke | None = None
     bench: Bench | None = None
-    matrix: Matrix | None = None
+    matrix: MatrixDeclaration | None = None
 
     @model_validator(mode="after")
     def _some_patches(self) -> RecipeDeclaration:
