@@ -1,4 +1,4 @@
-"""A node of a Ray cluster is lost under a cell: the short test, which CI runs.
+"""A node of a Ray cluster is lost under a cell: a short test, with a cluster of its own.
 
 tests/cli/test_cluster.py and tests/cli/test_cluster_kills.py have more of it.
 """
@@ -12,7 +12,7 @@ from tests.cluster.fixtures import fixture_clustered
 from tests.cluster.local_cluster import local_cluster
 from tests.smoke.planned import PLAN
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
 __all__ = ["fixture_clustered"]
 # Slow, so that the cell has not ended when its node does.
