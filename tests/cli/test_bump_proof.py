@@ -140,7 +140,7 @@ def test_a_proposal_holds_in_engines_of_both_releases(planted):
     plant(planted, "a split function")
     planted.engine("0.51.0")
     out = bump(planted, "--engine", sys.executable).out
-    assert "\nholds  vpatch test mine --engine cpu --vllm 0.51.0\n" in out
+    assert "\nholds  vpatch test mine --engine cpu --vllm 0.51.0: test_it.py\n" in out
     git(planted.folder, "switch", "--quiet", BRANCH)
     planted.engine("0.50.0")
     run = planted.run("test", "mine", "--engine", sys.executable, "--vllm", "0.50.0")
@@ -158,7 +158,8 @@ def test_a_proof_that_fails_leaves_everything_as_it_was(planted):
     before = git(planted.folder, "for-each-ref")
     run = bump(planted, "--engine", sys.executable)
     assert run.codes == ("bump.proof-failed",)
-    assert "fails  vpatch test mine --engine cpu --vllm 0.51.0: test_mine passed" in run.err
+    failed = "fails  vpatch test mine --engine cpu --vllm 0.51.0: test_it.py; test_mine passed"
+    assert failed in run.err
     assert git(planted.folder, "for-each-ref") == before
     assert git(planted.folder, "status", "--porcelain") == ""
     out = bump(planted, "--no-proof").out

@@ -10,10 +10,10 @@ from vpatch.app.context import Context, open_engine
 RELEASE = "0.23.0"
 
 
-def vpatch(*args, env=None):
+def vpatch(*args, env=None, folder="/"):
     # In another folder, so that the library is the one beside the package and not a project's own.
     command = [sys.executable, "-m", "vpatch", *map(str, args)]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, env=env)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=env)
 
 
 @pytest.fixture(scope="session")

@@ -137,7 +137,7 @@ def _behaviour(
     require("engine", "a behaviour test")
     for one in run_on_releases(context, ReleaseRun(able, engine, [version]), named=False):
         what = f"vpatch test {one.patch.id} --engine {kind} --vllm {version}"
-        reason = "; ".join(one.details)
+        reason = "; ".join([one.found.test, *one.details])
         outcomes = {"holds": "holds", "contradicts": "fails", "not asked": "not run"}
         steps.append(ProofStep(what, outcomes[one.found.outcome], reason))  # type: ignore[arg-type]
     return steps
