@@ -154,3 +154,27 @@ def test_terms_are_explained(pages, term):
     (words,) = [after for one, after in pairwise(found) if (one.tag, one.text) == ("dt", term)]
     assert words.tag == "dd"
     assert words.text
+
+
+def test_a_matrix_is_one_table_for_each_load():
+    found = record(ks=(0, 2), concurrency=(1, 4), sides=(1.0, 2.0), accepted=0.5)
+    for side, (release, device) in zip(
+        found["sides"], [("0.21.0", "cpu"), ("0.23.0", "hopper")], strict=True
+    ):
+        side["engine"] = {"kind": "cpu", "vllm": release}
+        side["point"] = {"vllm": release, "patches": "all", "hardware": device}
+        side["nodes"] = [f"node-{device}"]
+    page = Reader(page_of(found)).root
+    section = next(one.parent for one in page.all("h2") if one.text == "Matrix")
+    assert [one.text for one in section.all("h3")] == [f"24/32 at concurrency {c}" for c in (1, 4)]
+    first, _ = section.all("table")
+    rows = [[cell.text for cell in row.all("td")] for row in first.one("tbody").all("tr")]
+    assert [row[:6] for row in rows] == [
+        ["tiny", k, side, release, "all", device]
+        for k in "02"
+        for side, release, device in (("A", "0.21.0", "cpu"), ("B", "0.23.0", "hopper"))
+    ]
+    assert rows[0][7:11] == ["-", "", "-", "-"]
+    assert [row[8:11] for row in rows[2:]] == [["better", "37.5", "1.750"]] * 2
+    assert "node-hopper" in page.text
+    assert "Matrix" not in page_of(record())

@@ -56,6 +56,8 @@ def _of_side(side: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     if side.get("digest"):
         yield "digest of what was run", [short_digest(side["digest"])]
     yield ("loads sent from" if side.get("servers") else "machine"), list(_machine(machine))
+    if side.get("nodes"):
+        yield "nodes", list(side["nodes"])
     if side.get("inherited"):
         yield "inherited environment", [_pair(*pair) for pair in side["inherited"].items()]
 
