@@ -16,6 +16,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator  # noqa: TC003 - it is pickled by value
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,11 @@ def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, byt
 def _tell(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
     import ray  # noqa: PLC0415 - of the extra `ray`
 
+    letter = mailbox.add.remote(attempt, kind, content)
     try:
-        ended = ray.get(mailbox.add.remote(attempt, kind, content), timeout=_ANSWER_SECONDS)
+        # Ray gives the CPUs of a task to another one while its main thread waits for an answer.
+        with ThreadPoolExecutor(1) as other:
+            ended = other.submit(ray.get, letter, timeout=_ANSWER_SECONDS).result()
     except ray.exceptions.RayError:
         return  # the mailbox is started again; without a driver, Ray ends this worker
     if ended:
