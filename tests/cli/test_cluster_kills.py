@@ -1,13 +1,14 @@
 """Runs of twelve cells, and in each a node that is killed while it runs.
 
 VPATCH_TEST_KILLS says how many runs. Which node dies, and after how many begun cells, is by chance
-from a seed. With --junitxml=FILE, the file says what happened in each run.
+from a seed. With -s, it says what happened in each run.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 
 import pytest
@@ -22,7 +23,7 @@ RUNS = int(os.environ.get("VPATCH_TEST_KILLS", "2"))
 SLOTS = "ab"
 
 
-def test_a_node_dies_in_each_run(clustered, record_property):
+def test_a_node_dies_in_each_run(clustered):
     chance = random.Random(23)
     # Slow, so that a cell has not ended when its node does.
     slow = "    environment: {FAKE_FAULT: slow}\n    max-tokens"
@@ -52,7 +53,9 @@ def test_a_node_dies_in_each_run(clustered, record_property):
         started = time.monotonic()
         again = clustered.run(*kept, on="127.0.0.1:1")
         seconds = time.monotonic() - started
-        record_property(name, f"{slot} after {moment}: {lost} lost, again in {seconds:.1f} s")
+        # Seen with -s.
+        said_of_run = f"{name}: {slot} after {moment}, {lost} lost, again in {seconds:.1f} s"
+        sys.stdout.write(f"{said_of_run}\n")
         assert "note: 12 cells of an earlier run" in again.err, said
         assert judged(record_of(clustered, f"{name}/again")) == judged(record)
         clustered.cluster.add(slot)
