@@ -85,3 +85,14 @@ def test_a_clone_without_a_release(clone, old, new):
 def test_a_clone_with_both(clone):
     with history(clone) as found:
         found.refuse_missing()
+
+
+def test_a_clone_without_the_contents_of_files(clone, tmp_path_factory):
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    partial = tmp_path_factory.mktemp("partial")
+    options = ("--quiet", "--no-checkout", "--filter=blob:none")
+    git(clone, "clone", *options, clone.as_uri(), str(partial))
+    with history(partial) as found:
+        found.refuse_missing()
+        with fails("git.partial-clone", "lacks contents of vllm/a.py"):
+            found.changes(FILE)

@@ -60,7 +60,11 @@ class ClonedHistory:
                 ) from error
 
     def changes(self, path: str) -> list[FileRevision]:
-        """Return what commits make of a file, the oldest first; no merges."""
+        """Return what commits make of a file, the oldest first; no merges.
+
+        Raises:
+            UsageError: the clone was made without the contents of files.
+        """
         between = ("--end-of-options", f"{self.old}..{self.new}", "--", path)
         listed = run(self.repo, "log", "--reverse", "--no-merges", _FORMAT, *between)
         rows = [line.split("\0", 3) for line in listed.decode(errors="replace").splitlines()]
@@ -68,10 +72,20 @@ class ClonedHistory:
         parents = [row[1].partition(" ")[0] or _NOTHING for row in rows]
         befores = _contents(self.repo, [f"{parent}:{path}" for parent in parents])
         afters = _contents(self.repo, [f"{row[0]}:{path}" for row in rows])
-        return [
+        found = [
             FileRevision(commit, subject, int(when), before, after)
             for (commit, _, when, subject), before, after in zip(rows, befores, afters, strict=True)
         ]
+        # A commit that changes a file has it before or after: here git has not fetched it.
+        if any(one.before is None and one.after is None for one in found):
+            raise UsageError(
+                f"the clone lacks contents of {path}",
+                where=self.said,
+                hint="fetch them there: git fetch --refetch --no-filter --tags, "
+                "or give a clone that was made without --filter",
+                code="git.partial-clone",
+            )
+        return found
 
 
 def _contents(repo: FoundRepository, names: Sequence[str]) -> Iterator[bytes | None]:
