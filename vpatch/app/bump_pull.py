@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch.bump.markdown import markdown
 from vpatch.errors import UsageError
 from vpatch.git import origin as git
+from vpatch.git.errors import GitError
 from vpatch.github.client import Fork
 from vpatch.util.extras import require
 from vpatch.util.urls import redact
@@ -100,9 +101,11 @@ def pull_place(context: Context, repository: str | None, branch: str) -> Iterato
 def intended(context: Context, branch: str) -> str | None:
     """Say what --pr would do; None if the project has no remote that a pull request can go to."""
     folder = context.project.folder
-    url = git.remote_url(folder, REMOTE)
+    try:
+        url, base = git.remote_url(folder, REMOTE), git.current_branch(folder)
+    except GitError:
+        return None  # the branch is written; this is only advice
     found = git.hosted_name(url) if url else None
-    base = git.current_branch(folder)
     if found is None or base is None:
         return None
     return f"--pr would push {branch} to {REMOTE}, and open a pull request for {base} of {found[1]}"

@@ -51,7 +51,8 @@ def hosted_name(url: str) -> tuple[str, str] | None:
 
 def current_branch(folder: Path) -> str | None:
     """Return the branch that is checked out; None if none is."""
-    return run(None, "-C", str(folder), "branch", "--show-current").decode().strip() or None
+    found = run(None, "-C", str(folder), "branch", "--show-current", env=USER)
+    return found.decode().strip() or None
 
 
 def tip_there(folder: Path, remote: str, branch: str) -> str | None:
