@@ -28,11 +28,12 @@ $bin/python3 "$here/requires.py"
 $bin/python3 "$here/metadata.py" "$room/wheel"
 # By its name: pip would keep the path of the file for ever.
 $bin/pip install --no-deps --no-index --find-links "$room/wheel" vllm
-# Plugins and libraries that are patched as well. They find vLLM and its requirements here.
+# Plugins and libraries that are patched as well. They take vLLM and its requirements as they are.
 if [ -n "${BESIDE:-}" ]; then
+    $bin/pip freeze --all > "$room/constraints"
     # One word for each package.
     # shellcheck disable=SC2086
-    $bin/pip install --report "$room/beside.json" $BESIDE
+    $bin/pip install --constraint "$room/constraints" --report "$room/beside.json" $BESIDE
 fi
 $bin/python3 "$here/installed.py" "$room"/*.json > /opt/vllm/installed/pip.json
 

@@ -103,6 +103,7 @@ def test_an_overlay(project, docker, small, tag):
         "vpatch.manifest": digest_of(docker.files(tag, "/opt/vpatch")["manifest.json"]),
         "vpatch.vex": "/opt/vpatch/vllm.openvex.json",
         "vpatch.sbom": "/opt/vpatch/vllm.cdx.json",
+        "vpatch.trees": "",
         "vpatch.patches": " ".join(f"{patch.id}@{patch.digest}" for patch in lock.patches),
     }
     files = docker.files(tag, "/opt/vpatch")

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from tests.cli.conftest import PLUGIN, PLUGIN_ENGINE, plug
+from tests.index_server import sdist
 from tests.projects import VERSION, write_tree
 from vpatch.app import build, build_settings
 from vpatch.checkout.lockfile import LockFile
@@ -177,11 +178,77 @@ def test_locks_of_one_image(plugged):
     image = {"mode": "overlay", "base": "x", "pinned": "x"}
     content = json.loads(vllm.read_text())
     for digest, locks, reason in (
-        (digest_of(tiny.read_bytes()), (vllm,), "its image also has vllm-tiny"),
+        (digest_of(tiny.read_bytes()), (vllm,), "its image has patches of vllm-tiny as well"),
         (digest_of(b"other"), (vllm, tiny), "it is not the lock of vllm-tiny that"),
+        (None, (vllm, tiny), "is of an image without vllm-tiny"),
     ):
-        trees = {"vllm-tiny": {"lock": digest, "package": None, "contents": None}}
+        named = {"lock": digest, "manifest": "x", "source": "x", "name": "vllm_tiny"}
+        trees = {"vllm-tiny": named} if digest else {}
         vllm.write_text(LockFile(**content | {"image": image | {"trees": trees}}).dump())
         run = planned(*locks, code=2)
         assert run.codes == ("image.wrong-locks",)
         assert reason in run.errors
+
+
+def renamed_plugin(project, version, more=()):
+    """A release of the plugin whose package has another name."""
+    files = {path.replace("vllm_tiny/", "tiny/"): text for path, text in PLUGIN.items()}
+    data = sdist(version, files | dict.fromkeys(more, b""), "vllm-tiny")
+    project.index.add(version, data, "vllm-tiny")
+    return ("--vllm", "0.50", "--tree", f"vllm-tiny=={version}", "--mode", "cpu", "--dry-run")
+
+
+def test_a_package_with_another_name_than_its_tree(plugged):
+    """What a patch touches beside it, such as a tool, does not tell the package."""
+    folder = plug(plugged, "more", "- add-file: benchmarks/z.py\n  from: added", "text: def start")
+    (folder / "added").write_bytes(b"z = 1\n")
+    words = renamed_plugin(plugged, "1.2.0", ["tests/__init__.py"])
+    run = plugged.run("build-image", *words, code=2)
+    assert run.codes == ("image.wrong-mode",)
+    assert "of the package tiny from the tree vllm-tiny, but" in run.errors
+    assert "the patches change benchmarks/z.py" in run.errors
+    folder.rename(plugged.folder / "aside")
+    assert "vllm-tiny: tiny/engine.py\n" in plugged.run("build-image", *words).out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["other/__init__.py"], "several packages (other, tiny) at its root"),
+        (["vllm/__init__.py", "vllm/_version.py"], "several packages (tiny, vllm) at its root"),
+    ],
+)
+def test_a_tree_with_several_packages(plugged, more, said):
+    run = plugged.run("build-image", *renamed_plugin(plugged, "1.3.0", more), code=2)
+    assert run.codes == ("image.wrong-mode",)
+    assert said in run.errors
+
+
+def test_a_tree_without_a_patch_is_named(plugged):
+    shutil.rmtree(plugged.patches / "tiny-mode")
+    words = ("build-image", *TREES, "--mode", "cpu", "--dry-run")
+    assert "trees            vllm-tiny: no patch\n" in plugged.run(*words).out
+
+
+@pytest.mark.parametrize("command", ["apply", "build-image"])
+@pytest.mark.parametrize("twice", ["vllm-tiny==1.0.0", "vllm==0.50.0"])
+def test_a_tree_that_is_named_twice(plugged, command, twice):
+    run = plugged.run(command, *TREES, "--tree", twice, code=2)
+    assert run.codes == ("cli.conflicting-options",)
+    assert f"the tree {twice.partition('=')[0]} is named twice" in run.errors
+
+
+def test_a_cpu_image_whose_pins_name_another_tree(plugged):
+    """Pip would install the plugin once more, and nobody would patch it."""
+    vllm, _ = locked_pair(plugged)
+    content = json.loads(vllm.read_text())
+    named = {"lock": "x", "manifest": "x", "source": "x", "name": "vllm_tiny"}
+    image = {"mode": "cpu", "base": "python:3.12", "pinned": "sha256:1"}
+    image |= {"trees": {"vllm-tiny": named}}
+    vllm.write_text(LockFile(**content | {"image": image}).dump())
+    words = ("build-image", "--mode", "cpu", "--dry-run")
+    for trees in (TREES[:2], TREES):
+        run = plugged.run(*words, *trees, code=2)
+        assert run.codes == ("image.other-trees",)
+        assert "use --repin" in run.errors
+        plugged.run(*words, *trees, "--repin")

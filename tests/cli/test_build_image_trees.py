@@ -11,6 +11,7 @@ from tests.cli.conftest import PLUGIN, PLUGIN_ENGINE, plug
 from tests.cli.test_build_image import DOCKERFILE, SETTINGS, SMALL, VERSION_FILE, serve_folder
 from tests.docker_engine import PACKAGES
 from tests.engine.wheels import engine_wheels, wheel
+from tests.index_server import sdist
 from tests.projects import ENGINE
 from vpatch.checkout.lockfile import read_lock
 from vpatch.util.digest import digest_of
@@ -50,6 +51,10 @@ def build(project, base, tag, *args, **options):
     return project.run("build-image", *TREES, "--base", base, "--tag", tag, *args, **options)
 
 
+def image_of(project):
+    return read_lock(project.target / "vpatch.lock").image
+
+
 def locks_of(project):
     names = ("vllm-0.50.0", "vllm-tiny-1.0.0")
     return [project.folder / ".vpatch" / name / "vpatch.lock" for name in names]
@@ -66,6 +71,9 @@ def test_a_plugin_beside_vllm(plugged, docker, both, names):
     assert files["trees/vllm-tiny/lock"] == tiny.read_bytes()
     assert image.trees["vllm-tiny"].model_dump() == {
         "lock": digest_of(tiny.read_bytes()),
+        "manifest": digest_of(files["trees/vllm-tiny/manifest.json"]),
+        "source": read_lock(tiny).source.digest,
+        "name": "vllm_tiny",
         "package": f"{PACKAGES}/vllm_tiny",
         "contents": digest_of(files["trees/vllm-tiny/package.json"]),
     }
@@ -85,7 +93,7 @@ def test_a_plugin_beside_vllm(plugged, docker, both, names):
     where = f"in {PACKAGES}/vllm and 1 other package"
     version = labels["org.opencontainers.image.version"]
     assert plugged.run("verify-image", tag, "--lock", vllm).out.splitlines() == [
-        f"{tag} is vLLM {version}, vllm-tiny, with 3 patches and 3 files as locked",
+        f"{tag} is vLLM {version} and vllm-tiny, with 3 patches and 3 files as locked",
         f"  from outside: 3 files of patches and 3 other files as locked, {where}",
         "  its own Python says: 3 names found to be the patched code",
     ]
@@ -108,6 +116,12 @@ def test_a_plugin_beside_vllm(plugged, docker, both, names):
         (f"rm {BESIDE}/lock", f"{BESIDE}/lock", "it is missing, so vllm-tiny was not verified"),
         (f"echo >> {BESIDE}/lock", f"{BESIDE}/lock", "it is not the lock "),
         (f"rm {BESIDE}/manifest.json", f"{BESIDE}/manifest.json", "it is missing"),
+        # Without names to ask for, code that a start-up file replaces would not be seen.
+        (
+            f"echo >> {BESIDE}/manifest.json",
+            f"{BESIDE}/manifest.json",
+            "it is not the manifest that was locked",
+        ),
     ],
 )
 def test_a_plugin_that_was_changed(plugged, docker, both, names, command, where, what):
@@ -166,7 +180,18 @@ def test_a_plugin_in_a_cpu_image(plugged, docker, names, monkeypatch, tmp_path):
         settings.write_text(SETTINGS.format(url))
         words = ["--mode", "cpu", "--network", "host", "--secret", f"id=pip.conf,src={settings}"]
         build(plugged, docker.base, names[0], *words)
-    image = read_lock(plugged.target / "vpatch.lock").image
-    assert ("vllm-tiny", "1.0.0") in {(one.name, one.version) for one in image.pip}
-    assert image.trees["vllm-tiny"].package.endswith("/vllm_tiny")
-    assert "3 names found to be the patched code" in plugged.run("verify-image", names[0]).out
+        assert ("vllm-tiny", "1.0.0") in {(one.name, one.version) for one in image_of(plugged).pip}
+        assert image_of(plugged).trees["vllm-tiny"].package.endswith("/vllm_tiny")
+        found = plugged.run("verify-image", names[0]).out
+        assert "3 names found to be the patched code" in found
+        # Pins of the first build make the same packages, at any time.
+        plugged.env["SOURCE_DATE_EPOCH"] = "700000000"
+        build(plugged, docker.base, names[1], *words, "--no-cache")
+        # A plugin that wants other packages than vLLM's gets none of them.
+        wheel(wheels, "tiny", "2.0")
+        wheel(wheels, "vllm-tiny", "1.1.0", package, ["tiny<2"])
+        plugged.index.add("1.1.0", sdist("1.1.0", PLUGIN, "vllm-tiny"), "vllm-tiny")
+        trees = ("--vllm", "0.50", "--tree", "vllm-tiny==1.1.0")
+        tagged = ("--base", docker.base, "--tag", names[1], *words)
+        run = plugged.run("build-image", *trees, *tagged, "--repin", code=1)
+        assert "tiny<2" in run.errors

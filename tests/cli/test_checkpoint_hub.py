@@ -10,6 +10,7 @@ import pytest
 
 from tests.checkpoint import builders as b
 from tests.checkpoint.fake_hub import COMMIT, TOKEN, running
+from tests.cli.test_extras import MAIN, WITHOUT
 
 NAME = "acme/small"
 
@@ -212,9 +213,9 @@ bench:
     [
         ("acme/none", {}, {}, (), 2, "the Hub shows this user no such repository"),
         (NAME, {}, {f"/{NAME}/resolve": (403, "GatedRepo")}, (), 4, "the repository is gated"),
-        (NAME, {}, {"/api/": (500, "")}, (), 2, "the Hub was not asked: the Hub answers with 500"),
+        (NAME, {}, {"/api/": (500, "")}, (), 2, "the Hub tells no more: the Hub answers with 500"),
         (NAME, {}, {}, ("--offline",), 2, "the Hub was not asked, because of --offline"),
-        (NAME, {"HF_HUB_OFFLINE": "1"}, {}, (), 2, "not asked: HF_HUB_OFFLINE is set"),
+        (NAME, {"HF_HUB_OFFLINE": "1"}, {}, (), 2, "tells no more: HF_HUB_OFFLINE is set"),
     ],
 )
 def test_a_run_that_learns_nothing_of_the_hub(
@@ -226,3 +227,45 @@ def test_a_run_that_learns_nothing_of_the_hub(
     hub.ends = {path: [end] * 9 for path, end in ends.items()}
     run = lacking.run("smoke", *RUN, *words, in_process=False, code=code)
     assert says in run.err
+
+
+def test_all_that_is_missing_is_said_with_what_the_hub_refuses(hub, lacking):
+    text = lacking.recipe.read_text()
+    lacking.recipe.write_text(text.replace("smoke:\n", "smoke:\n  needs: {gpus: 64}\n"))
+    hub.ends = {f"/{NAME}/resolve": [(403, "GatedRepo")] * 9}
+    run = lacking.run("smoke", *RUN, in_process=False, code=4)
+    assert "the repository is gated" in run.err
+    assert "needs 64 GPUs" in run.err
+
+
+def test_a_checkpoint_that_vpatch_cannot_read_is_still_to_be_fetched(hub, lacking, tmp_path):
+    folder = tmp_path / "gguf"
+    folder.mkdir()
+    (folder / "model.gguf").write_bytes(b"GGUF" + bytes(60))
+    hub.add("acme/gguf", folder)
+    lacking.recipe.write_text(lacking.recipe.read_text().replace(NAME, "acme/gguf"))
+    run = lacking.run("smoke", *RUN, in_process=False, code=2)
+    assert "the Hub tells no more: it is in GGUF" in run.err
+    assert "next: fetch it (hf download acme/gguf --revision main)" in run.err
+
+
+def test_what_a_checkpoint_says_does_not_look_like_an_error(hub, lacking):
+    config = hub.repositories[NAME] / "config.json"
+    config.write_text(config.read_text().replace("DeepseekV4ForCausalLM", "Evil\\nerror: forged"))
+    run = lacking.run("smoke", *RUN, in_process=False, code=2)
+    assert "Evil?error: forged" in run.err
+
+
+def test_without_the_packages_of_the_hub(lacking):
+    lacking.trust()
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT, "huggingface_hub", MAIN, "smoke", *RUN],
+        cwd=lacking.folder,
+        env=os.environ | lacking.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 2, run.stderr
+    assert "the Hub tells no more: " in run.stderr
+    assert "pip install 'vpatch[hub]'" in run.stderr

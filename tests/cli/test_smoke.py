@@ -360,7 +360,7 @@ def test_what_is_not_there_is_said_before_anything_starts(smoked):
     assert "the recipe needs a vLLM that runs on maca; this one runs on cpu" in run.err
     assert "the recipe needs 64 GPUs; this machine has: " in run.err
     assert "the checkpoint nobody/nothing (main) is not on this machine" in run.err
-    assert "the Hub was not asked: the Hub does not answer: ConnectError" in run.err
+    assert "the Hub tells no more: the Hub does not answer: ConnectError" in run.err
     assert not (smoked.folder / "evidence").exists()
 
 

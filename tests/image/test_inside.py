@@ -172,6 +172,7 @@ def beside(image):
     write_tree(image.context / "build/files", {ADDED: needs})
     image.manifest["files"][1] = entry(ADDED, None, needs)
     image.manifest["probes"].pop("two")
+    image.manifest["trees"] = ["vllm-tiny"]
     workdir = image.context / "trees/vllm-tiny"
     write_tree(workdir / "build/files", {"vllm_tiny/a.py": TWO})
     manifest = {
@@ -217,6 +218,17 @@ def test_a_module_that_only_the_base_of_all_trees_cannot_import(image, beside):
     assert installed["not-importable"] == {"vllm_tiny.a": why}
     assert json.loads((image.context / "installed.json").read_text())["not-importable"] == {}
     assert (image.packages / "vllm_tiny/a.py").read_bytes() == broken + b"\n"
+
+
+def test_a_tree_of_an_earlier_build_is_left_alone(image, beside):
+    """A base that vpatch built has the trees of its own lock."""
+    del image.manifest["trees"]
+    image.manifest["files"].pop()
+    image.manifest["modules"].remove("vllm.added")
+    run = image.install()
+    assert run.returncode == 0, run.stderr
+    assert (image.packages / "vllm_tiny/a.py").read_bytes() == TINY["vllm_tiny/a.py"]
+    assert not (beside / "installed.json").exists()
 
 
 def test_a_base_with_another_plugin_is_left_as_it_was(image, beside):

@@ -13,7 +13,7 @@ from tests.image.locks import lock_of_files
 from vpatch.checkout.lockfile import LockedImage
 from vpatch.engine.environment import probed
 from vpatch.image.asking import _shaped
-from vpatch.image.context import LOCK, Payload
+from vpatch.image.context import LOCK, TREES, Payload
 from vpatch.image.record import recorded
 from vpatch.image.running import look_at
 from vpatch.planning.state import Plan
@@ -60,9 +60,20 @@ class Engine:
 
 
 def test_an_image_whose_vllm_does_not_start():
-    engine = Engine({LOCK: b"{}"})
+    engine = Engine({LOCK: lock_of_files({}).dump().encode()})
     engine.is_local, engine.image = True, lambda _: SimpleNamespace(id="sha256:1")
     with fails("image.vllm-does-not-start"):
+        look_at(engine, "a:b", gpus=False)
+
+
+def test_an_image_whose_lock_of_a_plugin_is_another():
+    """What was run could not be said."""
+    named = {"lock": "sha256:1", "manifest": "x", "source": "x", "name": "tiny"}
+    image = LockedImage(mode="cpu", base="x", pinned="x", trees={"vllm-tiny": named})
+    lock = lock_of_files({}, image=image).dump().encode()
+    engine = Engine({LOCK: lock, f"{TREES}/vllm-tiny/lock": b"{}"})
+    engine.is_local, engine.image = True, lambda _: SimpleNamespace(id="sha256:1")
+    with fails("image.tree-changed", "it is not the lock"):
         look_at(engine, "a:b", gpus=False)
 
 

@@ -26,13 +26,13 @@ from vpatch.bench.running import look_at
 from vpatch.declare.smoke import Needs
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UsageError
-from vpatch.evidence.subject import digest_of_subject, subject_of, subject_of_lock
+from vpatch.evidence.subject import digest_of_subject, subject_of, subject_of_locks
 from vpatch.harness.models import ModelError, given, locate
 from vpatch.harness.sandbox import inherited, lay_over
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
     from vpatch.app.bench_plan import Overrides
@@ -180,7 +180,7 @@ class Opening:
         bench, recipe = self._plan(points)
         for point in points:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
-            self._refuse_missing(needed, kind, release_asked(point.found))
+            self._refuse_missing(needed, kind, [release_asked(one.found) for one in points])
         opened = [self._opened_trees(point, engine) for point in points]
         return self._ready(bench, opened, f"{recipe or opened[0].ground.version}-{kind}")
 
@@ -199,9 +199,9 @@ class Opening:
         plan = self.said.plan(self.context, named)
         return (self.matrix.plan_at(plan, Needs()) if self.matrix else plan), recipe
 
-    def _refuse_missing(self, bench: Bench, kind: str, vllm: str | None) -> None:
-        models = bench.models.values()
-        refuse_missing(self.context, bench.needs, models, self.machine, kind, vllm)
+    def _refuse_missing(self, bench: Bench, kind: str, releases: Iterable[str | None]) -> None:
+        models, known = bench.models.values(), list(releases)
+        refuse_missing(self.context, bench.needs, models, self.machine, kind, known)
 
     def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
         """Plan the sides for engines of other machines; return plan, sides, and a title."""
@@ -246,7 +246,7 @@ class Opening:
         first, _ = found[0]
         plan = self.recipe or first.lock.recipe
         bench = self.said.plan(self.context, plan)
-        self._refuse_missing(bench, first.kind, first.lock.source.version)
+        self._refuse_missing(bench, first.kind, [image.version for image, _ in found])
         files = [shape.path for shape in bench.shapes if shape.path is not None]
         seen = folders_to_show(
             self.context, plan, bench.models.values(), files, named=self.said.model is not None
@@ -255,7 +255,7 @@ class Opening:
         for image, docker in found:
             ground = image_target(image, docker, seen, gpus=gpus)
             what = f"image {image.name}, vLLM {image.version}"
-            opened.append(self._opened(what, subject_of_lock(image.lock), ground))
+            opened.append(self._opened(what, subject_of_locks(*image.locks), ground))
         title = f"{first.lock.recipe or first.version}-{first.kind}-image"
         return self._ready(bench, opened, title)
 

@@ -179,6 +179,7 @@ def prepare_build(
         repin=options.repin,
         has_gpu=bool(this_machine().gpus),
     )
+    locked.refuse_trees(choice)
     if context.offline:
         refuse_network(choice)
     if options.base and options.mode is None:

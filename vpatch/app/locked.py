@@ -14,8 +14,9 @@ from vpatch.checkout.lockfile import LockedImage, LockedTree, LockFile, read_loc
 from vpatch.checkout.transaction import writing
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import DOCUMENTS, Payload, TreePayload, digest_of_lock
-from vpatch.image.mode import refuse_built
+from vpatch.image.mode import package_in, refuse_built
 from vpatch.source.tree import LOCK_FILE
+from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.app.context import Context
+    from vpatch.image.base import Choice
     from vpatch.planning.state import Plan
     from vpatch.source.tree import Tree
 
@@ -47,9 +49,17 @@ class Locked:
         """Return what an image on such a base is to have."""
         trees = {}
         for other in self.others.values():
-            digest = digest_of_lock(other.lock)
-            known = image.trees.get(other.tree, LockedTree(lock=digest))
-            trees[other.tree] = known.model_copy(update={"lock": digest})
+            locked = LockedTree(
+                lock=digest_of_lock(other.lock),
+                manifest=digest_of(other.manifest.encode()),
+                source=other.lock.source.digest,
+                name=other.package,
+            )
+            known = image.trees.get(other.tree)
+            if known is not None and known.source == locked.source:
+                places = {"package": known.package, "contents": known.contents}
+                locked = locked.model_copy(update=places)
+            trees[other.tree] = locked
         image = image.model_copy(update={"trees": trees})
         lock = self.lock.model_copy(update={"image": image})
         return Payload(
@@ -59,6 +69,36 @@ class Locked:
             documents=self.documents,
             others=tuple(self.others.values()),
         )
+
+    def refuse_trees(self, choice: Choice) -> None:
+        """Refuse trees that cannot be in one image, and pins of a cpu image that had others.
+
+        Raises:
+            UsageError: two trees have one package, or pip would install another tree as well.
+        """
+        packages = ["vllm", *(one.package for one in self.others.values())]
+        twice = next((name for name in packages if packages.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(
+                f"two trees have the package {twice}",
+                hint="leave one of them out",
+                code="image.other-trees",
+            )
+        sources = {one.tree: one.lock.source.digest for one in self.others.values()}
+        if choice.mode != "cpu" or choice.known is None:
+            return
+        gone = [
+            name
+            for name, tree in sorted(choice.known.trees.items())
+            if sources.get(name) != tree.source
+        ]
+        if gone:
+            raise UsageError(
+                f"the locked image also has another {', '.join(gone)}, and pip's pins name it",
+                where=str(self.path),
+                hint="use --repin to resolve all packages again",
+                code="image.other-trees",
+            )
 
     def keep(self, lock: LockFile) -> None:
         """Write the lock with its base to its checkout; one that is kept elsewhere stays."""
@@ -94,8 +134,7 @@ def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Loc
         if path == main:
             plan, documents = made, _documents(context, tree, made)
         else:
-            refuse_built(lock)
-            others[path] = TreePayload(lock, made)
+            others[path] = _beside(lock, made, tree)
     return Locked(main, locks[main], plan, None, documents, others)
 
 
@@ -105,30 +144,33 @@ def _main_of(locks: Mapping[Path, LockFile]) -> Path:
     for path, lock in locks.items():
         twin = by_tree.setdefault(lock.source.tree, path)
         if twin != path:
-            raise _wrong_locks(f"this lock and {twin} are both of {lock.source.tree}", path)
+            raise _wrong_locks(
+                f"this lock and {twin} are both of {lock.source.tree}", path, "leave one out"
+            )
     if "vllm" not in by_tree:
-        raise _wrong_locks("no lock is of vLLM", next(iter(locks)))
+        first = next(iter(locks))
+        raise _wrong_locks("no lock is of vLLM", first, "give the lock of vLLM as well")
     main = by_tree.pop("vllm")
     image = locks[main].image
     if image is None:
         return main
+    again = "build without --lock, and keep the new locks"
     for tree, path in by_tree.items():
         named = image.trees.get(tree)
-        if named is not None and named.lock != digest_of_lock(locks[path]):
-            raise _wrong_locks(f"it is not the lock of {tree} that {main} names", path)
+        if named is None:
+            raise _wrong_locks(f"{main} is of an image without {tree}", path, again)
+        if named.lock != digest_of_lock(locks[path]):
+            raise _wrong_locks(f"it is not the lock of {tree} that {main} names", path, again)
     missing = sorted(image.trees.keys() - by_tree.keys())
     if missing:
-        raise _wrong_locks(f"its image also has {', '.join(missing)}", main)
+        trees = ", ".join(missing)
+        hint = f"give the lock of {trees} as well: --lock FILE"
+        raise _wrong_locks(f"its image has patches of {trees} as well", main, hint)
     return main
 
 
-def _wrong_locks(reason: str, path: Path) -> UsageError:
-    return UsageError(
-        reason,
-        where=str(path),
-        hint="give --lock once for each tree of the image",
-        code="image.wrong-locks",
-    )
+def _wrong_locks(reason: str, path: Path, hint: str) -> UsageError:
+    return UsageError(reason, where=str(path), hint=hint, code="image.wrong-locks")
 
 
 def applied(
@@ -142,18 +184,22 @@ def applied(
     """What `vpatch apply` leaves, made where it is not there yet."""
     asked = selection.resolve(request, context.library)
     refuse_one_folder(checkout, asked)
+    if all(job.spec.tree != "vllm" for job in asked):
+        raise UsageError(
+            f"an image needs a release of vLLM, and this names {asked[0].spec.tree} alone",
+            hint="give --vllm VERSION",
+            code="image.not-a-release",
+        )
     orders = [order_for(job, checkout, context, stack) for job in asked]
     asked_for = bool(asked[0].recipe or request.patches)
     strict = any(job.strict for job in asked)
     refuse_stopping([order.plan for order in orders], asked_for=asked_for, strict=strict)
-    # vLLM first: the image is laid over it. Any other tree alone is refused later, by its name.
+    # vLLM first: its lock names the others.
     done = sorted(
         apply(orders, force=force, progress=context.progress),
         key=lambda one: one.lock.source.tree != "vllm",
     )
     main, *beside = done
-    for one in beside:
-        refuse_built(one.lock)
     order = main.order
     return Locked(
         order.target / LOCK_FILE,
@@ -161,8 +207,20 @@ def applied(
         order.plan,
         order.target,
         _documents(context, order.workplace.tree, order.plan),
-        {one.order.target / LOCK_FILE: TreePayload(one.lock, one.order.plan) for one in beside},
+        {
+            one.order.target / LOCK_FILE: _beside(
+                one.lock, one.order.plan, one.order.workplace.tree
+            )
+            for one in beside
+        },
     )
+
+
+def _beside(lock: LockFile, made: Plan, tree: Tree) -> TreePayload:
+    """A tree beside vLLM, which gives an image the Python files of its package."""
+    package = package_in(lock, tree.paths())
+    refuse_built(lock, package)
+    return TreePayload(lock, made, package=package)
 
 
 def _documents(context: Context, tree: Tree, made: Plan) -> dict[str, str]:

@@ -103,6 +103,8 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             hint=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
             code="cli.missing-option",
         )
+    if not whole_library:
+        _refuse_twice(jobs)
     _refuse_idle(request.patches, jobs, library)
     chosen_ids = tuple(dict.fromkeys(request.patches))
     return [
@@ -114,6 +116,17 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         )
         for job in jobs
     ]
+
+
+def _refuse_twice(jobs: Sequence[Selection]) -> None:
+    trees = [job.spec.tree for job in jobs]
+    twice = next((tree for tree in trees if trees.count(tree) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"the tree {twice} is named twice",
+            hint="leave one out: a recipe names its own trees, and --vllm names vllm",
+            code="cli.conflicting-options",
+        )
 
 
 def decided_alone(job: Selection, chosen: Sequence[str]) -> frozenset[str]:

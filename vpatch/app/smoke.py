@@ -29,7 +29,7 @@ from vpatch.app.verify_env import patched_environment
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
-from vpatch.evidence.subject import subject_of, subject_of_lock
+from vpatch.evidence.subject import subject_of, subject_of_locks
 from vpatch.harness.machine import this_machine
 from vpatch.harness.target import InstalledTarget
 from vpatch.image.mode import laid_over_digests
@@ -114,7 +114,7 @@ def engine_request(
     engine = options.engine or ("cuda" if machine.gpus else "cpu")
     kind = engine if engine in KINDS else context.own_engine(engine).kind
     models = options.models(smoke).values()
-    refuse_missing(context, smoke.needs, models, machine, kind, release_asked(found))
+    refuse_missing(context, smoke.needs, models, machine, kind, [release_asked(found)])
     target, plans, version = engine_target(
         context, found, engine, stack, asked_for=bool(request.patches)
     )
@@ -136,10 +136,10 @@ def installed_request(
     machine = this_machine()
     engine = context.own_engine(python)
     models = options.models(smoke).values()
-    refuse_missing(context, smoke.needs, models, machine, engine.kind, engine.version)
+    refuse_missing(context, smoke.needs, models, machine, engine.kind, [engine.version])
     title = f"{lock.recipe or engine.version}-{engine.kind}-installed"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
-    order = options.order(context, title, smoke, machine, subject_of_lock(lock), asked)
+    order = options.order(context, title, smoke, machine, subject_of_locks(lock), asked)
     return order, InstalledTarget(engine, laid_over_digests(lock))
 
 
@@ -156,9 +156,11 @@ def image_request(
         context.progress.note(STANDARD)
     smoke = smoke_plan_of(context, plan)
     models = options.models(smoke).values()
-    refuse_missing(context, smoke.needs, models, machine, found.kind, found.lock.source.version)
+    refuse_missing(context, smoke.needs, models, machine, found.kind, [found.version])
     seen = folders_to_show(context, plan, models, named=options.model is not None)
     target = image_target(found, docker, seen, gpus=gpus)
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
-    return options.order(context, title, smoke, machine, subject_of_lock(found.lock), asked), target
+    return options.order(
+        context, title, smoke, machine, subject_of_locks(*found.locks), asked
+    ), target

@@ -93,7 +93,7 @@ def smoke_matrix_here(
         planned = _points(context, request, options, matrix, stack)
         for one in planned:
             models, version = options.models(one.smoke).values(), one.trees.version
-            refuse_missing(context, one.smoke.needs, models, machine, kind, version)
+            refuse_missing(context, one.smoke.needs, models, machine, kind, [version])
         run = _Points(context, request, options, matrix, planned)
 
         def make(points: Sequence[PointRun]) -> list[dict[str, Any]]:

@@ -39,11 +39,12 @@ def refuse_missing(
     models: Iterable[Model],
     machine: Machine,
     kind: str,
-    vllm: str | None,
+    releases: Iterable[str | None],
 ) -> None:
-    """Say all that is not here, before anything is fetched or started.
+    """Say all that is not here, before an engine is made or anything starts.
 
-    Of a checkpoint that is not here, the Hub is asked whether it can run on the release `vllm`.
+    Of a checkpoint that is not here, the Hub is asked whether the `releases` of vLLM can run it.
+    Those that are not known are None.
     """
     errors = missing(needs, machine, kind)
     # A plan may name a checkpoint several times: each is asked for once.
@@ -54,7 +55,8 @@ def refuse_missing(
             # Only here it is needed.
             from vpatch.app.hub_models import looked_up  # noqa: PLC0415
 
-            errors.append(looked_up(context, one, error, vllm))
+            known = dict.fromkeys(release for release in releases if release is not None)
+            errors.append(looked_up(context, one, error, known))
         except VpatchError as error:
             errors.append(error)
     if errors:

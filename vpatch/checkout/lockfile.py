@@ -99,12 +99,17 @@ class LockedPackage(_Locked):
 
 
 class LockedTree(_Locked):
-    """A tree beside vLLM that an image has patched. `lock` is the digest of that tree's own lock.
+    """A tree beside vLLM that an image has patched.
 
-    `package` and `contents` are as in `LockedImage`, of the package of that tree.
+    `lock`, `manifest` and `source` are digests: of that tree's own lock, of what the image is asked
+    about it, and of its source. `name` is what its package is imported as. `package` and `contents`
+    are as in `LockedImage`, of that package.
     """
 
     lock: str
+    manifest: str
+    source: str
+    name: Annotated[str, Field(pattern=r"\A[A-Za-z_]\w*\z")]
     package: str | None = None
     contents: str | None = None
 

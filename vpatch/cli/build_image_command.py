@@ -150,4 +150,4 @@ def _lines(value: Any) -> list[str]:
 def _inner(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [f"{name}={one}" for name, one in value.items()]
-    return _lines(value)
+    return ["no patch"] if value == [] else _lines(value)

@@ -14,7 +14,6 @@ from vpatch.cli.result import CommandResult
 from vpatch.docker.engine import Docker
 from vpatch.errors import ExitCode
 from vpatch.image.context import version_of
-from vpatch.image.mode import laid_over_digests
 from vpatch.image.verify import verify_image
 from vpatch.output.images import VerifyImageOutput
 from vpatch.util.plural import counted
@@ -64,13 +63,14 @@ def _print(image: str, found: Verified) -> None:
         count = counted(len(found.problems), "difference")
         click.echo(f"{image} is not what the lock says: {count}")
         return
-    lock, locks = found.lock, [found.lock, *found.trees.values()]
-    patches = counted(sum(len(one.patches) for one in locks), "patch")
-    laid_over = sum(len(laid_over_digests(one)) for one in locks)
+    lock = found.lock
+    ids = {patch.id for one in (lock, *found.trees.values()) for patch in one.patches}
+    patches = counted(len(ids), "patch")
+    laid_over = found.patched
     files = counted(laid_over, "file")
     others = counted(max(0, found.files - laid_over), "other file")
     names = counted(sum(found.effects.values()), "name")
-    beside = "".join(f", {tree}" for tree in found.trees)
+    beside = "".join(f" and {one.source.tree}" for one in found.trees.values())
     place = found.package
     if found.trees:
         place += f" and {counted(len(found.trees), 'other package')}"

@@ -33,11 +33,18 @@ def subject_of(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     ]
 
 
-def subject_of_lock(lock: LockFile) -> list[dict[str, Any]]:
-    """Return the same of a lock, as of the plan that it was made from."""
-    patches = [{"id": p.id, "digest": p.digest, "variant": p.variant} for p in lock.patches]
-    files = [file.model_dump() for file in lock.files]
-    return [{"pin": asdict(lock.source.pin()), "patches": patches, "files": files}]
+def subject_of_locks(*locks: LockFile) -> list[dict[str, Any]]:
+    """Return the same of locks, as of the plans that they were made from."""
+    return [
+        {
+            "pin": asdict(lock.source.pin()),
+            "patches": [
+                {"id": p.id, "digest": p.digest, "variant": p.variant} for p in lock.patches
+            ],
+            "files": [file.model_dump() for file in lock.files],
+        }
+        for lock in locks
+    ]
 
 
 def digest_of_subject(subject: Sequence[Mapping[str, Any]]) -> str:

@@ -37,7 +37,9 @@ class ModelNotFetchedError(ModelError):
 
     def with_lines(self, lines: Iterable[str]) -> ModelNotFetchedError:
         """Return the same error with further lines that say more."""
-        what = "\n    ".join([f"{self.what};", *lines])
+        # Lines may quote a file of somebody else: it must not look like a line of ours.
+        shown = ["".join(c if c.isprintable() else "?" for c in line) for line in lines]
+        what = "\n    ".join([f"{self.what};", *shown])
         return ModelNotFetchedError(what, where=self.where, hint=self.hint)
 
 

@@ -172,7 +172,7 @@ def _refuse_idle(mode: ImageMode, settings: BuildSettings) -> None:
     if fixed:
         raise UsageError(
             f"the lock fixes {fixed[0]}, so --build-arg cannot change it",
-            hint="name the base with --base, and the release with --vllm",
+            hint="name the base with --base, and releases with --vllm and --tree",
             code="cli.conflicting-options",
         )
     if mode == "source" and settings.certificates:

@@ -22,7 +22,7 @@ from packaging.version import Version
 from vpatch import __version__
 from vpatch.errors import UsageError
 from vpatch.image import PAYLOAD
-from vpatch.image.mode import is_laid_over, is_shipped, package_of
+from vpatch.image.mode import is_laid_over, is_shipped, laid_over_digests
 from vpatch.image.probes import probes_of
 from vpatch.planning.definitions import module_of
 from vpatch.planning.state import overall_changes
@@ -62,12 +62,14 @@ _DIGITS = 12
 class TreePayload:
     """What an image is to have of one tree. `plan` is of the lock's patches and source.
 
-    `below` is the list of the package's files without the patches; see `LockedImage.contents`.
+    `package` is the name by which its package is imported. `below` is the list of the package's
+    files without the patches; see `LockedImage.contents`.
     """
 
     lock: LockFile
     plan: Plan
     below: str = "{}\n"
+    package: str = "vllm"
 
     @property
     def tree(self) -> str:
@@ -77,7 +79,8 @@ class TreePayload:
     @cached_property
     def manifest(self) -> str:
         """The text of the manifest; to find the names takes parsing every touched file."""
-        return json.dumps(manifest_of(self.lock, probes_of(self.plan)), indent=1) + "\n"
+        manifest = manifest_of(self.lock, probes_of(self.plan), self.package)
+        return json.dumps(manifest, indent=1) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +135,14 @@ def version_of(lock: LockFile) -> str:
     return f"{release_of(lock)}+vpatch.{digest_of_lock(lock).partition(':')[2][:_DIGITS]}"
 
 
-def manifest_of(lock: LockFile, probes: Mapping[str, Sequence[Probe]]) -> dict[str, Any]:
+def manifest_of(
+    lock: LockFile, probes: Mapping[str, Sequence[Probe]], package: str = "vllm"
+) -> dict[str, Any]:
     """Return what `payload/verify.py` compares an image with."""
-    package = package_of(lock)
     files = [file.model_dump() for file in lock.files if is_laid_over(file.path, package)]
     return {
         "manifest-version": 1,
-        **(_vllm_in(lock) if lock.source.tree == "vllm" else _other_in(lock)),
+        **(_vllm_in(lock) if package == "vllm" else _other_in(lock, package)),
         "mode": lock.image.mode if lock.image else "overlay",
         "lock": digest_of_lock(lock),
         "files": files,
@@ -152,13 +156,16 @@ def manifest_of(lock: LockFile, probes: Mapping[str, Sequence[Probe]]) -> dict[s
 
 
 def _vllm_in(lock: LockFile) -> dict[str, Any]:
-    return {"version": version_of(lock), "vllm": release_of(lock)}
+    found: dict[str, Any] = {"version": version_of(lock), "vllm": release_of(lock)}
+    if lock.image is not None and lock.image.trees:
+        found["trees"] = sorted(lock.image.trees)
+    return found
 
 
-def _other_in(lock: LockFile) -> dict[str, Any]:
-    """What a manifest says of a tree beside vLLM; a repository does not tell its release."""
+def _other_in(lock: LockFile, package: str) -> dict[str, Any]:
+    """What a manifest says of a tree beside vLLM; only an index tells its release for sure."""
     release = lock.source.version if lock.source.kind == "pypi" else None
-    return {"tree": lock.source.tree, "package": package_of(lock), "release": release}
+    return {"tree": lock.source.tree, "package": package, "release": release}
 
 
 def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
@@ -186,7 +193,8 @@ def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:
         key = f"{_LABEL}.base.id" if image.local else f"{_OCI}.base.digest"
         labels[key] = image.pinned.rpartition("@")[2]
         trees = [f"{name}@{tree.lock}" for name, tree in sorted(image.trees.items())]
-        labels |= {f"{_LABEL}.trees": " ".join(trees)} if trees else {}
+        # Also without any: a base that vpatch built has this label as well.
+        labels[f"{_LABEL}.trees"] = " ".join(trees)
     return labels
 
 
@@ -271,5 +279,6 @@ def give_time(folder: Path, workdir: Path, epoch: int) -> None:
 
 def laid_over(payload: TreePayload) -> Mapping[str, bytes]:
     """Return what takes the place of installed files, by paths below a folder of packages."""
-    changes, package = overall_changes(payload.plan), package_of(payload.lock)
-    return {path: change.after for path, change in changes.items() if is_laid_over(path, package)}
+    changes = overall_changes(payload.plan)
+    laid = laid_over_digests(payload.lock, payload.package)
+    return {path: change.after for path, change in changes.items() if path in laid}

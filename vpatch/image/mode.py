@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from vpatch.checkout.lockfile import ImageMode, LockFile
 
 _VLLM = "vllm"
 # Of a source tree, what no image of it has; vLLM's own has examples and benchmarks.
 _NOT_SHIPPED = {".buildkite", ".github", "docs", "tests"}
+# Packages at the root of a source tree that its distribution rarely has.
+_NEVER_INSTALLED = _NOT_SHIPPED | {"benchmarks", "examples", "scripts", "test", "tools"}
 _SHOWN = 10
 
 
@@ -36,41 +38,51 @@ def is_laid_over(path: str, package: str = _VLLM) -> bool:
     return pure.parts[0] == package and pure.suffix == ".py"
 
 
-def package_of(lock: LockFile) -> str:
-    """Return the package of a lock's tree, as it is imported.
-
-    A distribution may have a package of another name: flashinfer-python has flashinfer. The files
-    that the patches touch tell it then.
-    """
-    named = lock.source.tree.replace("-", "_")
-    paths = [PurePosixPath(file.path) for file in lock.files if is_shipped(file.path)]
-    # What lies below src is installed under another path, which no overlay knows.
-    folders = {p.parts[0] for p in paths if p.suffix == ".py" and len(p.parts) > 1} - {"src"}
-    return next(iter(folders)) if len(folders) == 1 and named != _VLLM else named
-
-
-def laid_over_digests(lock: LockFile) -> dict[str, str]:
+def laid_over_digests(lock: LockFile, package: str = _VLLM) -> dict[str, str]:
     """Return the digests of the files that an import must find, by their paths in the tree."""
-    package = package_of(lock)
     return {file.path: file.after for file in lock.files if is_laid_over(file.path, package)}
 
 
-def to_build(lock: LockFile) -> list[str]:
+def to_build(lock: LockFile, package: str = _VLLM) -> list[str]:
     """Return the files that a lock touches and that no overlay can carry."""
-    laid = laid_over_digests(lock)
+    laid = laid_over_digests(lock, package)
     return [f.path for f in lock.files if is_shipped(f.path) and f.path not in laid]
 
 
-def refuse_built(lock: LockFile) -> None:
+def package_in(lock: LockFile, paths: Iterable[str]) -> str:
+    """Return the package of a tree beside vLLM, as it is imported; `paths` are the tree's files.
+
+    A distribution may have a package of another name: flashinfer-python has flashinfer.
+
+    Raises:
+        ModeError: the tree has no package at its root, or several.
+    """
+    tree = lock.source.tree
+    inits = (PurePosixPath(path).parts for path in paths if path.endswith("/__init__.py"))
+    found = {parts[0] for parts in inits if len(parts) == 2} - _NEVER_INSTALLED  # noqa: PLR2004
+    named = tree.replace("-", "_")
+    if named in found:
+        return named
+    if len(found) == 1:
+        return found.pop()
+    said = f"several packages ({', '.join(sorted(found))})" if found else "no package"
+    raise ModeError(
+        f"the tree has {said} at its root, so it is not known what to put files over",
+        where=tree,
+        hint="leave out the tree; a package below src cannot be patched in an image",
+    )
+
+
+def refuse_built(lock: LockFile, package: str) -> None:
     """Refuse a tree beside vLLM whose patches change more than Python.
 
     Raises:
         ModeError: an image cannot carry the lock's patches.
     """
-    built = to_build(lock)
+    built = to_build(lock, package)
     if built:
         raise ModeError(
-            f"an image takes only Python files of the package {package_of(lock)} from the tree "
+            f"an image takes only Python files of the package {package} from the tree "
             f"{lock.source.tree}, but the patches change {_listed(built)}",
             where=", ".join(_patches_of(lock, built)),
             hint="leave out these patches, or build that package yourself and name an image that "

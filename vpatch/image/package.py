@@ -44,17 +44,22 @@ def parse_list(text: bytes | None, contents: str) -> dict[str, str] | None:
 
 
 def problems_of(
-    lock: LockFile, package: str, found: Mapping[str, str] | None, known: Mapping[str, str] | None
+    lock: LockFile,
+    name: str,
+    package: str,
+    found: Mapping[str, str] | None,
+    known: Mapping[str, str] | None,
 ) -> Iterator[Problem]:
     """Compare the files of a package with the lock.
 
-    `found` are the digests of all its files; `known` are those without the patches, if the image
-    still has that list. A file that no patch touches must be as in `known`.
+    `name` is that of the package, and `package` its folder. `found` are the digests of all its
+    files; `known` are those without the patches, if the image still has that list. A file that no
+    patch touches must be as in `known`.
     """
     if found is None:
         yield Problem(package, "the package is missing")
         return
-    laid = laid_over_digests(lock)
+    laid = laid_over_digests(lock, name)
     patched = {inside(file.path): file for file in lock.files if file.path in laid}
     for path, file in sorted(patched.items()):
         what = _patched(file, found.get(path), lock) or _bytecode(path, found)

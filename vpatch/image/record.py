@@ -11,7 +11,6 @@ from vpatch.docker.container import ContainerConfig
 from vpatch.errors import VpatchError
 from vpatch.image import PAYLOAD
 from vpatch.image.context import release_of
-from vpatch.image.mode import package_of
 from vpatch.image.package import list_text
 from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import parse_json
@@ -40,7 +39,7 @@ def recorded(docker: Docker, below: str, payload: Payload) -> Payload:
         VpatchError: it lacks a package, has another release of vLLM, or not what was locked.
     """
     image = payload.image
-    packages = {one.tree: package_of(one.lock) for one in (payload, *payload.others)}
+    packages = {one.tree: one.package for one in (payload, *payload.others)}
     words = ["python3", "-B", f"/{_FOLDER}/verify.py", "--locate", f"/{_FOLDER}/result"]
     config = ContainerConfig(user="0")
     with docker.container(below, [*words, *packages.values()], config) as container:
@@ -147,6 +146,8 @@ def _folder_in(answer: bytes, package: str, image: LockedImage) -> str:
 
 
 def _missing_hint(package: str, image: LockedImage) -> str:
+    if package != "vllm" and image.mode == "source":
+        return "leave out its tree: vLLM's own Dockerfile does not install it"
     if package != "vllm":
         return f"name a --base with {package}, or leave out its tree"
     return _WITH_VLLM if image.mode == "overlay" else "name another --base"

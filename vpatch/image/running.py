@@ -11,10 +11,15 @@ from vpatch.engine.environment import PROBE, probed
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import LOCK, release_of
 from vpatch.image.mode import laid_over_digests
+from vpatch.image.tree_in_image import trees_beside
 
 if TYPE_CHECKING:
-    from vpatch.checkout.lockfile import LockFile
+    from collections.abc import Iterator, Mapping
+
+    from vpatch.checkout.lockfile import LockedTree, LockFile
+    from vpatch.docker.container import Container
     from vpatch.docker.engine import Docker, DockerImage
+    from vpatch.image.package import Problem
 
 _SECONDS = 300.0
 _SHOWN = 20
@@ -22,12 +27,16 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class PatchedImage:
-    """An image that vpatch built. `kind` is cpu, cuda, or what a plugin calls its device."""
+    """An image that vpatch built. `kind` is cpu, cuda, or what a plugin calls its device.
+
+    `trees` are the locks of the trees beside vLLM.
+    """
 
     name: str
     image: DockerImage
     lock: LockFile
     kind: str
+    trees: tuple[LockFile, ...] = ()
 
     @property
     def version(self) -> str:
@@ -36,7 +45,19 @@ class PatchedImage:
     @property
     def digests(self) -> dict[str, str]:
         """Those of the files that an import must find, by their paths in the tree."""
-        return laid_over_digests(self.lock)
+        found = laid_over_digests(self.lock)
+        for tree in self.trees:
+            found |= laid_over_digests(tree, self._locked[tree.source.tree].name)
+        return found
+
+    @property
+    def _locked(self) -> Mapping[str, LockedTree]:
+        return self.lock.image.trees if self.lock.image else {}
+
+    @property
+    def locks(self) -> tuple[LockFile, ...]:
+        """Those of all patched trees."""
+        return (self.lock, *self.trees)
 
 
 def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
@@ -72,6 +93,8 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
                 hint="build one with vpatch build-image",
                 code="image.not-built-by-vpatch",
             )
+        lock = parse_lock(carried, f"{name}:{LOCK}")
+        trees = tuple(_trees(container, lock, name))
         container.start()
         container.wait(_SECONDS)
         text = container.logs().decode(errors="replace")
@@ -84,4 +107,18 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
             hint="correct what the lines above name, then build the image anew",
             code="image.vllm-does-not-start",
         )
-    return PatchedImage(name, image, parse_lock(carried, f"{name}:{LOCK}"), found["kind"])
+    return PatchedImage(name, image, lock, found["kind"], trees)
+
+
+def _trees(container: Container, lock: LockFile, name: str) -> Iterator[LockFile]:
+    """The locks of the trees beside vLLM: what was run is said of all of them."""
+    problems: list[Problem] = []
+    for tree in trees_beside(container, lock, problems):
+        yield tree.lock
+    for problem in problems:
+        raise VpatchError(
+            problem.what,
+            where=f"{name}:{problem.where}",
+            hint="see what differs: vpatch verify-image, then build the image anew",
+            code="image.tree-changed",
+        )

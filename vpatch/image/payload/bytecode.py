@@ -10,6 +10,7 @@ names it.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -44,6 +45,15 @@ def imported() -> list[str]:
     return [file for file in files if file and file.endswith(".py")]
 
 
+def files_of(releases: str) -> set[str]:
+    """Return the files of distributions, which are named as NAME==VERSION each."""
+    found = set()
+    for release in releases.split():
+        distribution = importlib.metadata.distribution(release.partition("==")[0])
+        found |= {str(distribution.locate_file(file)) for file in distribution.files or ()}
+    return found
+
+
 def is_without_bytecode(file: str) -> bool:
     return Path(file).is_absolute() and not Path(importlib.util.cache_from_source(file)).exists()
 
@@ -63,12 +73,14 @@ def main() -> None:
     # Some images have a Python without its bytecode. What is compiled already stays.
     wanted |= {file for file in files - wanted if is_without_bytecode(file)}
     wanted |= {str(file) for file in Path(place).rglob("*.py")}
+    locked = files_of(os.environ.get("BESIDE", ""))
     for file in sorted(wanted):
-        # The lock has the digests of vLLM's files: they must not depend on SOURCE_DATE_EPOCH. To
-        # check a source by its hash takes longer at each start than by its time.
-        is_of_vllm = file.startswith(f"{place}/")
+        # The lock has the digests of the files of vLLM and of patched plugins: they must not
+        # depend on SOURCE_DATE_EPOCH. To check a source by its hash takes longer at each start than
+        # by its time.
+        is_locked = file.startswith(f"{place}/") or file in locked
         # A template, or a file for another Python, does not compile: nobody imports it.
-        py_compile.compile(file, quiet=2, invalidation_mode=_BY_HASH if is_of_vllm else _BY_TIME)
+        py_compile.compile(file, quiet=2, invalidation_mode=_BY_HASH if is_locked else _BY_TIME)
 
 
 if __name__ == "__main__":

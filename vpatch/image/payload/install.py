@@ -4,9 +4,9 @@
 
 It runs in an image, where vpatch is not, as the last step of its build. FOLDER has manifest.json;
 build/epoch, the time that all files get; and the patched files below build/files/. trees/NAME has
-the same of a tree beside vLLM, but the time. installed.json is left in each: the package's folder,
-and the modules that the base cannot import either. It ends with 1, and says what is wrong, where
-the image is not what the manifests were made for.
+the same of each tree beside vLLM that the manifest names, but the time. installed.json is left in
+each: the package's folder, and the modules that the base cannot import either. It ends with 1, and
+says what is wrong, where the image is not what the manifests were made for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import verify
 
 
-class Laid:
+class LaidTree:
     """A tree of the image: its folder with the manifest, and the package that it is laid over."""
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,9 @@ class Laid:
 
 
 def main(folder: Path) -> None:
-    trees = [Laid(folder), *(Laid(one) for one in sorted((folder / "trees").glob("*")))]
+    first = LaidTree(folder)
+    beside = first.manifest.get("trees", [])
+    trees = [first, *(LaidTree(folder / "trees" / name) for name in beside)]
     for tree in trees:
         refuse(tree, "after" if tree.is_built else "before")
     kept = Path(tempfile.mkdtemp())
@@ -90,7 +92,7 @@ def problems_of(found: dict[str, Any], old: dict[str, str]) -> list[str]:
     ]
 
 
-def give_time(tree: Laid, epoch: int) -> None:
+def give_time(tree: LaidTree, epoch: int) -> None:
     """Give all that was written one time, so that two builds make the same layer."""
     folder, package = tree.folder, tree.package
     written = {folder, *folder.iterdir(), Path(tempfile.gettempdir())}
@@ -102,7 +104,7 @@ def give_time(tree: Laid, epoch: int) -> None:
             os.utime(path, (epoch, epoch))
 
 
-def refuse(tree: Laid, state: str) -> None:
+def refuse(tree: LaidTree, state: str) -> None:
     """End where the image's package is not the one that the patches were made for."""
     problems = []
     other = verify.other_release(tree.manifest, tree.package)
@@ -142,7 +144,9 @@ def forget_bytecode(file: Path) -> None:
         compiled.write_bytes(b"")
 
 
-def not_importable_before(trees: list[Laid], kept: Path, imports: dict[str, str]) -> dict[str, str]:
+def not_importable_before(
+    trees: list[LaidTree], kept: Path, imports: dict[str, str]
+) -> dict[str, str]:
     """Return those modules that the base cannot import either: a build has no GPU, for instance."""
     if not imports:
         return {}
