@@ -167,6 +167,7 @@ def test_a_base_without_that_plugin(plugged, docker, names, release, copies, cod
 
 def test_a_plugin_in_a_cpu_image(plugged, docker, names, monkeypatch, tmp_path):
     """Pip installs the plugin's release beside vLLM, and the lock has it."""
+    plugged.index.add("1.1.0", sdist("1.1.0", PLUGIN, "vllm-tiny"), "vllm-tiny")
     content = {path: text.decode() for path, text in SMALL.items()}
     content[VERSION_FILE] = "__version__ = version = '{version}'\n"
     wheels = engine_wheels(tmp_path / "wheels", files=content)
@@ -190,7 +191,6 @@ def test_a_plugin_in_a_cpu_image(plugged, docker, names, monkeypatch, tmp_path):
         # A plugin that wants other packages than vLLM's gets none of them.
         wheel(wheels, "tiny", "2.0")
         wheel(wheels, "vllm-tiny", "1.1.0", package, ["tiny<2"])
-        plugged.index.add("1.1.0", sdist("1.1.0", PLUGIN, "vllm-tiny"), "vllm-tiny")
         trees = ("--vllm", "0.50", "--tree", "vllm-tiny==1.1.0")
         tagged = ("--base", docker.base, "--tag", names[1], *words)
         run = plugged.run("build-image", *trees, *tagged, "--repin", code=1)
