@@ -142,26 +142,33 @@ def test_bytecode_of_all_that_serving_imports(tmp_path):
     """Also where a Python has none of its own modules, as in the images of Docker Hub."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
-    main = b"import apart, done"
+    main = b"import apart, done, plugin"
+    info = "a_plugin-1.dist-info"
+    record = b"plugin.py,,\na_plugin-1.dist-info/METADATA,,\na_plugin-1.dist-info/RECORD,,\n"
+    write_tree(
+        site, {f"{info}/METADATA": b"Name: a-plugin\nVersion: 1\n", f"{info}/RECORD": record}
+    )
+    write_tree(site, {"plugin.py": b"x = 3"})
     write_tree(site, {"vllm/__init__.py": b"", "vllm/entrypoints/__init__.py": b""})
     write_tree(site, {"vllm/entrypoints/cli/__init__.py": b"", "vllm/never.py": b""})
     write_tree(site, {"vllm/entrypoints/cli/main.py": main, "another.py": b""})
     write_tree(tmp_path / "more", {"apart.py": b"x = 1", "done.py": b"x = 2"})
-    clean = os.environ | {"PYTHONPATH": str(tmp_path / "more")}
+    clean = os.environ | {"PYTHONPATH": str(tmp_path / "more"), "BESIDE": "a-plugin==1"}
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "py_compile", tmp_path / "more" / "done.py")
     (kept,) = (tmp_path / "more" / "__pycache__").iterdir()
     before = kept.stat().st_mtime_ns
     run(python, PAYLOAD / "bytecode.py", env=clean)
-    (compiled,) = site.rglob("never.*.pyc")
-    content = compiled.read_bytes()
-    # The lock has the digest of this file, whatever SOURCE_DATE_EPOCH says.
-    os.utime(site / "vllm" / "never.py", (1, 1))
+    compiled = [*site.rglob("never.*.pyc"), *site.rglob("plugin.*.pyc")]
+    content = [file.read_bytes() for file in compiled]
+    # The lock has the digests of these files, whatever SOURCE_DATE_EPOCH says.
+    for source in ("vllm/never.py", "plugin.py"):
+        os.utime(site / source, (1, 1))
     run(python, PAYLOAD / "bytecode.py", env=clean)
-    assert compiled.read_bytes() == content
+    assert [file.read_bytes() for file in compiled] == content
     found = {file.name.partition(".")[0] for file in tmp_path.rglob("more/__pycache__/*.pyc")}
     found |= {file.name.partition(".")[0] for file in site.rglob("*.pyc")}
-    assert found == {"__init__", "main", "never", "apart", "done"}
+    assert found == {"__init__", "main", "never", "apart", "done", "plugin"}
     assert kept.stat().st_mtime_ns == before
 
 
