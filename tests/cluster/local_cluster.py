@@ -6,6 +6,7 @@ would end everybody's.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -31,7 +32,6 @@ SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_agent_register_timeout_ms": str(LIMIT * 1000),
     "RAY_worker_register_timeout_seconds": str(LIMIT),
-    "RAY_gcs_server_request_timeout_seconds": str(LIMIT),
     "RAY_gcs_server_port_wait_time_s": str(LIMIT),
     "RAY_raylet_start_wait_time_s": str(LIMIT),
     "RAY_gcs_rpc_server_reconnect_timeout_s": str(LIMIT),
@@ -122,7 +122,6 @@ def _ports():
     They are below those that the system gives to others.
     """
     names = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port")
-    names += ("dashboard_agent_listen_port",)
     found = {}
     with ExitStack() as stack:
         while len(found) < len(names):
@@ -133,13 +132,27 @@ def _ports():
     return found
 
 
+def _with_port_of_dashboard(start_raylet):
+    """Let a raylet know this port as well, which no option can tell it; -1 says there is none."""
+    signature = inspect.signature(start_raylet)
+
+    def started(*args, **settings):
+        given = signature.bind(*args, **settings).arguments
+        name = f"dashboard_agent_listen_port_{given['node_id']}"
+        Path(given["session_dir"], name).write_text("-1")
+        return start_raylet(*args, **settings)
+
+    return started
+
+
 def serve(settings):
-    from ray._private import node
+    from ray._private import node, services
     from ray.cluster_utils import Cluster
 
     # Both give up after 30 s, which a busy machine may take. Now they do when a process ended.
     node.time = SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=_patience)
     Cluster._wait_for_node.__defaults__ = (LIMIT,)
+    services.start_raylet = _with_port_of_dashboard(services.start_raylet)
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Ray prints what it likes
 
