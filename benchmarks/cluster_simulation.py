@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import tempfile
 import time
 from contextlib import closing
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ray
 from ray._private import internal_api
 
 from tests.cluster.local_cluster import local_cluster
@@ -62,10 +64,11 @@ class Seen:
             self.came += sum(map(len, event.files.values()))
             if self.ended % _LOOK_CELLS == 0:
                 self.stored = max(self.stored, bytes_stored())
+                sys.stderr.write(f"{self.ended} cells, {cpu_seconds():.1f} s of CPU\n")
 
 
 def bytes_stored() -> int:
-    state = internal_api.get_state_from_address(None)
+    state = internal_api.get_state_from_address(ray.get_runtime_context().gcs_address)
     return int(internal_api.get_memory_info_reply(state).store_stats.object_store_bytes_used)
 
 

@@ -35,6 +35,17 @@ def test_a_cluster_with_another_ray(monkeypatch):
     assert "\n" not in error.value.what
 
 
+def test_a_cluster_that_says_at_the_end_why(monkeypatch):
+    def init(*_args, **_settings):
+        raise ConnectionError("Initialization failure from server:\nTraceback\nOSError: no port")
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ClusterError) as error, connected("auto"):
+        pass
+    assert error.value.code == "cluster.not-found"
+    assert "Initialization failure from server: OSError: no port" in error.value.what
+
+
 def test_an_object_store_without_room(monkeypatch):
     def put(_content):
         raise ray.exceptions.ObjectStoreFullError

@@ -125,7 +125,10 @@ def _open(address: str, settings: dict[str, Any]) -> None:
 
 def _first(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    # The reason comes last where the first line only announces it.
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") else lines[0]
 
 
 def _mismatch(text: str) -> str:
