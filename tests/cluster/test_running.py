@@ -46,6 +46,17 @@ def test_a_cluster_that_says_at_the_end_why(monkeypatch):
     assert "Initialization failure from server: OSError: no port" in error.value.what
 
 
+def test_a_cluster_of_its_own_that_starts_too_slowly(monkeypatch):
+    def init(*_args, **_settings):
+        raise Exception("The current node timed out during startup.")  # noqa: TRY002 - as Ray does
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ClusterError) as error, connected("local"):
+        pass
+    assert error.value.code == "cluster.not-found"
+    assert "timed out during startup" in error.value.what
+
+
 def test_an_object_store_without_room(monkeypatch):
     def put(_content):
         raise ray.exceptions.ObjectStoreFullError

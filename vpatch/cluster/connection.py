@@ -117,6 +117,11 @@ def _open(address: str, settings: dict[str, Any]) -> None:
                 code="cluster.version-differs",
             ) from error
         raise _no_cluster(address, error) from error
+    except Exception as error:
+        # Ray raises no other where a node of its own did not start in time.
+        if type(error) is not Exception:
+            raise
+        raise _no_cluster(address, error) from error
     finally:
         # Ray takes the signal, and would end without a word.
         if handler is not None:
