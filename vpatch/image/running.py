@@ -111,7 +111,7 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
 
 
 def _trees(container: Container, lock: LockFile, name: str) -> Iterator[LockFile]:
-    """The locks of the trees beside vLLM: what was run is said of all of them."""
+    """The locks of the trees beside vLLM: evidence names all of them."""
     problems: list[Problem] = []
     for tree in trees_beside(container, lock, problems):
         yield tree.lock
