@@ -49,5 +49,6 @@ rm -r "$room"
 epoch="$(cat "$here/epoch")"
 python3 "$here/settle.py" "$started" "$epoch"
 # With one time for all sources, each build compiles them to the same bytes.
-PYTHONHASHSEED=0 $bin/python3 "$here/bytecode.py"
+# shellcheck disable=SC2086
+PYTHONHASHSEED=0 $bin/python3 "$here/bytecode.py" ${BESIDE:-}
 python3 "$here/settle.py" "$started" "$epoch"

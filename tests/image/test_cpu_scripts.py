@@ -153,18 +153,18 @@ def test_bytecode_of_all_that_serving_imports(tmp_path):
     write_tree(site, {"vllm/entrypoints/cli/__init__.py": b"", "vllm/never.py": b""})
     write_tree(site, {"vllm/entrypoints/cli/main.py": main, "another.py": b""})
     write_tree(tmp_path / "more", {"apart.py": b"x = 1", "done.py": b"x = 2"})
-    clean = os.environ | {"PYTHONPATH": str(tmp_path / "more"), "BESIDE": "a-plugin==1"}
+    clean = os.environ | {"PYTHONPATH": str(tmp_path / "more")}
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "py_compile", tmp_path / "more" / "done.py")
     (kept,) = (tmp_path / "more" / "__pycache__").iterdir()
     before = kept.stat().st_mtime_ns
-    run(python, PAYLOAD / "bytecode.py", env=clean)
+    run(python, PAYLOAD / "bytecode.py", "a-plugin==1", env=clean)
     compiled = [*site.rglob("never.*.pyc"), *site.rglob("plugin.*.pyc")]
     content = [file.read_bytes() for file in compiled]
     # The lock has the digests of these files, whatever SOURCE_DATE_EPOCH says.
     for source in ("vllm/never.py", "plugin.py"):
         os.utime(site / source, (1, 1))
-    run(python, PAYLOAD / "bytecode.py", env=clean)
+    run(python, PAYLOAD / "bytecode.py", "a-plugin==1", env=clean)
     assert [file.read_bytes() for file in compiled] == content
     found = {file.name.partition(".")[0] for file in tmp_path.rglob("more/__pycache__/*.pyc")}
     found |= {file.name.partition(".")[0] for file in site.rglob("*.pyc")}

@@ -1,10 +1,10 @@
 """Compile vLLM, and of other packages and Python itself what vLLM imports to serve a model.
 
-    python3 bytecode.py
+    python3 bytecode.py [NAME==VERSION...]
 
-It runs in the environment of an image, where vpatch is not. All other modules Python compiles when
-they are imported. The time of a source outside of vLLM must be what it stays: the compiled file
-names it.
+It runs in the environment of an image, where vpatch is not. The releases are those of plugins whose
+files a lock has. Python compiles all other modules when they are imported. The time of a source
+outside of vLLM must be what it stays: the compiled file names it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 
 _BY_HASH = py_compile.PycInvalidationMode.CHECKED_HASH
 _BY_TIME = py_compile.PycInvalidationMode.TIMESTAMP
+_LIST = "--list"
 _SERVING = (
     "vllm.entrypoints.cli.main",
     "vllm.entrypoints.openai.api_server",
@@ -45,10 +46,10 @@ def imported() -> list[str]:
     return [file for file in files if file and file.endswith(".py")]
 
 
-def files_of(releases: str) -> set[str]:
+def files_of(releases: list[str]) -> set[str]:
     """Return the files of distributions, which are named as NAME==VERSION each."""
     found = set()
-    for release in releases.split():
+    for release in releases:
         distribution = importlib.metadata.distribution(release.partition("==")[0])
         found |= {str(distribution.locate_file(file)) for file in distribution.files or ()}
     return found
@@ -58,14 +59,14 @@ def is_without_bytecode(file: str) -> bool:
     return Path(file).is_absolute() and not Path(importlib.util.cache_from_source(file)).exists()
 
 
-def main() -> None:
+def main(releases: list[str]) -> None:
     package = importlib.util.find_spec("vllm")
     place = (package.submodule_search_locations or ["/nowhere"])[0] if package else "/nowhere"
     # In a process of its own: what a process has imported changes the bytes that it compiles to.
     with tempfile.TemporaryDirectory() as workdir:
         list_file = Path(workdir, "files")
         environment = os.environ | {"HOME": workdir, "TMPDIR": workdir, "XDG_CACHE_HOME": workdir}
-        command = [sys.executable, "-B", __file__, str(list_file)]
+        command = [sys.executable, "-B", __file__, _LIST, str(list_file)]
         subprocess.run(command, env=environment, check=True)
         files = set(json.loads(list_file.read_text(encoding="utf-8")))
     site = sysconfig.get_path("purelib")
@@ -73,7 +74,7 @@ def main() -> None:
     # Some images have a Python without its bytecode. What is compiled already stays.
     wanted |= {file for file in files - wanted if is_without_bytecode(file)}
     wanted |= {str(file) for file in Path(place).rglob("*.py")}
-    locked = files_of(os.environ.get("BESIDE", ""))
+    locked = files_of(releases)
     for file in sorted(wanted):
         # The lock has the digests of the files of vLLM and of patched plugins: they must not
         # depend on SOURCE_DATE_EPOCH. To check a source by its hash takes longer at each start than
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(json.dumps(imported()), encoding="utf-8")
+    if sys.argv[1:2] == [_LIST]:
+        Path(sys.argv[2]).write_text(json.dumps(imported()), encoding="utf-8")
     else:
-        main()
+        main(sys.argv[1:])
