@@ -159,6 +159,9 @@ ONCE_WRONG = {
         "match x:\n  case 1:\n    pass\nVALUE = 1\ndef target(): return a\n"
     ),
     "two classes of one name": "class A:\n    z = 1\nclass A:\n    VALUE = 1\n",
+    "a class in a block, and one of its name": (
+        "try:\n    pass\nexcept E:\n    class Made:\n        def target(): pass\nclass Made: pass\n"
+    ),
     "the class to insert": "VALUE = 1\nclass Made:\n    def f(a):\n        pass\n",
     "a byte order mark": "\ufeffdef f():\n    pass\ntarget(a)\n",
     "a cookie behind spaces": (

@@ -207,6 +207,7 @@ class _Statements:
     def __init__(self, module: cst.Module) -> None:
         self._module = module
         self._by_node: dict[int, dict[int, cst.CSTNode]] = {}
+        self._in_class: dict[int, set[int]] = {}
 
     def defined(self, site: EditSite) -> list[str]:
         """The keys of what a statement defines, in a module or a class, that has a place."""
@@ -214,9 +215,9 @@ class _Statements:
         own = [site.node.name.value] if isinstance(site.node, _Definition) else []
         parts = [*(site.scope.split(".") if site.scope else ()), *own]
         for name in parts:
-            inner = next(
-                (s for s in body if isinstance(s, cst.ClassDef) and s.name.value == name), None
-            )
+            named = (s for s in body if isinstance(s, cst.ClassDef) and s.name.value == name)
+            # A statement above, such as `if`, may have another class of that name.
+            inner = next((s for s in named if self._has(s, site.node)), None)
             if inner is None:
                 break
             body = inner.body.body
@@ -230,6 +231,11 @@ class _Statements:
             replace(one, name=f"{prefix}.{one.name}" if prefix else one.name).key
             for one in outline(code.encode())
         ]
+
+    def _has(self, parent: cst.ClassDef, node: cst.CSTNode) -> bool:
+        if id(parent) not in self._in_class:
+            self._in_class[id(parent)] = {id(one) for one in all_nodes(parent)}
+        return id(node) in self._in_class[id(parent)]
 
     def _nodes_in(self, body: Sequence[cst.CSTNode]) -> dict[int, cst.CSTNode]:
         if id(body) not in self._by_node:
