@@ -224,6 +224,15 @@ def test_a_tree_with_several_packages(plugged, more, said):
     assert said in run.errors
 
 
+def test_two_trees_with_one_package(plugged):
+    words = renamed_plugin(plugged, "1.4.0")
+    files = {"PKG-INFO": b"Metadata-Version: 2.1\nName: tiny\nVersion: 1.0.0\n"}
+    plugged.index.add("1.0.0", sdist("1.0.0", files | {"tiny/__init__.py": b""}, "tiny"), "tiny")
+    run = plugged.run("build-image", *words, "--tree", "tiny==1.0.0", code=2)
+    assert run.codes == ("image.other-trees",)
+    assert "two trees have the package tiny" in run.errors
+
+
 def test_a_tree_without_a_patch_is_named(plugged):
     shutil.rmtree(plugged.patches / "tiny-mode")
     words = ("build-image", *TREES, "--mode", "cpu", "--dry-run")

@@ -200,8 +200,8 @@ class Opening:
         return (self.matrix.plan_at(plan, Needs()) if self.matrix else plan), recipe
 
     def _refuse_missing(self, bench: Bench, kind: str, releases: Iterable[str | None]) -> None:
-        models, known = bench.models.values(), list(releases)
-        refuse_missing(self.context, bench.needs, models, self.machine, kind, known)
+        models = bench.models.values()
+        refuse_missing(self.context, bench.needs, models, self.machine, kind, releases)
 
     def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
         """Plan the sides for engines of other machines; return plan, sides, and a title."""

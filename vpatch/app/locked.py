@@ -84,9 +84,9 @@ class Locked:
                 hint="leave one of them out",
                 code="image.other-trees",
             )
-        sources = {one.tree: one.lock.source.digest for one in self.others.values()}
         if choice.mode != "cpu" or choice.known is None:
             return
+        sources = {one.tree: one.lock.source.digest for one in self.others.values()}
         gone = [
             name
             for name, tree in sorted(choice.known.trees.items())

@@ -47,6 +47,7 @@ def refuse_missing(
     Those that are not known are None.
     """
     errors = missing(needs, machine, kind)
+    known = [release for release in dict.fromkeys(releases) if release is not None]
     # A plan may name a checkpoint several times: each is asked for once.
     for one in {(one.checkpoint, one.revision): one for one in models}.values():
         try:
@@ -55,7 +56,6 @@ def refuse_missing(
             # Only here it is needed.
             from vpatch.app.hub_models import looked_up  # noqa: PLC0415
 
-            known = dict.fromkeys(release for release in releases if release is not None)
             errors.append(looked_up(context, one, error, known))
         except VpatchError as error:
             errors.append(error)
