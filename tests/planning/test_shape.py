@@ -195,6 +195,36 @@ def test_a_patch_reads_what_uses_its_function_in_other_modules(tmp_path, path, o
     assert decision.new_shape
 
 
+CALLER = "\n\ndef call(x):\n    return {}(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("imports", "called", "uses"),
+    [
+        ("from vllm.impl import launch", "launch", True),
+        ("from .impl import launch as start", "start", True),
+        ("from vllm.again import launch", "launch", True),
+        ("from vllm.extra.launcher import launch", "launch", False),
+        ("from .extra import launch", "launch", False),
+        ("from .extra import launch as start\nfrom .impl import launch", "launch", True),
+        ("from .extra import launch as start\nfrom .impl import launch", "start", False),
+        ("from .extra import launch\nfrom . import impl", "impl.launch", True),
+    ],
+)
+def test_a_user_is_found_by_what_it_imports(tmp_path, imports, called, uses):
+    patch = patch_of(tmp_path, edits=[LAUNCH], concerns={"text": "def launch_impl"})
+    namesake = "def launch(x):\n    return x\n"
+    files = {
+        "vllm/impl.py": IMPL,
+        "vllm/again.py": "from vllm.impl import launch\n",
+        "vllm/extra/launcher.py": namesake,
+        "vllm/extra/__init__.py": namesake,
+        "vllm/caller.py": f"# As impl.\n{imports}\n{CALLER.format(called)}",
+    }
+    read = decide(recorded(patch, files), tree_of(files)).shape.definitions
+    assert ("vllm/caller.py::call" in read) is uses
+
+
 KERNELS = """def launch(x):
     pass
 

@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING
 from vpatch.planning.editing import words_of
 from vpatch.planning.names import STATEMENT, plain_name
 from vpatch.planning.outline import is_python
-from vpatch.planning.references import (
-    changed_definitions,
-    named_by_change,
-    users_elsewhere,
-)
+from vpatch.planning.references import changed_definitions, named_by_change
+from vpatch.planning.users import users_elsewhere
 from vpatch.util.digest import digest_of
 from vpatch.util.words import has_word
 
@@ -33,8 +30,8 @@ if TYPE_CHECKING:
     from vpatch.codemods.bind import BoundEdit
     from vpatch.planning.outcome import FoundSite
     from vpatch.planning.outline import Definition
-    from vpatch.planning.references import Reference
     from vpatch.planning.state import Change
+    from vpatch.planning.users import Reference
     from vpatch.planning.view import View
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

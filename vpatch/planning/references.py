@@ -1,26 +1,24 @@
-"""The definitions that new code names, and those that use a function that a patch reads."""
+"""The definitions that new code names."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vpatch.planning.names import STATEMENT
 from vpatch.planning.outline import dumped, is_python, outline
+from vpatch.planning.users import FUNCTIONS, imported_from, names_in, users_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from vpatch.planning.outline import Definition
     from vpatch.planning.state import Change
+    from vpatch.planning.users import Reference
     from vpatch.planning.view import View
 
-# A file, and the key of a definition in it.
-Reference = tuple[str, str]
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _STAR = "*"
 
 
@@ -81,8 +79,8 @@ def _named_by_change(path: str, change: Change, view: View) -> dict[str, Any]:
         if isinstance(node, ast.ImportFrom):
             imports.append((node.module, node.level, node.names[0].name, sorted(attributes)))
     roots = {one.name.partition(".")[0] for one in changed}
-    roots &= {one.name for one in before if isinstance(one.node, (*_FUNCTIONS, ast.ClassDef))}
-    own += [one.key for one in _users(before, roots)]
+    roots &= {one.name for one in before if isinstance(one.node, (*FUNCTIONS, ast.ClassDef))}
+    own += [one.key for one in users_in(before, roots)]
     return {"own": own, "imports": imports}
 
 
@@ -97,7 +95,7 @@ def _named_by_new_code(
             yield old.key, None, set()
         names, attributes = _new_names(old.node if old else None, one.node)
         owner = one.name.rpartition(".")[0]
-        bases, _ = _names_in([before[owner].node] if owner in before else [])
+        bases, _ = names_in([before[owner].node] if owner in before else [])
         for other in own:
             bound = _bound(other)
             if bound & {*names, _STAR}:
@@ -108,101 +106,6 @@ def _named_by_new_code(
                 assigned = {other.name.rpartition(".")[2], *_assigned(other.node)}
                 if attributes & assigned:
                     yield other.key, None, set()
-
-
-def users_elsewhere(path: str, keys: Collection[str], view: View) -> Iterator[Reference]:
-    """What uses one of some functions of a module, in other modules that name this module.
-
-    A name that the module gives to what it makes of such a function counts as well. If a user puts
-    the function in place of another one, that one and its users count too.
-    """
-    if not is_python(path):
-        return
-    folder, _, stem = path.rpartition(".")[0].rpartition("/")
-    module = folder.rpartition("/")[2] if stem == "__init__" else stem
-    named = view.ask_pristine(
-        f"names given to {sorted(keys)}", path, lambda: _names_given(view.outline(path), keys)
-    )
-    for name in named:
-        for other in view.holding([frozenset([name.encode(), module.encode()])], None):
-            if other == path:
-                continue
-            users = view.ask_pristine(
-                f"users of {name}", other, partial(_users_of, name, other, view)
-            )
-            for key, replaced in users:
-                yield other, key
-                for dotted in replaced:
-                    yield from _with_users(dotted, view)
-
-
-def _names_given(own: Sequence[Definition], keys: Collection[str]) -> list[str]:
-    functions = {one.name for one in own if isinstance(one.node, _FUNCTIONS) and one.name in keys}
-    return sorted(_with_aliases(functions, own))
-
-
-def _users_of(name: str, path: str, view: View) -> list[tuple[str, list[str]]]:
-    found = _users(view.outline(path), {name}, attributes=True)
-    return [(one.key, list(_replaced(one.node, name))) for one in found]
-
-
-def _with_aliases(names: set[str], definitions: Iterable[Definition]) -> set[str]:
-    """Some names, and those that a module gives to what it makes of them, as a decorator does."""
-    found = set(names)
-    for one in definitions:
-        made_of: Sequence[ast.AST] = ()
-        if isinstance(one.node, (ast.Assign, ast.AnnAssign)):
-            made_of = [one.node]
-        elif isinstance(one.node, _FUNCTIONS):
-            made_of = one.node.decorator_list
-        if "." not in one.name and _names_in(made_of)[0] & names:
-            found.add(one.name)
-    return found
-
-
-def _replaced(node: ast.AST | None, name: str) -> Iterator[str]:
-    """The dotted names of what a function replaces: `{"a.b.f": NAME}` and `a.b.f = NAME`."""
-    for inner in ast.walk(node) if node is not None else ():
-        match inner:
-            case ast.Dict(keys=keys, values=values):
-                for key, value in zip(keys, values, strict=True):
-                    if isinstance(key, ast.Constant) and _is_named(name, value):
-                        yield str(key.value)
-            case ast.Assign(targets=[ast.Attribute() as target], value=value):
-                if _is_named(name, value):
-                    yield ast.unparse(target)
-
-
-def _is_named(name: str, node: ast.AST) -> bool:
-    return any(name in names for names in _names_in([node]))
-
-
-def _with_users(dotted: str, view: View) -> Iterator[Reference]:
-    """The definition of the tree that a dotted name is, with what uses it in its module."""
-    module, _, name = dotted.rpartition(".")
-    folder = module.replace(".", "/")
-    for path in (f"{folder}.py", f"{folder}/__init__.py"):
-        keys = view.ask_pristine(
-            f"{name} and its users", path, partial(_own_users, name, path, view)
-        )
-        yield from ((path, key) for key in keys)
-
-
-def _own_users(name: str, path: str, view: View) -> list[str]:
-    own = view.outline(path)
-    names = _with_aliases({name}, own)
-    return [one.key for one in (*(o for o in own if o.name in names), *_users(own, names))]
-
-
-def _users(
-    definitions: Iterable[Definition], roots: set[str], *, attributes: bool = False
-) -> Iterator[Definition]:
-    """The definitions that name one of `roots`, apart from the roots themselves."""
-    for one in definitions:
-        if one.node is not None and (attributes or one.name.partition(".")[0] not in roots):
-            names, further = _names_in([one.node])
-            if (names | further if attributes else names) & roots:
-                yield one
 
 
 def _bound(one: Definition) -> set[str]:
@@ -223,8 +126,8 @@ def _new_names(old: ast.AST | None, new: ast.AST | None) -> tuple[set[str], set[
     """The names in the new statements, and the attributes and keywords that only these have."""
     before = {dumped(node): node for node in _statements(old)}
     after = {dumped(node): node for node in _statements(new)}
-    names, attributes = _names_in(node for text, node in after.items() if text not in before)
-    _, gone = _names_in(node for text, node in before.items() if text not in after)
+    names, attributes = names_in(node for text, node in after.items() if text not in before)
+    _, gone = names_in(node for text, node in before.items() if text not in after)
     return names, attributes - gone
 
 
@@ -241,19 +144,6 @@ def _statements(node: ast.AST | None) -> Iterator[ast.AST]:
             yield from _statements(child)
         else:
             yield child
-
-
-def _names_in(code: Iterable[ast.AST | None]) -> tuple[set[str], set[str]]:
-    """The names in some code, and those of attributes and keywords."""
-    names: set[str] = set()
-    attributes: set[str] = set()
-    for inner in (inner for node in code if node is not None for inner in ast.walk(node)):
-        match inner:
-            case ast.Name(id=name):
-                names.add(name)
-            case ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
-                attributes.add(name)
-    return names, attributes
 
 
 def _assigned(node: ast.AST | None) -> set[str]:
@@ -277,9 +167,7 @@ def _imported(
     these are what the new code names of it. `what` are the import's module, its level and its name.
     """
     module, level, name = what
-    base = path.split("/")[:-level] if level else []
-    parts = [*base, *(module or "").split(".")]
-    folder = "/".join(part for part in parts if part)
+    folder = imported_from(path, module, level)
     members = {name, *(f"{name}.{member}" for member in (*attributes, "__init__"))}
     for file in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py"):
         yield from _definitions_called(attributes, file, view)
