@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.cluster.nodes import NODE_ID, ClusterNode, nodes_from, selector
+from vpatch.cluster.job import ClusterJob
+from vpatch.cluster.nodes import NODE_ID, ClusterNode, LivingNodes, nodes_from, selector
 
 
 def node_of(name, cpus=2.0, gpus=0.0, **labels):
@@ -69,3 +70,30 @@ def test_the_selector_is_the_shorter_one():
     assert selector([a, b], [a, b]) == {}
     assert selector([a, b, c, d], [a]) == {NODE_ID: "in(aaa)"}
     assert selector([a, b, c, d], [a, b, c]) == {NODE_ID: "!in(ddd)"}
+
+
+def test_the_labels_of_a_job_lead_to_a_node_that_fits_and_was_not_tried():
+    nodes = [ClusterNode(name, name, 4, 0, {"slot": name}) for name in "abcd"]
+    living = LivingNodes([*nodes, ClusterNode("e", "e", 1, 0, {"slot": "e"})])
+    job = ClusterJob("cell", "module", b"", cpus=2, labels={"slot": "!d"}, nodes=frozenset("abde"))
+    assert [node.id for node in living.fitting(job)] == ["a", "b"]
+    assert living.labels(job, set()) == {"slot": "!d", NODE_ID: "!in(c)"}
+    assert living.labels(job, {"b"}) == {"slot": "!d", NODE_ID: "in(a)"}
+    # None is left: each of them may be tried again.
+    assert living.labels(job, {"a", "b"}) == {"slot": "!d", NODE_ID: "!in(c)"}
+    anywhere = ClusterJob("cell", "module", b"", cpus=2)
+    assert living.labels(anywhere, set()) == {}
+    assert living.labels(anywhere, {"a"}) == {NODE_ID: "!in(a)"}
+    nowhere = ClusterJob("cell", "module", b"", gpus=1)
+    assert (living.fitting(nowhere), living.labels(nowhere, set())) == ([], {})
+
+
+def test_jobs_that_ask_for_the_same_are_decided_once(monkeypatch):
+    """The cost of 10,000 jobs and 1,000 nodes must not be that of each job with each node."""
+    asked = []
+    fits = ClusterNode.fits
+    monkeypatch.setattr(ClusterNode, "fits", lambda *all_of: asked.append(1) or fits(*all_of))
+    living = LivingNodes([ClusterNode(str(n), str(n), 4, 0, {}) for n in range(10)])
+    for number in range(100):
+        living.labels(ClusterJob(f"cell {number}", "module", b""), ())
+    assert len(asked) <= 20

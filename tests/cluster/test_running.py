@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +11,8 @@ import ray
 
 from vpatch.cluster.connection import connected
 from vpatch.cluster.errors import ClusterError
+from vpatch.cluster.job import ClusterJob, JobDone
+from vpatch.cluster.nodes import ClusterNode
 from vpatch.cluster.parcel import Parcel
 from vpatch.cluster.running import RayCluster, _JobRun
 
@@ -81,3 +85,44 @@ def test_a_cluster_that_stops_to_answer():
         list(run._letters())
     assert error.value.code == "cluster.lost"
     assert "--resume" in error.value.hint
+
+
+def test_only_what_began_is_looked_at_each_time(monkeypatch):
+    """A look costs Ray time for each job, and thousands wait for a node."""
+    jobs = [ClusterJob(f"cell {number}", "module", b"") for number in range(50)]
+    looked, refs = [], []
+
+    def letters(*_ref, **_settings):
+        # Each job begins when the one before it has ended.
+        name = next(iter(run.open))
+        return [(name, "begun", {"node": "1", "host": "a", "clock": 0.0})]
+
+    def wait(waited, num_returns, timeout):
+        assert num_returns <= len(waited), timeout
+        looked.append(len(waited))
+        done = [ref for ref in waited if ref in run.begun]
+        return done, [ref for ref in waited if ref not in done]
+
+    def remote(*_arguments):
+        refs.append(object())
+        return refs[-1]
+
+    task = SimpleNamespace(options=lambda **_options: SimpleNamespace(remote=remote))
+    mailbox = SimpleNamespace(take=SimpleNamespace(remote=lambda: "letters"))
+    fake = SimpleNamespace(
+        remote=lambda _function: task,
+        wait=wait,
+        get=lambda ref, **_limit: letters() if ref == "letters" else {},
+        exceptions=ray.exceptions,
+    )
+    node = ClusterNode("1", "a", 1, 0, {})
+    cluster = SimpleNamespace(
+        address="head:1", mailbox=mailbox, nodes=lambda: [node], send=lambda _parcel: "sent"
+    )
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    monkeypatch.setattr("vpatch.cluster.running._IDLE_SECONDS", 0)
+    run = _JobRun(cluster, Parcel({"a": b"1"}), jobs, 1, None)
+    run.looked = math.inf
+    done = [event.job for event in run.events() if isinstance(event, JobDone)]
+    assert done == list(range(50))
+    assert sum(looked) == 2 * 50

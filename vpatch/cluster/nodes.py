@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from vpatch.cluster.job import ClusterJob
 
 NODE_ID = "ray.io/node-id"
 _SET = re.compile(r"in\((.*)\)")
@@ -33,6 +35,44 @@ class ClusterNode:
     def described(self) -> str:
         labels = [f"{key}={value}" for key, value in self.labels.items() if key != NODE_ID]
         return ", ".join([self.name, f"{self.cpus:g} CPUs", f"{self.gpus:g} GPUs", *labels])
+
+
+class LivingNodes:
+    """The nodes of a cluster at one moment.
+
+    What was found for a job is kept for the jobs that ask for the same: there may be thousands of
+    jobs and of nodes.
+    """
+
+    def __init__(self, nodes: Sequence[ClusterNode]) -> None:
+        self.names = {node.id: node.name for node in nodes}
+        self._nodes = nodes
+        self._fitting: dict[object, list[ClusterNode]] = {}
+        self._selectors: dict[object, dict[str, str]] = {}
+
+    def fitting(self, job: ClusterJob) -> Sequence[ClusterNode]:
+        """Return the nodes that a job may run on, when nothing else runs there."""
+        key = _asked(job)
+        if key not in self._fitting:
+            ids = job.nodes
+            self._fitting[key] = [n for n in self._able(job) if ids is None or n.id in ids]
+        return self._fitting[key]
+
+    def labels(self, job: ClusterJob, tried: Collection[str]) -> dict[str, str]:
+        """Return the labels to ask for: of a node that was not tried, if there is one."""
+        key = (_asked(job), frozenset(tried))
+        if key not in self._selectors:
+            fitting = self.fitting(job)
+            chosen = [node for node in fitting if node.id not in tried] or fitting
+            self._selectors[key] = selector(self._able(job), chosen) if chosen else {}
+        return {**job.labels, **self._selectors[key]}
+
+    def _able(self, job: ClusterJob) -> list[ClusterNode]:
+        return [node for node in self._nodes if node.fits(job.cpus, job.gpus, job.labels)]
+
+
+def _asked(job: ClusterJob) -> tuple[object, ...]:
+    return job.cpus, job.gpus, frozenset(job.labels.items()), job.nodes
 
 
 def nodes_from(found: Iterable[Mapping[str, Any]]) -> list[ClusterNode]:

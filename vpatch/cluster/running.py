@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.cluster import on_node
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import JobBegun, JobDone, JobLost, LogPiece
-from vpatch.cluster.nodes import nodes_from, selector
+from vpatch.cluster.nodes import LivingNodes, nodes_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from vpatch.cluster.parcel import Parcel
 
 _WAIT_SECONDS = 0.5
+# Until the next look at what began, while nothing runs.
+_IDLE_SECONDS = 0.1
 _LOOK_SECONDS = 5.0
 # A worker tells of itself every second.
 _SILENT_SECONDS = 180.0
@@ -141,32 +143,39 @@ class _JobRun:
         self.mailbox = cluster.mailbox
         self.task = ray.remote(on_node.run_job)
         self.digest, self.sent = parcel.digest, cluster.send(parcel)
-        self.nodes = cluster.nodes()
-        self.looked = time.monotonic()
+        self._look()
         self.tried: dict[int, set[str]] = defaultdict(set)
         self.nowhere: dict[int, float] = {}
         self.open: dict[str, _JobAttempt] = {}
         self.of_ref: dict[Any, str] = {}
+        # The attempts that began. All others wait for a node.
+        self.begun: dict[Any, str] = {}
 
     def events(self) -> Iterator[JobEvent]:
         for number in range(len(self.jobs)):
             self._submit(number, 1)
         while self.open:
-            ready, _ = self.ray.wait(list(self.of_ref), num_returns=1, timeout=_WAIT_SECONDS)
+            # A look at all attempts takes time for each, and thousands may wait for a node.
+            refs = list(self.of_ref if self._due() else self.begun)
+            ready = self._first_of(refs)
             # Before a result is looked at: what a job told before its end comes first.
             yield from self._letters()
             if ready:
-                refs = list(self.of_ref)
                 ready, _ = self.ray.wait(refs, num_returns=len(refs), timeout=0)
             for ref in ready:
                 yield from self._ended(self.open[self.of_ref[ref]])
             yield from self._overdue()
 
+    def _first_of(self, refs: list[Any]) -> list[Any]:
+        if not refs:
+            time.sleep(_IDLE_SECONDS)
+            return []
+        ready, _ = self.ray.wait(refs, num_returns=1, timeout=_WAIT_SECONDS)
+        return list(ready)
+
     def _submit(self, job: int, number: int) -> None:
         declared = self.jobs[job]
-        fitting = self._fitting(declared)
-        chosen = [node for node in fitting if node.id not in self.tried[job]] or fitting
-        labels = {**declared.labels, **self._selected(declared, chosen)}
+        labels = self.nodes.labels(declared, self.tried[job])
         attempt = uuid.uuid4().hex
         order = {
             "attempt": attempt,
@@ -186,20 +195,6 @@ class _JobRun:
         ).remote(self.sent, order, self.mailbox)
         self.open[attempt] = _JobAttempt(job, number, ref, time.monotonic(), id=attempt)
         self.of_ref[ref] = attempt
-
-    def _fitting(self, declared: ClusterJob) -> list[ClusterNode]:
-        return [
-            node
-            for node in self.nodes
-            if node.fits(declared.cpus, declared.gpus, declared.labels)
-            and (declared.nodes is None or node.id in declared.nodes)
-        ]
-
-    def _selected(self, declared: ClusterJob, chosen: Sequence[ClusterNode]) -> dict[str, str]:
-        everything = [
-            node for node in self.nodes if node.fits(declared.cpus, declared.gpus, declared.labels)
-        ]
-        return selector(everything, chosen) if chosen else {}
 
     def _letters(self) -> Iterator[JobEvent]:
         try:
@@ -221,17 +216,18 @@ class _JobRun:
             attempt.heard = now
             if kind == "begun":
                 attempt.node = content["node"]
+                self.begun[attempt.ref] = name
                 ahead = content["clock"] - time.time()
                 yield JobBegun(attempt.job, attempt.number, self._name(content), ahead)
             elif kind == "log":
                 yield LogPiece(attempt.job, attempt.number, content)
 
     def _name(self, place: Mapping[str, Any]) -> str:
-        names = {node.id: node.name for node in self.nodes}
-        return names.get(place["node"], str(place["host"]))
+        return self.nodes.names.get(place["node"], str(place["host"]))
 
     def _forget(self, attempt: _JobAttempt) -> None:
         self.of_ref.pop(attempt.ref, None)
+        self.begun.pop(attempt.ref, None)
         if attempt.id is not None:
             self.open.pop(attempt.id, None)
 
@@ -263,13 +259,16 @@ class _JobRun:
             self._submit(attempt.job, attempt.number + 1)
 
     def _look(self) -> None:
-        self.nodes, self.looked = self.cluster.nodes(), time.monotonic()
+        self.nodes, self.looked = LivingNodes(self.cluster.nodes()), time.monotonic()
+
+    def _due(self) -> bool:
+        return time.monotonic() - self.looked >= _LOOK_SECONDS
 
     def _overdue(self) -> Iterator[JobEvent]:
         """Give up attempts that are silent, and attempts that no living node can take."""
-        now = time.monotonic()
-        if now - self.looked < _LOOK_SECONDS:
+        if not self._due():
             return
+        now = time.monotonic()
         self._look()
         for attempt in list(self.open.values()):
             if attempt.node is not None:
@@ -277,7 +276,7 @@ class _JobRun:
                     self.mailbox.end.remote([attempt.id])
                     why = f"nothing was heard of it for {_SILENT_SECONDS:g} s"
                     yield from self._lost(attempt, why)
-            elif self._fitting(self.jobs[attempt.job]):
+            elif self.nodes.fitting(self.jobs[attempt.job]):
                 self.nowhere.pop(attempt.job, None)
             elif now - self.nowhere.setdefault(attempt.job, now) > _NOWHERE_SECONDS:
                 self.mailbox.end.remote([attempt.id])
