@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
-from tests.cluster.local_cluster import LocalCluster, local_cluster
+from tests.cluster.local_cluster import LocalCluster, NotStartedError, local_cluster
 from tests.environments import environment_with_vllm
 from tests.projects import VERSION
 from tests.smoke.fake_vllm import FAKE
@@ -28,7 +28,12 @@ _ENVIRONMENT = "import os\nprint(dict(os.environ))\n"
 def fixture_cluster(tmp_path_factory):
     """A head, and two nodes with one CPU each and the labels a and b."""
     folder = tmp_path_factory.mktemp("cluster")
-    with local_cluster(folder, "ab", env={"HF_TOKEN": SECRET}) as started:
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(local_cluster(folder, "ab", env={"HF_TOKEN": SECRET}))
+        except NotStartedError:
+            # Not a matter of vpatch. `.ci/run` prints what was skipped.
+            pytest.skip(f"Ray starts no node here: {(folder / 'cluster.log').read_text()[-400:]}")
         yield started
 
 

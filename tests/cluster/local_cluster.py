@@ -41,6 +41,10 @@ SETTINGS = {
 }
 
 
+class NotStartedError(Exception):
+    """No node of Ray starts on this machine, as often as it is tried."""
+
+
 class LocalCluster:
     """A head without CPUs, and nodes by their labels `slot`.
 
@@ -54,7 +58,8 @@ class LocalCluster:
 
     def _said(self):
         line = self.process.stdout.readline()
-        assert line, "the cluster ended"
+        if not line:
+            raise NotStartedError("the cluster ended")
         return json.loads(line)
 
     def _ask(self, **command):
