@@ -231,3 +231,27 @@ def test_a_driver_that_was_killed_goes_on(clustered):
     run = clustered.run("--name", "one", "--resume", on="127.0.0.1:1")
     assert "note: 1 cell of an earlier run" in run.err
     assert record_of(clustered, "one")["result"] == "passed"
+
+
+def test_large_files_come_through_shared_storage(clustered, tmp_path):
+    talkative = "    environment: {FAKE_FAULT: talkative}\n    max-tokens"
+    clustered.plan(PLAN.replace("    max-tokens", talkative))
+    shared = tmp_path / "shared"
+    seen = set()
+    with clustered.start("--name", "one", "--storage", shared) as process:
+        until(lambda: process.poll() is not None or seen.update(shared.glob("*/*/*")))
+        out, err = finished(process)
+    assert "4 of 4 cells pass" in out, err
+    assert len({path.parent for path in seen}) >= 2
+    logs = list((clustered.project.folder / "evidence" / "one" / "logs").glob("*k-*.log"))
+    assert len(logs) == 4
+    assert all(path.stat().st_size > 2**21 for path in logs)
+    assert list(shared.iterdir()) == []
+
+
+def test_a_storage_that_the_nodes_do_not_share(clustered, tmp_path):
+    """The folder of a node is another one: there, a file has its name."""
+    (tmp_path / "file").write_text("")
+    run = clustered.run("--name", "one", "--storage", tmp_path / "file", code=4)
+    assert "the storage does not take files: " in run.errors
+    assert not (clustered.project.folder / "evidence" / "one").exists()

@@ -51,6 +51,7 @@ class BenchOptions:
         on: the address of a Ray cluster that measures, instead of this machine.
         attempts: how often a job is tried there, before its loss is a fault.
         resume: whether what an earlier run measured is taken from there.
+        storage: where nodes of a cluster leave large files, as fsspec names it.
     """
 
     engine: str | None = None
@@ -69,10 +70,11 @@ class BenchOptions:
     on: str | None = None
     attempts: int = ATTEMPTS
     resume: bool = False
+    storage: str | None = None
 
     @property
     def cluster(self) -> ClusterOptions:
-        return ClusterOptions(self.on, self.attempts, self.resume)
+        return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
 
     def refuse_conflicts(self) -> None:
         """Refuse options that have no effect together.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.node_job import REFUSED, RESULT
+from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost
 from vpatch.cluster.nodes import NODE_ID
 from vpatch.engine.environment import KINDS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from vpatch.cluster.nodes import ClusterNode
     from vpatch.cluster.parcel import Parcel
     from vpatch.cluster.running import RayCluster
+    from vpatch.cluster.storage import Storage
     from vpatch.declare.smoke import Model, Needs
     from vpatch.errors import VpatchError
     from vpatch.harness.machine import Machine
@@ -93,7 +95,7 @@ class SeenCluster:
 
     def why_not(self, one: SeenNode, wanted: WantedNode) -> str:
         """Say why a node cannot take a cell; nothing if it can."""
-        for name in ("engine", wanted.model):
+        for name in ("engine", "storage", wanted.model):
             if name in one.problems:
                 return one.problems[name]
         kind = self.kind_for(wanted.needs)
@@ -128,8 +130,11 @@ def look_at_cluster(
     here: Mapping[str, str],
     wanted: Sequence[WantedNode],
     progress: Progress,
+    storage: Storage | None = None,
 ) -> SeenCluster:
     """Ask the nodes what they have; `here` has the digests of checkpoints on this machine.
+
+    `storage` is where they will leave files: it is tried.
 
     Raises:
         NoNodeError: no node answers, or a cell fits on none.
@@ -142,7 +147,9 @@ def look_at_cluster(
         kind = engine if engine in KINDS else "cpu"
         refuse_unfit(SeenCluster([], others, str(engine), str(kind)), wanted, progress)
     asked = {name: model.model_dump(mode="json", by_alias=True) for name, model in models.items()}
-    content = json.dumps({"do": "look", "models": asked, "engine": engine}).encode()
+    url = storage.url if storage else None
+    look = {"do": "look", "models": asked, "engine": engine, "storage": url}
+    content = json.dumps(look).encode()
     jobs = [
         ClusterJob(
             f"look at {node.name}", JOB, content, 0, labels={NODE_ID: node.id}, limit=_LOOK_SECONDS
@@ -159,7 +166,7 @@ def look_at_cluster(
         elif isinstance(event, JobLost) and event.last:
             failed[node.name] = event.why
         elif isinstance(event, JobDone) and RESULT in event.files:
-            seen.append(_seen(node, json.loads(event.files[RESULT])))
+            seen.append(_seen(node, json.loads(event.files[RESULT]), storage))
         elif isinstance(event, JobDone):
             failed[node.name] = json.loads(event.files[REFUSED])["what"]
     task.done()
@@ -194,10 +201,16 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else text
 
 
-def _seen(node: ClusterNode, found: Mapping[str, Any]) -> SeenNode:
+def _seen(node: ClusterNode, found: Mapping[str, Any], storage: Storage | None) -> SeenNode:
     engine = found["engine"] and found["engine"]["kind"]
     machine = machine_from(found["machine"])
-    return SeenNode(node, machine, engine, found["models"], found["problems"])
+    problems = dict(found["problems"])
+    if storage is not None and "storage" not in problems:
+        try:
+            storage.read(found["probe"])
+        except ClusterError as error:
+            problems["storage"] = f"{error}; the node says that it wrote it"
+    return SeenNode(node, machine, engine, found["models"], problems)
 
 
 def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Progress) -> None:
@@ -224,6 +237,11 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
             f"{each.node.name} takes no cells of {one.model}: {each.problems[one.model]}"
             for each in seen.nodes
             if one.model in each.problems and fits
+        }
+        noted |= {
+            f"{each.node.name} takes no cells: {each.problems['storage']}"
+            for each in seen.nodes
+            if "storage" in each.problems and fits
         }
     if errors:
         raise combine([*errors.values()])

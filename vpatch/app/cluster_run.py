@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ from vpatch.app.cluster_nodes import JOB, gpus_of, last_line, look_at_cluster, r
 from vpatch.app.node_job import LOG, REFUSED, RESULT
 from vpatch.cluster.connection import connected
 from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost, LogPiece
+from vpatch.cluster.storage import Storage
 from vpatch.evidence.kept_cells import KeptCell
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import ModelError, locate
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.app.cluster_nodes import SeenCluster, WantedNode
@@ -144,7 +145,7 @@ class ClusterRun:
         if known and self.options.resume:
             self._take_kept(here)
         if not known or self._pending():
-            with connected(str(self.options.on)) as cluster:
+            with connected(str(self.options.on)) as cluster, self._storage() as storage:
                 seen = look_at_cluster(
                     cluster,
                     self.jobs.parcel,
@@ -153,13 +154,14 @@ class ClusterRun:
                     here,
                     [task.at_least for task in self._pending()],
                     self.progress,
+                    storage,
                 )
                 self.engine, self.kind = seen.engine, seen.kind
                 if self.options.resume:
                     self._take_kept(seen.digests, seen)
                 for task in self._pending():
                     task.settled = task.is_idle(seen.kind)
-                self._run(cluster, seen)
+                self._run(cluster, seen, storage)
         if self.again:
             kept = counted(self.again, "cell")
             self.progress.note(f"{kept} of an earlier run: the evidence is kept and verifies")
@@ -191,7 +193,19 @@ class ClusterRun:
                 if self.kind == self.engine:
                     self.kind = json.loads(found.files[RESULT])["engine"]["kind"]
 
-    def _run(self, cluster: RayCluster, seen: SeenCluster) -> None:
+    @contextmanager
+    def _storage(self) -> Iterator[Storage | None]:
+        if self.options.storage is None:
+            yield None
+            return
+        storage = Storage.of_a_run(self.options.storage)
+        storage.probe()
+        try:
+            yield storage
+        finally:
+            storage.remove()
+
+    def _run(self, cluster: RayCluster, seen: SeenCluster, storage: Storage | None) -> None:
         pending = self._pending()
         if not pending:
             return
@@ -199,9 +213,10 @@ class ClusterRun:
         keys = [task.key(seen.engine_for(task.wanted.needs), seen.digests) for task in pending]
         running = cluster.run(
             self.jobs.parcel,
-            [_job(task, seen) for task in pending],
+            [_job(task, seen, storage) for task in pending],
             attempts=self.options.attempts,
             again=why_again,
+            storage=storage,
         )
         with closing(running):
             for event in running:
@@ -250,14 +265,15 @@ class ClusterRun:
         self.shown = self.progress.start(what) if what else None
 
 
-def _job(task: NodeTask, seen: SeenCluster) -> ClusterJob:
+def _job(task: NodeTask, seen: SeenCluster, storage: Storage | None) -> ClusterJob:
     wanted, fitting = task.wanted, [one.node for one in seen.fitting(task.wanted)]
     needs = wanted.needs
+    common = {"engine": seen.engine_for(needs), "storage": storage.url if storage else None}
     alone = min((node.cpus for node in fitting), default=1.0) if wanted.alone else 1.0
     return ClusterJob(
         task.title,
         JOB,
-        json.dumps({"engine": seen.engine_for(needs)} | task.told(seen)).encode(),
+        json.dumps(common | task.told(seen)).encode(),
         alone if needs.cpus is None else needs.cpus,
         gpus_of(needs, wanted.tensor_parallel, seen.kind_for(needs)),
         needs.labels or {},

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.packed_trees import unpacked
+from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Imports, Model
 from vpatch.engine.environment import KINDS, existing_engine, managed_engine
 from vpatch.errors import UnavailableError, UsageError, VpatchError
@@ -40,7 +41,7 @@ _ENVIRONMENT_SECONDS = 300.0
 
 def main(folder: Path) -> None:
     """Do the job of a work folder."""
-    _keep_what_is_needed()
+    given = _keep_what_is_needed()
     job = json.loads((folder / "job.json").read_bytes())
     out = folder / "out"
     try:
@@ -50,15 +51,34 @@ def main(folder: Path) -> None:
         (out / REFUSED).write_text(json.dumps(told), encoding="utf-8")
         return
     found |= {"machine": to_json(this_machine()), "inherited": inherited()}
+    if job.get("storage") is not None:
+        # Nothing else runs any more: the credentials for the storage are this node's own.
+        os.environ.update(given)
+        if job["do"] == "look":
+            _answer_probe(job["storage"], found)
     (out / RESULT).write_text(json.dumps(found), encoding="utf-8")
+    if job.get("storage") is not None:
+        Storage(job["storage"]).leave(out, os.environ["VPATCH_JOB"], {RESULT})
 
 
-def _keep_what_is_needed() -> None:
-    """Let nothing of the worker's environment reach an engine that it does not need: no tokens."""
+def _answer_probe(url: str, found: dict[str, Any]) -> None:
+    try:
+        found["probe"] = Storage(url).answer_probe()
+    except VpatchError as error:
+        found["problems"]["storage"] = str(error)
+
+
+def _keep_what_is_needed() -> dict[str, str]:
+    """Let nothing of the worker's environment reach an engine that it does not need: no tokens.
+
+    Return what there was.
+    """
+    given = dict(os.environ)
     kept = child_environment.environment(engine=True)
     ours = {name: value for name, value in os.environ.items() if name.startswith("VPATCH_")}
     os.environ.clear()
     os.environ.update(kept | ours)
+    return given
 
 
 def _look(job: dict[str, Any], _folder: Path, _out: Path) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class SmokeOptions:
         on: the address of a Ray cluster that runs the cells, instead of this machine.
         attempts: how often a cell is tried there, before its loss is a finding.
         resume: whether cells whose evidence is kept are taken from there.
+        storage: where nodes of a cluster leave large files, as fsspec names it.
     """
 
     engine: str | None = None
@@ -55,6 +56,7 @@ class SmokeOptions:
     on: str | None = None
     attempts: int = ATTEMPTS
     resume: bool = False
+    storage: str | None = None
 
     def refuse_conflicts(self) -> None:
         """Refuse options that have no effect together.
@@ -73,7 +75,7 @@ class SmokeOptions:
 
     @property
     def cluster(self) -> ClusterOptions:
-        return ClusterOptions(self.on, self.attempts, self.resume)
+        return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
 
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models

@@ -119,6 +119,11 @@ def cluster_options(command: _F) -> _F:
     for option in (
         click.option("--resume", is_flag=True, help="With --on, keep the cells that ran before."),
         click.option(
+            "--storage",
+            metavar="URL",
+            help="With --on, where nodes leave large files: a shared folder, or s3://BUCKET/PATH.",
+        ),
+        click.option(
             "--attempts",
             type=click.IntRange(1),
             default=3,

@@ -88,6 +88,7 @@ def command(
     attempts: int,
     *,
     resume: bool,
+    storage: str | None,
     record: bool,
     again: bool,
     as_json: bool,
@@ -110,7 +111,7 @@ def command(
     and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
     state of its patch. With --record, the same command goes on where it was interrupted.
     """
-    options = ClusterOptions(on, attempts, resume)
+    options = ClusterOptions(on, attempts, resume, storage)
     options.refuse_conflicts(())
     several = record or recipe or vllm == "all" or "," in (vllm or "")
     kept = keep_engines is not None

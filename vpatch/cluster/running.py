@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vpatch.cluster.job import ClusterJob, JobEvent
     from vpatch.cluster.nodes import ClusterNode
     from vpatch.cluster.parcel import Parcel
+    from vpatch.cluster.storage import Storage
 
 _WAIT_SECONDS = 0.5
 # Until the next look at what began, while nothing runs.
@@ -109,16 +110,18 @@ class RayCluster:
         *,
         attempts: int = 1,
         again: Callable[[Mapping[str, bytes]], str | None] | None = None,
+        storage: Storage | None = None,
     ) -> Generator[JobEvent]:
         """Run jobs, each until it is done or was attempted so often; yield what happens.
 
-        `again` is given the files of a job and says why they are not to count, if so. To close the
-        iterator cancels what runs, and waits for its end.
+        `again` is given the files of a job and says why they are not to count, if so. `storage` is
+        where jobs leave large files. To close the iterator cancels what runs, and waits for its
+        end.
 
         Raises:
             ClusterError: the cluster is gone, or cannot take the parcel.
         """
-        running = _JobRun(self, parcel, jobs, attempts, again)
+        running = _JobRun(self, parcel, jobs, attempts, again, storage)
         try:
             yield from running.events()
         finally:
@@ -135,11 +138,13 @@ class _JobRun:
         jobs: Sequence[ClusterJob],
         attempts: int,
         again: Callable[[Mapping[str, bytes]], str | None] | None,
+        storage: Storage | None = None,
     ) -> None:
         import ray  # noqa: PLC0415 - of the extra `ray`
 
         self.ray = ray
         self.cluster, self.jobs, self.most, self.again = cluster, jobs, attempts, again
+        self.storage = storage
         self.mailbox = cluster.mailbox
         self.task = ray.remote(on_node.run_job)
         self.digest, self.sent = parcel.digest, cluster.send(parcel)
@@ -234,7 +239,8 @@ class _JobRun:
     def _ended(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
         try:
             files = self.ray.get(attempt.ref, timeout=_SILENT_SECONDS)
-        except self.ray.exceptions.RayError as error:
+            files = self.storage.take(files) if self.storage else files
+        except (self.ray.exceptions.RayError, ClusterError) as error:
             yield from self._lost(attempt, _said(error))
             return
         why = self.again(files) if self.again else None

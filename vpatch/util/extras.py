@@ -18,7 +18,7 @@ EXTRAS = {
     "checkpoint": ("ml_dtypes", "numpy"),
     "hub": ("huggingface_hub",),
     "audit": _AUDIT,
-    "ray": ("ray", *_ENGINE),
+    "ray": ("fsspec", "ray", *_ENGINE),
 }
 
 

@@ -1,0 +1,191 @@
+"""Large files of jobs, through storage that the nodes and the driver share."""
+
+from __future__ import annotations
+
+import json
+
+import fsspec
+import pytest
+
+from vpatch.app.cluster_options import ClusterOptions
+from vpatch.cluster.errors import ClusterError
+from vpatch.cluster.storage import STORED, STORED_BYTES, Storage
+from vpatch.errors import UsageError
+
+LARGE = b"x" * STORED_BYTES
+KEPT = {"result.json"}
+
+
+def written(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def left(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.*")}
+
+
+@pytest.fixture(params=["folder", "memory"], name="storage")
+def fixture_storage(request, tmp_path):
+    """A folder, and another kind of storage that fsspec knows by its URL."""
+    base = tmp_path / "shared" if request.param == "folder" else "memory://bucket/shared"
+    storage = Storage.of_a_run(str(base))
+    yield storage
+    storage.remove()
+
+
+def test_large_files_go_through_the_storage_and_come_back_whole(storage, tmp_path):
+    files = {"result.json": b"{}", "log.txt": LARGE, "a/b.json": b"1"}
+    out = written(tmp_path / "out", files)
+    storage.leave(out, "attempt", KEPT)
+    through_ray = left(out)
+    assert through_ray.keys() == {"result.json", STORED}
+    assert sum(map(len, through_ray.values())) < 1000
+    # The driver opens the same folder by the URL that the node was given.
+    assert Storage(storage.url).take(through_ray) == files
+
+
+def test_small_files_do_not(storage, tmp_path):
+    files = {"result.json": b"{}", "log.txt": LARGE[:1000]}
+    out = written(tmp_path / "out", files)
+    storage.leave(out, "attempt", KEPT)
+    assert left(out) == files
+    assert storage.take(files) == files
+
+
+def test_what_is_not_whole_does_not_count(storage, tmp_path):
+    out = written(tmp_path / "out", {"result.json": b"{}", "log.txt": LARGE})
+    storage.leave(out, "attempt", KEPT)
+    came = left(out)
+    place = json.loads(came[STORED])["log.txt"]["place"]
+    storage.write(place, LARGE[:-1])
+    with pytest.raises(ClusterError) as error:
+        storage.take(came)
+    assert error.value.code == "cluster.storage-failed"
+    assert "log.txt in the storage is not what the node wrote" in error.value.what
+
+
+def test_nothing_of_a_run_stays(tmp_path):
+    (tmp_path / "of-others").mkdir()
+    storage, other = (Storage.of_a_run(str(tmp_path)) for _ in range(2))
+    for one in (storage, other):
+        one.write("attempt/0", b"1")
+    storage.remove()
+    storage.remove()
+    assert other.read("attempt/0") == b"1"
+    other.remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["of-others"]
+
+
+def test_a_node_that_shares_the_storage_answers(storage):
+    storage.probe()
+    name = Storage(storage.url).answer_probe()
+    assert storage.read(name) == b""
+
+
+def test_a_folder_that_is_not_shared(tmp_path):
+    storage = Storage.of_a_run(str(tmp_path))
+    with pytest.raises(ClusterError) as error:
+        storage.answer_probe()
+    assert error.value.code == "cluster.storage-failed"
+    assert error.value.what.startswith("the storage does not give probe: ")
+    assert str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nothing://bucket", "Protocol not known: nothing"),
+        ("s3://bucket", "s3fs"),
+    ],
+)
+def test_a_kind_of_storage_that_is_not_there(monkeypatch, url, said):
+    def missing(_url):
+        if "s3" in _url:
+            raise ImportError("Install s3fs to access S3")
+        return known(_url)
+
+    known = fsspec.core.url_to_fs
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    with pytest.raises(ClusterError) as error:
+        Storage.of_a_run(url)
+    assert error.value.code == "cluster.storage-failed"
+    assert said in error.value.what
+
+
+def test_a_storage_that_takes_nothing(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(ClusterError) as error:
+        Storage.of_a_run(str(tmp_path / "file")).probe()
+    assert "the storage does not take files: " in error.value.what
+
+
+def test_a_relative_folder_is_that_of_the_driver(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Storage.of_a_run("shared").url.startswith(f"{tmp_path}/shared/vpatch-")
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("sftp://user:word@host/path", True),
+        ("abfs://container@account.example/path", False),
+        ("s3://bucket/path", False),
+        ("/shared", False),
+    ],
+)
+def test_a_password_never_travels(url, refused):
+    options = ClusterOptions("head:1", storage=url)
+    if not refused:
+        options.refuse_conflicts([])
+        return
+    with pytest.raises(UsageError) as error:
+        options.refuse_conflicts([])
+    assert error.value.code == "cluster.bad-storage"
+    assert "word@" not in str(error.value)
+
+
+def test_it_needs_a_cluster():
+    with pytest.raises(UsageError) as error:
+        ClusterOptions(storage="/shared").refuse_conflicts([])
+    assert error.value.what == "--storage would have no effect without --on"
+
+
+@pytest.fixture(name="bucket")
+def fixture_bucket(monkeypatch):
+    """A server that speaks S3: `pip install s3fs 'moto[server]'`."""
+    pytest.importorskip("s3fs")
+    moto = pytest.importorskip("moto.server")
+    boto3 = pytest.importorskip("boto3")
+    server = moto.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "nobody")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="bucket")
+    yield lambda: [
+        one["Key"] for one in client.list_objects_v2(Bucket="bucket").get("Contents", [])
+    ]
+    server.stop()
+
+
+def test_s3(bucket, tmp_path):
+    storage = Storage.of_a_run("s3://bucket/runs")
+    storage.probe()
+    assert storage.read(Storage(storage.url).answer_probe()) == b""
+    files = {"result.json": b"{}", "log.txt": LARGE}
+    out = written(tmp_path / "out", files)
+    storage.leave(out, "attempt", KEPT)
+    assert len(bucket()) == 3
+    assert storage.take(left(out)) == files
+    storage.remove()
+    assert bucket() == []
+    with pytest.raises(ClusterError) as error:
+        Storage.of_a_run("s3://no-such-bucket/runs").probe()
+    assert "The specified bucket does not exist" in error.value.what
