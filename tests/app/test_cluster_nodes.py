@@ -9,6 +9,7 @@ import pytest
 from vpatch.app.cluster_nodes import WantedNode, look_at_cluster, refuse_unfit
 from vpatch.cluster.job import JobBegun, JobDone, JobLost
 from vpatch.cluster.nodes import ClusterNode
+from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Model, Needs
 from vpatch.errors import UnavailableError
 from vpatch.harness.machine import Gpu, Machine
@@ -63,11 +64,10 @@ class Nodes:
             yield JobDone(number, 1, jobs[number].name, {"result.json": told})
 
 
-def look(answers, *wanted, here=None, engine="cpu", **kinds):
-    progress = Notes()
-    found = look_at_cluster(
-        Nodes(answers, **kinds), None, engine, MODELS, here or {}, wanted or [WANTED], progress
-    )
+def look(answers, *wanted, here=None, engine="cpu", storage=None, **kinds):
+    progress, cluster = Notes(), Nodes(answers, **kinds)
+    asked = wanted or [WANTED]
+    found = look_at_cluster(cluster, None, engine, MODELS, here or {}, asked, progress, storage)
     return found, progress.said
 
 
@@ -84,6 +84,23 @@ def test_a_node_without_the_checkpoint_takes_no_cells_of_it():
     progress = Notes()
     refuse_unfit(found, [WANTED], progress)
     assert progress.said == ["b takes no cells of m: /models/m: there is no such folder"]
+
+
+def test_a_node_that_does_not_share_the_storage_takes_no_cells(tmp_path):
+    """One cannot read it, and what another one wrote there went elsewhere."""
+    storage = Storage.of_a_run(str(tmp_path))
+    storage.probe()
+    shares = {"told": {"models": {"m": "sha256:1"}, "probe": storage.answer_probe()}}
+    elsewhere = {"told": {"models": {"m": "sha256:1"}, "probe": "probe-elsewhere"}}
+    fails = {"told": {"problems": {"storage": "the storage does not give probe: no folder"}}}
+    found, _ = look({"a": shares, "b": elsewhere, "c": fails}, storage=storage)
+    assert [one.node.name for one in found.fitting(WANTED)] == ["a"]
+    progress = Notes()
+    refuse_unfit(found, [WANTED], progress)
+    from_b, from_c = progress.said
+    assert from_b.startswith("b takes no cells: the storage does not give probe-elsewhere: ")
+    assert from_b.endswith("; the node says that it wrote it")
+    assert from_c == "c takes no cells: the storage does not give probe: no folder"
 
 
 def test_no_node_has_the_checkpoint():

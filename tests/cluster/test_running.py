@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import sys
 from types import SimpleNamespace
@@ -9,12 +11,15 @@ from types import SimpleNamespace
 import pytest
 import ray
 
+from vpatch.app.cluster_options import ClusterOptions
+from vpatch.app.cluster_run import ClusterRun, NodeTasks
 from vpatch.cluster.connection import connected
 from vpatch.cluster.errors import ClusterError
-from vpatch.cluster.job import ClusterJob, JobDone
+from vpatch.cluster.job import ClusterJob, JobBegun, JobDone
 from vpatch.cluster.nodes import ClusterNode
 from vpatch.cluster.parcel import Parcel
 from vpatch.cluster.running import RayCluster, _JobRun
+from vpatch.cluster.storage import STORED, Storage
 
 # As Ray says it, from its check of versions.
 MISMATCH = """Version mismatch: The cluster was started with:
@@ -87,13 +92,11 @@ def test_a_cluster_that_stops_to_answer():
     assert "--resume" in error.value.hint
 
 
-def test_only_what_began_is_looked_at_each_time(monkeypatch):
-    """A look costs Ray time for each job, and thousands wait for a node."""
-    jobs = [ClusterJob(f"cell {number}", "module", b"") for number in range(50)]
+def run_of(monkeypatch, count, files, **settings):
+    """Jobs of a cluster that is not there: each begins when the one before it has ended."""
     looked, refs = [], []
 
-    def letters(*_ref, **_settings):
-        # Each job begins when the one before it has ended.
+    def letters():
         name = next(iter(run.open))
         return [(name, "begun", {"node": "1", "host": "a", "clock": 0.0})]
 
@@ -112,7 +115,7 @@ def test_only_what_began_is_looked_at_each_time(monkeypatch):
     fake = SimpleNamespace(
         remote=lambda _function: task,
         wait=wait,
-        get=lambda ref, **_limit: letters() if ref == "letters" else {},
+        get=lambda ref, **_limit: letters() if ref == "letters" else files(),
         exceptions=ray.exceptions,
     )
     node = ClusterNode("1", "a", 1, 0, {})
@@ -121,8 +124,45 @@ def test_only_what_began_is_looked_at_each_time(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "ray", fake)
     monkeypatch.setattr("vpatch.cluster.running._IDLE_SECONDS", 0)
-    run = _JobRun(cluster, Parcel({"a": b"1"}), jobs, 1, None)
+    jobs = [ClusterJob(f"cell {number}", "module", b"") for number in range(count)]
+    run = _JobRun(cluster, Parcel({"a": b"1"}), jobs, 2, None, **settings)
     run.looked = math.inf
+    return run, looked
+
+
+def test_only_what_began_is_looked_at_each_time(monkeypatch):
+    """A look costs Ray time for each job, and thousands wait for a node."""
+    run, looked = run_of(monkeypatch, 50, dict)
     done = [event.job for event in run.events() if isinstance(event, JobDone)]
     assert done == list(range(50))
     assert sum(looked) == 2 * 50
+
+
+def test_a_file_of_the_storage_that_is_not_whole_is_a_lost_attempt(monkeypatch, tmp_path):
+    storage = Storage.of_a_run(str(tmp_path))
+    entry = {"place": "one/0", "sha256": hashlib.sha256(b"whole").hexdigest()}
+    contents = iter([b"who", b"whole"])
+
+    def files():
+        storage.write(entry["place"], next(contents))
+        return {"result": b"{}", STORED: json.dumps({"log": entry}).encode()}
+
+    run, _ = run_of(monkeypatch, 1, files, storage=storage)
+    lost, done = [event for event in run.events() if not isinstance(event, JobBegun)]
+    assert (lost.why, lost.last) == ("log in the storage is not what the node wrote", False)
+    assert (done.attempt, done.files) == (2, {"result": b"{}", "log": b"whole"})
+
+
+def test_a_storage_that_keeps_the_folder_of_a_run_is_said(tmp_path):
+    notes = []
+    options = ClusterOptions("head:1", storage=str(tmp_path))
+    progress = SimpleNamespace(note=notes.append)
+    run = ClusterRun(NodeTasks([], Parcel(), None), options, None, progress)
+    with run._storage() as storage:
+        storage._system = SimpleNamespace(invalidate_cache=list, rm=rm_that_fails)
+    (note,) = notes
+    assert note == f"the storage does not remove files: not yours; remove {storage.url} yourself"
+
+
+def rm_that_fails(_path, *, recursive):
+    raise PermissionError("not yours" if recursive else "no folder")

@@ -209,7 +209,7 @@ def _seen(node: ClusterNode, found: Mapping[str, Any], storage: Storage | None) 
         try:
             storage.read(found["probe"])
         except ClusterError as error:
-            problems["storage"] = f"{error}; the node says that it wrote it"
+            problems["storage"] = f"{error.what}; the node says that it wrote it"
     return SeenNode(node, machine, engine, found["models"], problems)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.app.cluster_nodes import JOB, gpus_of, last_line, look_at_cluster, refuse_unfit
 from vpatch.app.node_job import LOG, REFUSED, RESULT
 from vpatch.cluster.connection import connected
+from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost, LogPiece
 from vpatch.cluster.storage import Storage
 from vpatch.evidence.kept_cells import KeptCell
@@ -203,7 +204,11 @@ class ClusterRun:
         try:
             yield storage
         finally:
-            storage.remove()
+            try:
+                storage.remove()
+            except ClusterError as error:
+                # All that it had is here by now.
+                self.progress.note(f"{error.what}; remove {storage.url} yourself")
 
     def _run(self, cluster: RayCluster, seen: SeenCluster, storage: Storage | None) -> None:
         pending = self._pending()

@@ -58,14 +58,18 @@ def main(folder: Path) -> None:
             _answer_probe(job["storage"], found)
     (out / RESULT).write_text(json.dumps(found), encoding="utf-8")
     if job.get("storage") is not None:
-        Storage(job["storage"]).leave(out, os.environ["VPATCH_JOB"], {RESULT})
+        try:
+            Storage(job["storage"]).leave(out, os.environ["VPATCH_JOB"], {RESULT})
+        except VpatchError as error:
+            # The driver shows the last line of what a job said.
+            sys.exit(error.what)
 
 
 def _answer_probe(url: str, found: dict[str, Any]) -> None:
     try:
         found["probe"] = Storage(url).answer_probe()
     except VpatchError as error:
-        found["problems"]["storage"] = str(error)
+        found["problems"]["storage"] = error.what
 
 
 def _keep_what_is_needed() -> dict[str, str]:

@@ -240,7 +240,10 @@ class _JobRun:
         try:
             files = self.ray.get(attempt.ref, timeout=_SILENT_SECONDS)
             files = self.storage.take(files) if self.storage else files
-        except (self.ray.exceptions.RayError, ClusterError) as error:
+        except ClusterError as error:
+            yield from self._lost(attempt, error.what)
+            return
+        except self.ray.exceptions.RayError as error:
             yield from self._lost(attempt, _said(error))
             return
         why = self.again(files) if self.again else None
@@ -274,6 +277,8 @@ class _JobRun:
         """Give up attempts that are silent, and attempts that no living node can take."""
         if not self._due():
             return
+        # To take files may have lasted, and what jobs told meanwhile is not read yet.
+        yield from self._letters()
         now = time.monotonic()
         self._look()
         for attempt in list(self.open.values()):
