@@ -13,7 +13,6 @@ from vpatch.errors import UsageError
     [
         ({"resume": True}, "cli.unused-option", "--resume would have no effect without --on"),
         ({"attempts": 2}, "cli.unused-option", "--attempts would have no effect without --on"),
-        ({"on": "auto", "image": "a:b"}, "cli.conflicting-options", "--image and --on exclude"),
         ({"on": "auto", "python": "p"}, "cli.conflicting-options", "--python and --on exclude"),
         ({"on": "auto", "port": 8000}, "cli.conflicting-options", "--port and --on exclude"),
     ],
@@ -25,6 +24,8 @@ def test_options_that_exclude_each_other(options, code, said):
     assert said in error.value.what
 
 
-@pytest.mark.parametrize("options", [{}, {"port": 8000}, {"on": "auto", "resume": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"port": 8000}, {"on": "auto", "resume": True, "image": "a:b"}]
+)
 def test_options_that_go_together(options):
     SmokeOptions(**options).refuse_conflicts()

@@ -91,3 +91,26 @@ def test_it_is_a_finding_of_its_cell_and_others_go_on(tmp_path, mode):
         assert result.verdict == "fail"
         (check,) = [check for check in result.checks if check.name == "runs"]
         assert check.reason.startswith("lost its log: the log of a container cannot be copied: ")
+
+
+@pytest.mark.parametrize("job", [None, "attempt"])
+def test_a_container_of_a_cluster_has_the_gpus_that_ray_chose(monkeypatch, tmp_path, job):
+    """The job's guard finds its processes by the name of the job."""
+    configs = []
+
+    @contextmanager
+    def made(_image, _command, config):
+        configs.append(config)
+        yield Container(b"")
+
+    for name, value in {"VPATCH_JOB": job, "CUDA_VISIBLE_DEVICES": "1"}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    site = ContainerSandbox(SimpleNamespace(container=made), "image", {}, {})
+    with site.started(["true"], workdir=tmp_path, log=tmp_path / "log", further={}):
+        pass
+    (config,) = configs
+    given = {"VPATCH_JOB", "CUDA_VISIBLE_DEVICES"} & config.environment.keys()
+    assert given == ({"VPATCH_JOB", "CUDA_VISIBLE_DEVICES"} if job else set())
+    assert config.job == job

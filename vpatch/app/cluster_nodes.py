@@ -239,9 +239,10 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
             if one.model in each.problems and fits
         }
         noted |= {
-            f"{each.node.name} takes no cells: {each.problems['storage']}"
+            f"{each.node.name} takes no cells: {each.problems[name]}"
             for each in seen.nodes
-            if "storage" in each.problems and fits
+            for name in ("engine", "storage")
+            if name in each.problems and fits
         }
     if errors:
         raise combine([*errors.values()])

@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vpatch.app.node_image import IMAGE, image_on_node
 from vpatch.app.packed_trees import unpacked
+from vpatch.app.targets import image_target
 from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Imports, Model
 from vpatch.engine.environment import KINDS, existing_engine, managed_engine
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.harness.machine import this_machine
 from vpatch.harness.model_digest import digest_of_checkpoint
-from vpatch.harness.models import locate, prepare
+from vpatch.harness.models import locate, prepare, seen_folder
 from vpatch.harness.sandbox import inherited, run_in
 from vpatch.harness.target import EngineTarget
 from vpatch.progress import Silent
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from vpatch.engine.environment import Engine
+    from vpatch.harness.target import ExecutionTarget
+    from vpatch.image.running import PatchedImage
 
 RESULT, REFUSED, LOG = "result.json", "refused.json", "log"
 _ENVIRONMENT_SECONDS = 300.0
@@ -79,7 +83,8 @@ def _keep_what_is_needed() -> dict[str, str]:
     """
     given = dict(os.environ)
     kept = child_environment.environment(engine=True)
-    ours = {name: value for name, value in os.environ.items() if name.startswith("VPATCH_")}
+    needed = ("VPATCH_", *child_environment.OF_DOCKER)
+    ours = {name: value for name, value in os.environ.items() if name.startswith(needed)}
     os.environ.clear()
     os.environ.update(kept | ours)
     return given
@@ -98,12 +103,34 @@ def _look(job: dict[str, Any], _folder: Path, _out: Path) -> dict[str, Any]:
         found["models"][name] = place and digest_of_checkpoint(place, digests)
     if job["engine"] is not None and job["engine"] not in KINDS:
         try:
-            opened = existing_engine(job["engine"])
+            with ExitStack() as stack:
+                opened = _opened(job["engine"], stack)
         except VpatchError as error:
             found["problems"]["engine"] = str(error)
         else:
             found["engine"] = {"kind": opened.kind, "version": opened.version}
     return found
+
+
+def _opened(engine: str, stack: ExitStack) -> Engine | PatchedImage:
+    if engine.startswith(IMAGE):
+        found, _, _ = image_on_node(engine, stack)
+        return found
+    return existing_engine(engine)
+
+
+@contextmanager
+def _target(job: dict[str, Any], folder: Path) -> Iterator[ExecutionTarget]:
+    """What a cell runs on: an engine with the trees of the job, or an image as it is."""
+    with ExitStack() as stack:
+        if job["engine"].startswith(IMAGE):
+            found, docker, gpus = image_on_node(job["engine"], stack)
+            model = locate(Model.model_validate(job["model"])) if "model" in job else None
+            seen = [] if model is None else [seen_folder(model)]
+            yield image_target(found, docker, seen, gpus=gpus)
+        else:
+            engine = stack.enter_context(_engine(job))
+            yield EngineTarget(engine, unpacked(job["trees"], folder / "sent"))
 
 
 @contextmanager
@@ -127,8 +154,7 @@ def _engine(job: dict[str, Any]) -> Iterator[Engine]:
 
 def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     work, cell = folder / "tmp", cell_from(job["cell"])
-    with _engine(job) as engine:
-        target = EngineTarget(engine, unpacked(job["trees"], folder / "sent"))
+    with _target(job, folder) as target:
         site = target.site(job["phase"], work, "site")
         (work / "models").mkdir()
         digests = Cache(default_cache_folder()).answers("checkpoints")
@@ -152,7 +178,7 @@ def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
             "digest": model.digest,
             "acceptance": model.acceptance,
         },
-        "engine": {"kind": engine.kind, "version": engine.version},
+        "engine": {"kind": target.kind, "version": target.version},
     }
 
 
@@ -167,8 +193,7 @@ def _hangs(measured: Any) -> str | None:
 
 def _imports(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     work, environment = folder / "tmp", folder / "environment"
-    with _engine(job) as engine:
-        target = EngineTarget(engine, unpacked(job["trees"], folder / "sent"))
+    with _target(job, folder) as target:
         site = target.site(job["phase"], work, "site")
         (work / "imports").mkdir()
         imports = Imports.model_validate_json(job["imports"])
@@ -185,7 +210,7 @@ def _imports(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     return {
         "environment": environment.read_text("utf-8", "replace") if environment.exists() else None,
         "checks": [[check.name, check.verdict, check.figure, check.reason] for check in checks],
-        "engine": {"kind": engine.kind, "version": engine.version},
+        "engine": {"kind": target.kind, "version": target.version},
     }
 
 

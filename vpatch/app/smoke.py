@@ -72,6 +72,13 @@ def smoke(
         refuse_name(root, options.name, "evidence")
     tell = on_result or _ignore
     alone = options.image is not None or options.python is not None
+    if alone and (request != selection.Request() or options.engine or options.before):
+        raise UsageError(
+            f"an {'image' if options.image else 'environment'} already says what it contains",
+            where=options.image or options.python,
+            hint="leave out --before, and options that name a source, patches or an engine",
+            code="cli.conflicting-options",
+        )
     matrix = None if alone else matrix_of(context, request)
     if options.on is not None:
         return smoke_on_cluster(context, request, options, matrix, root, tell)
@@ -80,13 +87,6 @@ def smoke(
     with ExitStack() as stack:
         if options.image is None and options.python is None:
             order, target = engine_request(context, request, options, stack)
-        elif request != selection.Request() or options.engine or options.before:
-            raise UsageError(
-                f"an {'image' if options.image else 'environment'} already says what it contains",
-                where=options.image or options.python,
-                hint="leave out --before, and options that name a source, patches or an engine",
-                code="cli.conflicting-options",
-            )
         elif options.python is not None:
             order, target = installed_request(context, options.python, options)
         else:

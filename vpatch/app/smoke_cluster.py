@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_run import ClusterRun, NodeTasks
+from vpatch.app.node_image import IMAGE
 from vpatch.app.smoke_jobs import SmokeJobs, lost_run, run_of
 from vpatch.cluster.parcel import Parcel
 from vpatch.evidence.kept_cells import KeptCells
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.cluster_options import ClusterOptions
     from vpatch.app.smoke_jobs import SmokeTask
-    from vpatch.app.targets import PointRun
+    from vpatch.app.targets import PlannedTrees, PointRun
     from vpatch.harness.target import Phase
     from vpatch.progress import Progress
     from vpatch.smoke.prove import OnResult
@@ -36,7 +37,7 @@ class ClusterTarget:
 
     kind: str
     version: str
-    image: None = None
+    image: Mapping[str, Any] | None = None
 
 
 def run_smoke_on_cluster(
@@ -61,7 +62,7 @@ def run_smoke_on_cluster(
     jobs = NodeTasks(
         [task for part in parts for task in part.jobs.tasks],
         Parcel(files),
-        first.asked["engine"],
+        engine_of(points[0].trees) or first.asked["engine"],
         models,
         first.digests,
     )
@@ -75,12 +76,19 @@ def run_smoke_on_cluster(
     return records
 
 
+def engine_of(trees: PlannedTrees) -> str | None:
+    """Return what nodes are told of an image: a digest of a registry, or else its id."""
+    if trees.image is None:
+        return None
+    return f"{IMAGE}{next(iter(trees.image['digests']), trees.image['id'])}"
+
+
 class _ClusterSmoke:
     """A smoke run on a cluster, as far as it came."""
 
     def __init__(self, point: PointRun, tell: OnResult) -> None:
         self.order, self.workdir, self.point = point.order, point.workdir, point.name
-        self.told_to = tell
+        self.told_to, self.image = tell, point.trees.image
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
         logs = point.workdir / LOGS
         self.jobs = SmokeJobs(point.order, point.trees, logs, self._settle, point.name)
@@ -149,14 +157,15 @@ class _ClusterSmoke:
         order = self.order
         nodes = {name: run.machines[name] for name in self.nodes}
         cells = [task.run.there for task in self.jobs.tasks if task.run and task.run.there]
+        image = self.image
         first = next((one.node for one in cells if one.node in nodes), None)
         return SmokeRun(
             name=order.name,
             made=self.begun,
-            asked={**order.asked, "engine": run.engine},
+            asked=order.asked if image else {**order.asked, "engine": run.engine},
             subject=order.subject,
             plan=order.smoke,
-            target=ClusterTarget(next(iter(self.kinds), run.kind), self.jobs.version),
+            target=ClusterTarget(next(iter(self.kinds), run.kind), self.jobs.version, image),
             machine=machine_from(nodes[first]["machine"]) if first else order.machine,
             checkpoints=self.prepared,
             imports=self.imports,

@@ -102,7 +102,7 @@ class SmokeJobs:
         point: str = "",
     ) -> None:
         self.order, self.version, self.on_settled = order, trees.version, on_settled
-        self.logs, self.point = logs, point
+        self.logs, self.point, self.installed = logs, point, trees.installed
         self._trees, self.files = packed(trees.contents, f"trees/{point}" if point else "trees")
         self._digests = {path: digest_of(content) for path, content in sorted(self.files.items())}
         self._changes = [tree.changes for tree in trees.contents]
@@ -138,7 +138,7 @@ class SmokeJobs:
             path: digest_of(change.after)
             for changes in self._changes
             for path, change in changes.items()
-        }
+        } | dict(self.installed)
 
     def key(self, task: SmokeTask, engine: str, digests: Mapping[str, str]) -> str:
         """What the evidence of a task is kept under."""

@@ -6,13 +6,27 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.smoke_request import SmokeResult, asked_of, planned_smoke, smoke_plan_of
-from vpatch.app.targets import PointRun, open_target, planned_trees, refuse_missing
+from vpatch.app.smoke_request import (
+    STANDARD,
+    SmokeResult,
+    asked_of,
+    planned_smoke,
+    smoke_plan_of,
+)
+from vpatch.app.targets import (
+    PlannedTrees,
+    PointRun,
+    about_image,
+    look_at_image,
+    open_target,
+    planned_trees,
+    refuse_missing,
+)
 from vpatch.engine.environment import KINDS
 from vpatch.errors import VpatchError, combine, distinct
 from vpatch.evidence.collecting import collected, dated
 from vpatch.evidence.store import LOGS, POINTS, write_evidence
-from vpatch.evidence.subject import subject_of
+from vpatch.evidence.subject import subject_of, subject_of_locks
 from vpatch.harness.machine import this_machine
 from vpatch.smoke.joined import joined
 from vpatch.smoke.prove import run_smoke
@@ -26,7 +40,6 @@ if TYPE_CHECKING:
     from vpatch.app.matrix import MatrixPoint, RecipeMatrix
     from vpatch.app.selection import Request, Selection
     from vpatch.app.smoke_request import SmokeOptions
-    from vpatch.app.targets import PlannedTrees
     from vpatch.declare.smoke import Smoke
     from vpatch.smoke.prove import OnResult
 
@@ -38,6 +51,8 @@ class _Planned:
     point: MatrixPoint | None
     trees: PlannedTrees
     smoke: Smoke
+    subject: Sequence[dict[str, Any]]
+    plan: str | None = None
 
 
 def smoke_on_cluster(
@@ -56,21 +71,41 @@ def smoke_on_cluster(
 
     address_of(str(options.on))
     with ExitStack() as stack:
-        if matrix is None:
+        if options.image is not None:
+            one, title = _planned_image(context, options.image, options, stack)
+            planned = [one]
+        elif matrix is None:
             found, smoke = planned_smoke(context, request, options)
             trees = planned_trees(context, found, stack, asked_for=bool(request.patches))
-            planned = [_Planned(None, trees, smoke)]
+            planned = [_Planned(None, trees, smoke, subject_of(trees.plans))]
             title = found[0].recipe or trees.version
         else:
             planned = _points(context, request, options, matrix, stack)
             title = str(request.recipe)
-        title = f"{title}-{options.engine or 'cluster'}"
+        title = f"{title}-{options.engine or ('image' if options.image else 'cluster')}"
         run = _Points(context, request, options, matrix, planned)
 
         def make(points: Sequence[PointRun]) -> list[dict[str, Any]]:
             return run_smoke_on_cluster(points, options.cluster, root, context.progress, tell)
 
         return run.collect(root, title, make)
+
+
+def _planned_image(
+    context: Context, name: str, options: SmokeOptions, stack: ExitStack
+) -> tuple[_Planned, str]:
+    """Ask an image of this machine's engine what is in it; the nodes run it by its digest."""
+    found, _ = look_at_image(name, stack, gpus=bool(this_machine().gpus))
+    plan = options.plan or found.lock.recipe
+    if plan is None:
+        context.progress.note(STANDARD)
+    smoke = smoke_plan_of(context, plan)
+    # A container is on the network of its node, and sees the checkpoint.
+    if options.model is None and any(one.checkpoint for one in smoke.models.values()):
+        context.require_trust((), plan)
+    trees = PlannedTrees([], [], found.version, about_image(found), found.digests)
+    subject = subject_of_locks(*found.locks)
+    return _Planned(None, trees, smoke, subject, plan), found.lock.recipe or found.version
 
 
 def smoke_matrix_here(
@@ -137,7 +172,8 @@ def _points(
         except VpatchError as error:
             errors.append(error)
         else:
-            planned.append(_Planned(point, trees, matrix.plan_at(smoke, point.needs)))
+            subject = subject_of(trees.plans)
+            planned.append(_Planned(point, trees, matrix.plan_at(smoke, point.needs), subject))
     if errors:
         raise combine(distinct(errors))
     return planned
@@ -182,6 +218,8 @@ class _Points:
         asked = asked_of(self.context, self.request, self.options)
         if engine is not None:
             asked["engine"] = engine
+        if one.trees.image is not None:
+            asked["plan"] = one.plan
         point = one.point
         if point is not None:
             asked["point"] = point.name
@@ -192,7 +230,7 @@ class _Points:
             point.slug if point else name,
             one.smoke,
             this_machine(),
-            subject_of(one.trees.plans),
+            list(one.subject),
             asked,
         )
         return PointRun(order, one.trees, folder, point.name if point else "")

@@ -70,7 +70,7 @@ class SmokeOptions:
                 hint="give one of them",
                 code="cli.conflicting-options",
             )
-        alone = [name for name in ("image", "python", "port") if getattr(self, name) is not None]
+        alone = [name for name in ("python", "port") if getattr(self, name) is not None]
         self.cluster.refuse_conflicts(alone)
 
     @property

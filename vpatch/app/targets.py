@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vpatch.app.checkout import refuse_stopping
 from vpatch.app.context import open_engine
@@ -71,11 +71,17 @@ def release_asked(found: Sequence[Selection]) -> str | None:
 
 @dataclass(frozen=True)
 class PlannedTrees:
-    """What is to be laid over an engine: plans, and the files of trees that are no release."""
+    """What is to be laid over an engine: plans, and the files of trees that are no release.
+
+    Of an image, nothing is: `image` says which one it is, and `installed` has the digests of its
+    patched files.
+    """
 
     plans: list[Plan]
     files: list[Mapping[str, bytes]]
     version: str
+    image: Mapping[str, Any] | None = None
+    installed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def contents(self) -> list[TreeContent]:
@@ -156,8 +162,13 @@ def image_target(
     found: PatchedImage, docker: Docker, folders: Iterable[Path], *, gpus: bool
 ) -> ImageTarget:
     """Return the target of an image. Its containers also see `folders`."""
-    about = {"name": found.name, "id": found.image.id, "digests": list(found.image.digests)}
+    about = about_image(found)
     return ImageTarget(docker, about, found.kind, found.version, found.digests, list(folders), gpus)
+
+
+def about_image(found: PatchedImage) -> dict[str, Any]:
+    """Return what evidence says of an image."""
+    return {"name": found.name, "id": found.image.id, "digests": list(found.image.digests)}
 
 
 def folders_to_show(

@@ -96,7 +96,8 @@ def _local(stack: ExitStack) -> dict[str, Any]:
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     # Its processes are given no tokens.
     kept = child_environment.environment(engine=True)
-    kept |= {name: value for name, value in os.environ.items() if name.startswith("VPATCH_")}
+    ours = ("VPATCH_", *child_environment.OF_DOCKER)
+    kept |= {name: value for name, value in os.environ.items() if name.startswith(ours)}
     stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     return {"_temp_dir": folder, "include_dashboard": False}

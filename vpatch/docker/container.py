@@ -31,13 +31,14 @@ _LAST_LINES = 10_000
 _CREATION_SECONDS = 10.0
 # For those who find a container: docker ps --filter label=vpatch
 _LABEL = "vpatch"
+JOB_LABEL = "vpatch-job"
 
 
 @dataclass(frozen=True)
 class ContainerConfig:
     """What a container is given. `folders` are this machine's, `ro` or `rw`, at the same path.
 
-    `folder` is the one to work in; `shared_memory` is in bytes.
+    `folder` is the one to work in; `shared_memory` is in bytes. `job` is that of a cluster.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class ContainerConfig:
     user: str | None = None
     gpus: bool = False
     shared_memory: int | None = None
+    job: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Container:
                 environment=dict(workdir.environment),
                 working_dir=workdir.folder,
                 user=workdir.user,
-                labels={_LABEL: __version__},
+                labels={_LABEL: __version__} | ({JOB_LABEL: workdir.job} if workdir.job else {}),
                 # The image's own health check is for its own command, and takes time of a CPU.
                 healthcheck={"test": ["NONE"]},
                 host_config=settings,

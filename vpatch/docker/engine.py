@@ -17,7 +17,7 @@ from docker.utils import kwargs_from_env, parse_repository_tag
 
 from vpatch.docker import leftovers
 from vpatch.docker.buildkit import started
-from vpatch.docker.container import Container, ContainerConfig
+from vpatch.docker.container import JOB_LABEL, Container, ContainerConfig
 from vpatch.docker.errors import (
     ERRORS,
     NO_SPACE,
@@ -336,6 +336,14 @@ class Docker:
             raise
         finally:
             found.remove()
+
+    def remove_ended(self, is_dead: Callable[[str], bool]) -> None:
+        """Remove containers that ended, and whose job of a cluster ended without removing them."""
+        with asking(self.where):
+            ended = {"label": [JOB_LABEL], "status": ["exited", "created", "dead"]}
+            for found in self.api.containers(all=True, filters=ended):
+                if is_dead(found["Labels"][JOB_LABEL]):
+                    Container(self.api, found["Id"]).remove()
 
     def _dialogue(self) -> APIClient:
         """A connection of its own: to close it is to cancel what it was told to do.

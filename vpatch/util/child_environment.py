@@ -72,6 +72,8 @@ _OF_ENGINES = (
     "XPU_",
     "ZE_",
 )
+# Where a Docker Engine is. None of these holds a secret.
+OF_DOCKER = ("DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
 # Variables with such a name hold secrets.
 SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 
