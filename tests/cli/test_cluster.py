@@ -234,7 +234,10 @@ def test_a_driver_that_was_killed_goes_on(clustered):
 
 
 def test_large_files_come_through_shared_storage(clustered, tmp_path):
-    talkative = "    environment: {FAKE_FAULT: talkative}\n    max-tokens"
+    (packages,) = clustered.python.parents[1].glob("lib/*/site-packages")
+    line = 'import os; "TALKATIVE" in os.environ and print("a line of a log " * 2**17, flush=True)'
+    (packages / "talkative.pth").write_text(line)
+    talkative = "    environment: {TALKATIVE: much}\n    max-tokens"
     clustered.plan(PLAN.replace("    max-tokens", talkative))
     shared = tmp_path / "shared"
     seen = set()

@@ -17,8 +17,6 @@ def load():
     if FAULT == "hang while loading":
         print("loading weights", flush=True)
         time.sleep(600)
-    if FAULT == "talkative":
-        print("a line of a log " * 2**17, flush=True)
 
 class Request:
     """One request of a model whose drafts are all accepted."""
