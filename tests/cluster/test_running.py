@@ -138,6 +138,36 @@ def test_only_what_began_is_looked_at_each_time(monkeypatch):
     assert sum(looked) == 2 * 50
 
 
+def test_a_job_that_was_lost_before_it_began_is_noticed(monkeypatch):
+    """Nothing that began tells of it: a node died that had only been given the job."""
+
+    def files():
+        raise ray.exceptions.NodeDiedError("gone")
+
+    run, looked = run_of(monkeypatch, 1, files)
+    now = [0.0]
+
+    def passes(seconds=0.0):
+        now[0] += seconds
+        assert now[0] < 1000, "nobody looked"
+
+    def wait(waited, **_settings):
+        passes(0.5)
+        looked.append(len(waited))
+        return list(waited), []
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: 0.0, sleep=lambda _: passes(0.1))
+    monkeypatch.setattr("vpatch.cluster.running.time", clock)
+    run.ray.wait = wait
+    run.ray.get = lambda ref, **_limit: [] if ref == "letters" else files()
+    run.looked = 0.0
+    lost = list(run.events())
+    assert [(one.attempt, one.node, one.last) for one in lost] == [
+        (1, None, False),
+        (2, None, True),
+    ]
+
+
 def test_a_file_of_the_storage_that_is_not_whole_is_a_lost_attempt(monkeypatch, tmp_path):
     storage = Storage.of_a_run(str(tmp_path))
     entry = {"place": "one/0", "sha256": hashlib.sha256(b"whole").hexdigest()}

@@ -161,7 +161,8 @@ class _JobRun:
             self._submit(number, 1)
         while self.open:
             # A look at all attempts takes time for each, and thousands may wait for a node.
-            refs = list(self.of_ref if self._due() else self.begun)
+            due = time.monotonic() - self.looked >= _LOOK_SECONDS
+            refs = list(self.of_ref if due else self.begun)
             ready = self._first_of(refs)
             # Before a result is looked at: what a job told before its end comes first.
             yield from self._letters()
@@ -169,7 +170,8 @@ class _JobRun:
                 ready, _ = self.ray.wait(refs, num_returns=len(refs), timeout=0)
             for ref in ready:
                 yield from self._ended(self.open[self.of_ref[ref]])
-            yield from self._overdue()
+            if due:
+                yield from self._overdue()
 
     def _first_of(self, refs: list[Any]) -> list[Any]:
         if not refs:
@@ -270,13 +272,8 @@ class _JobRun:
     def _look(self) -> None:
         self.nodes, self.looked = LivingNodes(self.cluster.nodes()), time.monotonic()
 
-    def _due(self) -> bool:
-        return time.monotonic() - self.looked >= _LOOK_SECONDS
-
     def _overdue(self) -> Iterator[JobEvent]:
         """Give up attempts that are silent, and attempts that no living node can take."""
-        if not self._due():
-            return
         # To take files may have lasted, and what jobs told meanwhile is not read yet.
         yield from self._letters()
         now = time.monotonic()
