@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import sys
@@ -20,6 +19,7 @@ from vpatch.cluster.nodes import ClusterNode
 from vpatch.cluster.parcel import Parcel
 from vpatch.cluster.running import RayCluster, _JobRun
 from vpatch.cluster.storage import STORED, Storage
+from vpatch.util.digest import digest_of
 
 # As Ray says it, from its check of versions.
 MISMATCH = """Version mismatch: The cluster was started with:
@@ -170,7 +170,7 @@ def test_a_job_that_was_lost_before_it_began_is_noticed(monkeypatch):
 
 def test_a_file_of_the_storage_that_is_not_whole_is_a_lost_attempt(monkeypatch, tmp_path):
     storage = Storage.of_a_run(str(tmp_path))
-    entry = {"place": "one/0", "sha256": hashlib.sha256(b"whole").hexdigest()}
+    entry = {"place": "one/0", "digest": digest_of(b"whole")}
     contents = iter([b"who", b"whole"])
 
     def files():

@@ -233,15 +233,11 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
                 hint="add a node that has it, or change the needs of the plan",
             )
             errors.setdefault(lines, error)
+        which = {"engine": "", "storage": "", one.model: f" of {one.model}"}
         noted |= {
-            f"{each.node.name} takes no cells of {one.model}: {each.problems[one.model]}"
+            f"{each.node.name} takes no cells{cells}: {each.problems[name]}"
             for each in seen.nodes
-            if one.model in each.problems and fits
-        }
-        noted |= {
-            f"{each.node.name} takes no cells: {each.problems[name]}"
-            for each in seen.nodes
-            for name in ("engine", "storage")
+            for name, cells in which.items()
             if name in each.problems and fits
         }
     if errors:

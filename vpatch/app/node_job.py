@@ -82,11 +82,9 @@ def _keep_what_is_needed() -> dict[str, str]:
     Return what there was.
     """
     given = dict(os.environ)
-    kept = child_environment.environment(engine=True)
-    needed = ("VPATCH_", *child_environment.OF_DOCKER)
-    ours = {name: value for name, value in os.environ.items() if name.startswith(needed)}
+    kept = child_environment.environment_of_a_node()
     os.environ.clear()
-    os.environ.update(kept | ours)
+    os.environ.update(kept)
     return given
 
 

@@ -10,7 +10,6 @@ from vpatch.app import selection
 from vpatch.app.matrix import matrix_of
 from vpatch.app.smoke_points import smoke_matrix_here, smoke_on_cluster
 from vpatch.app.smoke_request import (
-    STANDARD,
     SmokeOptions,
     SmokeResult,
     asked_of,
@@ -128,9 +127,7 @@ def installed_request(
 ) -> tuple[SmokeRequest, ExecutionTarget]:
     """A run of a vLLM that is patched where it is installed, and has a lock."""
     lock = patched_environment(context, python)
-    plan = options.plan or lock.recipe
-    if plan is None:
-        context.progress.note(STANDARD)
+    plan = options.plan_of(context, lock.recipe)
     context.require_trust((), plan)
     smoke = smoke_plan_of(context, plan)
     machine = this_machine()
@@ -151,9 +148,7 @@ def image_request(
     gpus = bool(machine.gpus)
     found, docker = look_at_image(name, stack, gpus=gpus)
     # The plan is a part of what evidence is for: named, so that it can be found again.
-    plan = options.plan or found.lock.recipe
-    if plan is None:
-        context.progress.note(STANDARD)
+    plan = options.plan_of(context, found.lock.recipe)
     smoke = smoke_plan_of(context, plan)
     models = options.models(smoke).values()
     refuse_missing(context, smoke.needs, models, machine, found.kind, [found.version])

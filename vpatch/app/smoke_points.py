@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.smoke_request import (
-    STANDARD,
     SmokeResult,
     asked_of,
     planned_smoke,
@@ -96,9 +95,7 @@ def _planned_image(
 ) -> tuple[_Planned, str]:
     """Ask an image of this machine's engine what is in it; the nodes run it by its digest."""
     found, _ = look_at_image(name, stack, gpus=bool(this_machine().gpus))
-    plan = options.plan or found.lock.recipe
-    if plan is None:
-        context.progress.note(STANDARD)
+    plan = options.plan_of(context, found.lock.recipe)
     smoke = smoke_plan_of(context, plan)
     # A container is on the network of its node, and sees the checkpoint.
     if options.model is None and any(one.checkpoint for one in smoke.models.values()):

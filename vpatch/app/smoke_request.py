@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Model, Smoke
     from vpatch.harness.machine import Machine
 
-STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
+_STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,16 @@ class SmokeOptions:
     def cluster(self) -> ClusterOptions:
         return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
 
+    def plan_of(self, context: Context, recipe: str | None) -> str | None:
+        """Return the recipe whose plan runs, or None and a note for the standard plan.
+
+        `recipe` is that of what is run.
+        """
+        plan = self.plan or recipe
+        if plan is None:
+            context.progress.note(_STANDARD)
+        return plan
+
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
 
@@ -122,9 +132,7 @@ def planned_smoke(
 ) -> tuple[list[selection.Selection], Smoke]:
     """What is run, and by which plan."""
     found = selection.resolve(request, context.library)
-    plan = options.plan or request.recipe or found[0].recipe
-    if plan is None:
-        context.progress.note(STANDARD)
+    plan = options.plan_of(context, request.recipe or found[0].recipe)
     context.require_trust((), plan)
     return found, smoke_plan_of(context, plan)
 

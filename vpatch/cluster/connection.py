@@ -95,9 +95,7 @@ def _local(stack: ExitStack) -> dict[str, Any]:
     folder = tempfile.mkdtemp(prefix="vpatch-ray-")
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     # Its processes are given no tokens.
-    kept = child_environment.environment(engine=True)
-    ours = ("VPATCH_", *child_environment.OF_DOCKER)
-    kept |= {name: value for name, value in os.environ.items() if name.startswith(ours)}
+    kept = child_environment.environment_of_a_node()
     stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     return {"_temp_dir": folder, "include_dashboard": False}

@@ -154,7 +154,7 @@ class _JobRun:
         self.open: dict[str, _JobAttempt] = {}
         self.of_ref: dict[Any, str] = {}
         # The attempts that began. All others wait for a node.
-        self.begun: dict[Any, str] = {}
+        self.begun: set[Any] = set()
 
     def events(self) -> Iterator[JobEvent]:
         for number in range(len(self.jobs)):
@@ -223,7 +223,7 @@ class _JobRun:
             attempt.heard = now
             if kind == "begun":
                 attempt.node = content["node"]
-                self.begun[attempt.ref] = name
+                self.begun.add(attempt.ref)
                 ahead = content["clock"] - time.time()
                 yield JobBegun(attempt.job, attempt.number, self._name(content), ahead)
             elif kind == "log":
@@ -234,7 +234,7 @@ class _JobRun:
 
     def _forget(self, attempt: _JobAttempt) -> None:
         self.of_ref.pop(attempt.ref, None)
-        self.begun.pop(attempt.ref, None)
+        self.begun.discard(attempt.ref)
         if attempt.id is not None:
             self.open.pop(attempt.id, None)
 
@@ -298,9 +298,9 @@ class _JobRun:
         self.mailbox.end.remote(list(self.open))
         for _ in self._letters():
             pass  # what began until now is waited for; what begins from now on ends at once
-        begun = [attempt.ref for attempt in self.open.values() if attempt.node]
-        if begun:
-            self.ray.wait(begun, num_returns=len(begun), timeout=_CANCEL_SECONDS)
+        if self.begun:
+            refs = list(self.begun)
+            self.ray.wait(refs, num_returns=len(refs), timeout=_CANCEL_SECONDS)
 
 
 def _said(error: Exception) -> str:

@@ -6,7 +6,6 @@ digests, so a file that is incomplete never counts.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.cluster.errors import ClusterError
+from vpatch.util.digest import digest_of
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Storage:
             if one not in kept:
                 content, place = path.read_bytes(), f"{name}/{number}"
                 self.write(place, content)
-                stored[one] = {"place": place, "sha256": hashlib.sha256(content).hexdigest()}
+                stored[one] = {"place": place, "digest": digest_of(content)}
         (out / STORED).write_text(json.dumps(stored), encoding="utf-8")
         for one in stored:
             files[one].unlink()
@@ -124,7 +124,7 @@ class Storage:
         stored: dict[str, Any] = json.loads(whole.pop(STORED, b"{}"))
         for name, entry in stored.items():
             content = self.read(entry["place"])
-            if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+            if digest_of(content) != entry["digest"]:
                 raise ClusterError(
                     f"{name} in the storage is not what the node wrote",
                     where=redact(self.url),

@@ -73,7 +73,7 @@ _OF_ENGINES = (
     "ZE_",
 )
 # Where a Docker Engine is. None of these holds a secret.
-OF_DOCKER = ("DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
+_OF_DOCKER = ("DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
 # Variables with such a name hold secrets.
 SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 
@@ -88,6 +88,13 @@ def environment(*, engine: bool = False, of: Mapping[str, str] | None = None) ->
         and not SECRET_NAME.search(name)
         and not _holds_secret(value)
     }
+
+
+def environment_of_a_node() -> dict[str, str]:
+    """Return what vpatch's own jobs on a node of a cluster get: an engine's, and vpatch's."""
+    ours = ("VPATCH_", *_OF_DOCKER)
+    kept = {name: value for name, value in os.environ.items() if name.startswith(ours)}
+    return environment(engine=True) | kept
 
 
 def _holds_secret(value: str) -> bool:
