@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from contextlib import contextmanager
+
+import pytest
 
 from tests.waiting import LIMIT
 from vpatch.cluster.payload import guard
@@ -40,3 +43,32 @@ def test_the_end_of_the_input_ends_the_job(tmp_path):
         assert mine.wait(LIMIT) == -9
         assert not work.exists()
         assert other.poll() is None
+
+
+CLEANS = """
+import sys
+from pathlib import Path
+assert Path(sys.argv[2]).is_dir(), "the folder of the job is still there"
+Path(sys.argv[1]).write_text("cleaned up")
+"""
+
+
+@pytest.mark.parametrize("content", [None, "half of it", "whole"])
+def test_what_a_killed_job_left_to_do_is_done(tmp_path, content):
+    work, done = tmp_path / "job", tmp_path / "done"
+    code = work / "sent" / "code"
+    code.mkdir(parents=True)
+    (code / "cleans.py").write_text(CLEANS)
+    command = json.dumps(["cleans", str(done), str(work)])
+    if content is not None:
+        text = command if content == "whole" else command[:-5]
+        (work / "if-killed.json").write_text(text)
+    subprocess.run(
+        [sys.executable, "-I", "-S", guard.__file__, work, "three"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        timeout=LIMIT,
+        check=True,
+    )
+    assert not work.exists()
+    assert done.exists() == (content == "whole")

@@ -2,6 +2,10 @@
 
 Its input is a pipe that a worker of Ray holds, so the end of the worker is noticed however it
 comes. Ray kills the children of its workers: the guard leaves them first.
+
+A job that creates containers writes `if-killed.json` into its folder, and removes that file when it
+has removed them. The file is a list: a module of the code that came with the job, and its
+arguments. The guard runs that module if the file is still there.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import time
 _POLL_SECONDS = 0.05
 _TRACKER_SECONDS = 5.0
 _KILL_SECONDS = 60.0
+_CLEAN_UP_SECONDS = 300.0
 
 
 def main(folder: str, mark: str) -> None:
@@ -31,7 +36,33 @@ def main(folder: str, mark: str) -> None:
             if age(begun) > _TRACKER_SECONDS or b"resource_tracker" not in of(process, "cmdline"):
                 kill(process)
         time.sleep(_POLL_SECONDS)
+    clean_up(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def clean_up(folder: str) -> None:
+    """Run what a killed job left to do."""
+    # Not before: the guard must leave the worker's children quickly.
+    import json
+    import subprocess
+
+    try:
+        with open(f"{folder}/if-killed.json", encoding="utf-8") as file:  # noqa: PTH123 - as below
+            command = json.load(file)
+    except (OSError, ValueError):
+        return  # it left nothing, or was killed before it made anything
+    try:
+        subprocess.run(
+            [sys.executable, "-m", *command],
+            env=os.environ | {"PYTHONPATH": f"{folder}/sent/code"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_CLEAN_UP_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return  # nobody is left to hear of it
 
 
 def age(begun: float) -> float:
