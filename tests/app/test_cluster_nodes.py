@@ -59,7 +59,8 @@ class Nodes:
                 yield JobLost(number, 2, jobs[number].name, answer["why"], last=True)
                 continue
             machine = to_json(Machine("Linux", "a processor", 2, 16.0, answer.get("gpus", ())))
-            found = {"machine": machine, "engine": None, "models": {}, "problems": {}}
+            found = {"machine": machine, "models": {}}
+            found |= {"engine": None, "images": {}, "problems": {}}
             told = json.dumps(found | answer.get("told", {})).encode()
             yield JobDone(number, 1, jobs[number].name, {"result.json": told})
 
@@ -101,6 +102,28 @@ def test_a_node_that_does_not_share_the_storage_takes_no_cells(tmp_path):
     assert from_b.startswith("b takes no cells: the storage does not give probe-elsewhere: ")
     assert from_b.endswith("; the node says that it wrote it")
     assert from_c == "c takes no cells: the storage does not give probe: no folder"
+
+
+def test_a_node_without_one_image_runs_the_other_one():
+    """Two sides of a benchmark are two images."""
+    one, other = (WantedNode(f"of {name}", Needs(), 1, "m", image=name) for name in ("a", "b"))
+    has_both = {"models": {"m": "sha256:1"}, "images": {"a": "cuda", "b": "cpu"}}
+    has_one = {"models": {"m": "sha256:1"}, "images": {"a": "cuda"}}
+    has_one["problems"] = {"b": "b: the image is not on this node"}
+    answers = {"x": {"told": has_both}, "y": {"told": has_one}}
+    found, _ = look(answers, one, other, engine=None, gpus=1.0)
+    assert [each.node.name for each in found.fitting(one)] == ["x", "y"]
+    assert [each.node.name for each in found.fitting(other)] == ["x"]
+    assert [found.engine_for(wanted) for wanted in (one, other)] == ["a", "b"]
+    assert [found.kind_for(wanted) for wanted in (one, other)] == ["cuda", "cpu"]
+    progress = Notes()
+    refuse_unfit(found, [one, other], progress)
+    assert progress.said == ["y takes no cells: b: the image is not on this node"]
+
+
+def test_an_engine_needs_no_image():
+    found, _ = look({"a": has("sha256:1")}, engine=None)
+    assert (found.engine_for(WANTED), found.kind_for(WANTED)) == ("cpu", "cpu")
 
 
 def test_no_node_has_the_checkpoint():

@@ -1,34 +1,61 @@
-"""vpatch smoke --on with --image: each cell is a container on its node."""
+"""vpatch smoke and bench --on in images: each job runs in containers on its node."""
 
 from __future__ import annotations
 
 import json
-import os
+import re
+import signal
+import uuid
+from contextlib import ExitStack
 
 import pytest
 
+from tests.cli.test_bench import PLAN as BENCH
 from tests.cli.test_cluster import BEGUN, finished, judged, lines_of
+from tests.cli.test_cluster_bench import places
 from tests.cluster.local_cluster import local_cluster
+from tests.docker_engine import PACKAGES
 from tests.waiting import until
+from vpatch.app.node_image import image_on_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
 
-@pytest.fixture(name="cluster")
-def fixture_cluster(tmp_path, docker):
+@pytest.fixture(name="cluster", scope="module")
+def fixture_cluster(tmp_path_factory, docker_engine):
     """Nodes a and b have the engine of the tests; c has none."""
-    nowhere = f"unix://{tmp_path}/no.sock"
-    with local_cluster(tmp_path, "ab", env={"DOCKER_HOST": docker.where}) as started:
+    folder = tmp_path_factory.mktemp("cluster")
+    nowhere = f"unix://{folder}/no.sock"
+    with local_cluster(folder, "ab", env={"DOCKER_HOST": docker_engine.where}) as started:
         started.name_of_c = started.add("c", env={"DOCKER_HOST": nowhere})
         yield started
+
+
+@pytest.fixture(name="benched")
+def fixture_benched(patched):
+    """The project with a plan for both commands."""
+    plan = BENCH.replace("MODEL", str(patched.folder / "model")).replace("[0, 2]", "[2]")
+    patched.recipe.write_text(patched.recipe.read_text() + plan)
+    return patched
 
 
 def smoke(project, *args, **options):
     return project.run("smoke", "--image", project.tag, *args, in_process=False, **options)
 
 
-def record_of(project, name):
-    return json.loads((project.folder / "evidence" / name / "results.json").read_text())
+def record_of(project, name, kind="evidence/{}/results.json"):
+    return json.loads((project.folder / kind.format(name)).read_text())
+
+
+def slow(project, fault, **changes):
+    """Let each cell hang, in its own way; `changes` are of the plan."""
+    text = project.recipe.read_text()
+    text = text.replace(
+        "    max-tokens", f"    environment: {{FAKE_FAULT: {fault}}}\n    max-tokens"
+    )
+    for before, after in changes.items():
+        text = text.replace(f"{before}: 600", f"{before}: {after}")
+    project.recipe.write_text(text.replace("k: [0, 2]}", "k: [0], modes: [server]}"))
 
 
 def test_a_run_in_an_image_on_nodes(patched, docker, cluster):
@@ -55,10 +82,74 @@ def test_a_run_in_an_image_on_nodes(patched, docker, cluster):
     assert "note: 4 cells of an earlier run" in again.err
 
 
-def test_a_lost_node_leaves_no_container_that_runs(patched, docker, cluster):
-    text = patched.recipe.read_text()
-    slow = "    environment: {FAKE_FAULT: hang while loading}\n    max-tokens"
-    patched.recipe.write_text(text.replace("    max-tokens", slow))
+def test_a_benchmark_in_two_images_on_nodes(benched, docker, cluster):
+    """What is compared, its record, and its prompts from a file are as on this machine."""
+    before = docker.containers()
+    other = f"{benched.tag}-other"
+    docker.build(other, f"FROM {benched.tag}\nRUN touch {PACKAGES}/other", {})
+    pair = ("bench", "--compare", f"image:{benched.tag},image:{other}")
+    try:
+        benched.run(*pair, "--name", "here", in_process=False)
+        on = ("--name", "there", "--on", cluster.address)
+        run = benched.run(*pair, *on, in_process=False)
+        kept = ("--name", "kept", "--on", "127.0.0.1:1", "--resume")
+        again = benched.run(*pair, *kept, in_process=False)
+    finally:
+        docker.forget(other)
+    here, there, kept = (record_of(benched, name, "bench/{}/bench.json") for name in NAMES)
+    assert "4 of 4 runs measured; record: bench/there" in run.out
+    assert places(there) == places(here) == places(kept)
+    assert "note: 2 cells of an earlier run" in again.err
+    for mine, theirs in zip(there["sides"], here["sides"], strict=True):
+        (node,) = mine.pop("nodes")
+        assert mine == theirs
+        assert not node.endswith(cluster.name_of_c)
+    assert there["sides"][0]["image"]["id"] != there["sides"][1]["image"]["id"]
+    assert docker.containers() == before
+
+
+NAMES = ("here", "there", "kept")
+
+
+def test_a_container_sees_the_dataset_of_its_job(benched, cluster, docker):
+    """The small client reads nothing of it; the path that it is given must be there."""
+    (benched.folder / "mixed.jsonl").write_text("{}\n")
+    text = benched.recipe.read_text().replace(
+        "[{input: 8, output: 7}]", "[{dataset: custom, path: mixed.jsonl, output: 7}]"
+    )
+    benched.recipe.write_text(text)
+    # vLLM reads prompts with it.
+    reader = f"{benched.tag}-reader"
+    docker.build(reader, f"FROM {benched.tag}\nRUN touch {PACKAGES}/pandas.py", {})
+    try:
+        args = ("--name", "one", "--on", cluster.address)
+        run = benched.run("bench", "--image", reader, *args, in_process=False)
+    finally:
+        docker.forget(reader)
+    assert "2 of 2 runs measured" in run.out
+    log = next((benched.folder / "bench" / "one" / "logs").glob("*-c-1.log"))
+    assert re.search(r"dataset_path='/\S+/sent/datasets/0/mixed.jsonl'", log.read_text())
+
+
+def test_a_job_that_ends_has_cleaned_up(patched, docker, tmp_path, monkeypatch):
+    job = uuid.uuid4().hex
+    monkeypatch.setenv("VPATCH_JOB", job)
+    before = docker.containers()
+    with ExitStack() as stack:
+        found, _, gpus = image_on_node(docker.id(patched.tag), tmp_path, stack)
+        assert (found.version, found.kind, gpus) == ("0.50.0", "cpu", False)
+        text = (tmp_path / "if-killed.json").read_text()
+        assert json.loads(text) == ["vpatch.docker.job_containers", job]
+        assert docker.containers() == before
+    assert not (tmp_path / "if-killed.json").exists()
+
+
+def test_a_lost_node_leaves_no_container(patched, docker, cluster):
+    slow(patched, "hang while loading")
+    patched.recipe.write_text(
+        patched.recipe.read_text().replace("modes: [", "needs: {labels: {slot: victim}}, modes: [")
+    )
+    victim = cluster.add("victim", env={"DOCKER_HOST": docker.where})
     before = docker.containers()
     on = ("--on", cluster.address, "--attempts", "1", "--name", "one")
     with patched.start("smoke", "--image", patched.tag, *on) as process:
@@ -66,15 +157,35 @@ def test_a_lost_node_leaves_no_container_that_runs(patched, docker, cluster):
             if BEGUN.match(line):
                 break
         until(docker.commands, process=process)
-        for slot in "ab":
-            cluster.kill(slot)
-        until(lambda: not docker.commands())
+        cluster.kill("victim")
+        until(lambda: docker.containers() == before)
         out, err = finished(process)
     assert process.returncode == 1, out + err
-    assert "1 attempt" in out
-    patched.recipe.write_text(text)
-    # What ended without its job is removed by the next job of the node.
-    cluster.add("a", env={"DOCKER_HOST": os.environ["DOCKER_HOST"]})
-    run = smoke(patched, "--name", "two", "--on", cluster.address)
-    assert "4 of 4 cells pass" in run.out
+    assert re.search(rf"1 attempt, the last one on \S+-{victim}: ", out)
+
+
+def test_ctrl_c_leaves_no_container(patched, docker, cluster):
+    slow(patched, "hang while loading")
+    before = docker.containers()
+    on = ("--on", cluster.address, "--name", "one")
+    with patched.start("smoke", "--image", patched.tag, *on) as process:
+        for line in lines_of(process):
+            if BEGUN.match(line):
+                break
+        until(docker.commands, process=process)
+        process.send_signal(signal.SIGINT)
+        _, err = finished(process)
+    assert process.returncode == 130, err
+    # Not waited for: it is so when the command ends.
+    assert docker.containers() == before
+
+
+def test_a_cell_that_hangs_is_tried_elsewhere_and_leaves_no_container(patched, docker, cluster):
+    slow(patched, "hang", token=1)
+    before = docker.containers()
+    args = ("--name", "one", "--on", cluster.address, "--attempts", "2")
+    run = smoke(patched, *args, code=1)
+    nodes = [node for _, _, node in BEGUN.findall(run.err)]
+    assert len(set(nodes)) == 2, run.err
+    assert "runs: hangs: no token in time" in run.out
     assert docker.containers() == before

@@ -82,7 +82,7 @@ class BenchOptions:
         Raises:
             UsageError: there are some.
         """
-        names = {"image": self.image, "url": self.urls or None, "port": self.port}
+        names = {"url": self.urls or None, "port": self.port}
         self.cluster.refuse_conflicts([name for name, said in names.items() if said is not None])
 
     def overrides(self) -> Overrides:
@@ -191,11 +191,11 @@ def _on_cluster(
     from vpatch.cluster.connection import address_of  # noqa: PLC0415
 
     address_of(str(options.on))
-    if subjects.kind != "trees":
+    if subjects.kind == "servers":
         raise UsageError(
-            f"--compare of {subjects.kind} and --on exclude each other",
+            "--compare of servers and --on exclude each other",
             where=options.compare,
-            hint="compare versions or folders",
+            hint="compare versions, folders or images",
             code="cli.conflicting-options",
         )
     context = opening.context

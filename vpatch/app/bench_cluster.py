@@ -140,11 +140,14 @@ class _BenchOnCluster:
         here = {"machine": to_json(this_machine()), "inherited": {}}
         found = run.machines[node] if node is not None else here
         point = {"point": dict(side.point)} if side.point else {}
-        return point | {
+        image = {} if side.trees.image is None else {"image": dict(side.trees.image)}
+        return {
+            **point,
             "name": self.names[number],
             "what": side.what,
             "machine": found["machine"],
-            "inherited": found["inherited"],
+            # A container gets no variable of its node.
+            "inherited": {} if image else found["inherited"],
             "digest": digest_of_subject(side.subject),
             "subject": side.subject,
             "engine": {
@@ -152,4 +155,5 @@ class _BenchOnCluster:
                 "vllm": side.trees.version,
             },
             "nodes": list(nodes),
+            **image,
         }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_nodes import WantedNode
 from vpatch.app.cluster_run import NodeTask
+from vpatch.app.node_image import name_for_nodes
 from vpatch.app.node_job import RESULT
 from vpatch.app.packed_trees import packed
 from vpatch.bench.cells import cells_of, schedule, side_names
@@ -62,8 +63,9 @@ class BenchTask(NodeTask):
 
     @property
     def wanted(self) -> WantedNode:
-        needs, parallel = self.jobs.sides[self.side].needs, self.jobs.plan.tensor_parallel
-        return WantedNode(self.title, needs, parallel, self.model, alone=True)
+        jobs, needs = self.jobs, self.jobs.sides[self.side].needs
+        parallel, image = jobs.plan.tensor_parallel, jobs.images[self.side]
+        return WantedNode(self.title, needs, parallel, self.model, alone=True, image=image)
 
     @property
     def limit(self) -> float:
@@ -95,6 +97,8 @@ class BenchJobs:
         self.plan, self.sides, self.datasets, self.on_settled = plan, sides, datasets, on_settled
         self.logs = logs
         names = side_names(len(sides))
+        shown = [side.trees.image for side in sides]
+        self.images = [None if about is None else name_for_nodes(about) for about in shown]
         self.files: dict[str, bytes] = {}
         self._trees: list[list[dict[str, Any]]] = []
         self._digests: list[dict[str, str]] = []

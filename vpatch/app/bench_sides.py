@@ -19,6 +19,7 @@ from vpatch.app.targets import (
     planned_trees,
     refuse_missing,
     release_asked,
+    trees_in_image,
 )
 from vpatch.bench.cells import LETTERS
 from vpatch.bench.run import Answering, Opened
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from vpatch.harness.machine import Machine
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
+    from vpatch.image.running import PatchedImage
 
 Kind = Literal["trees", "images", "servers"]
 _IMAGE, _PRISTINE = "image:", "pristine:"
@@ -204,7 +206,9 @@ class Opening:
         refuse_missing(self.context, bench.needs, models, self.machine, kind, releases)
 
     def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
-        """Plan the sides for engines of other machines; return plan, sides, and a title."""
+        """Plan the sides for other machines; return plan, sides, and a title."""
+        if subjects.kind == "images":
+            return self._planned_images([name for (name,) in subjects.sides])
         if self.matrix is not None:
             points = self.matrix.points
         else:
@@ -221,6 +225,27 @@ class Opening:
             sides.append(PlannedSide(trees, what, subject, needs, point.said or None))
         title = recipe or sides[0].trees.version
         return bench, sides, f"{title}-{self.engine or 'cluster'}"
+
+    def _planned_images(self, names: Sequence[str]) -> tuple[Bench, list[PlannedSide], str]:
+        gpus = bool(self.machine.gpus)
+        found = [look_at_image(name, self.stack, gpus=gpus)[0] for name in names]
+        recipe = found[0].lock.recipe
+        plan = self.recipe or recipe
+        bench = self.said.plan(self.context, plan)
+        checkpoints = any(model.checkpoint for model in bench.models.values())
+        # A container is on the network of its node, and sees what the plan names.
+        if (self.said.model is None and checkpoints) or any(one.path for one in bench.shapes):
+            self.context.require_trust((), plan)
+        sides = [
+            PlannedSide(
+                trees_in_image(image),
+                _image_in_words(image),
+                subject_of_locks(*image.locks),
+                bench.needs,
+            )
+            for image in found
+        ]
+        return bench, sides, f"{recipe or found[0].version}-image"
 
     def _jobs(self, vllm: str) -> list[Selection]:
         """What a side of trees means; `pristine:VERSION` is one without its patches."""
@@ -254,8 +279,8 @@ class Opening:
         opened = []
         for image, docker in found:
             ground = image_target(image, docker, seen, gpus=gpus)
-            what = f"image {image.name}, vLLM {image.version}"
-            opened.append(self._opened(what, subject_of_locks(*image.locks), ground))
+            subject = subject_of_locks(*image.locks)
+            opened.append(self._opened(_image_in_words(image), subject, ground))
         title = f"{first.lock.recipe or first.version}-{first.kind}-image"
         return self._ready(bench, opened, title)
 
@@ -359,6 +384,10 @@ def _in_words(version: str, subject: Sequence[Mapping[str, Any]], point: MatrixP
     patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
     hardware = f", on {point.hardware}" if point.hardware else ""
     return f"vLLM {version} with {patches}{hardware}"
+
+
+def _image_in_words(image: PatchedImage) -> str:
+    return f"image {image.name}, vLLM {image.version}"
 
 
 def _root_of(server: RunningServer) -> str:

@@ -42,20 +42,36 @@ class NoNodeError(UnavailableError):
 
 @dataclass(frozen=True)
 class SeenNode:
-    """What a node says of itself. `models` has the digest of each checkpoint that is there."""
+    """What a node says of itself.
+
+    Attributes:
+        node: the node, as Ray knows it.
+        machine: its hardware.
+        engine: the kind of the engine that `--engine PYTHON` names there; None without that option.
+        models: the digest of each checkpoint; None of one that the node does not have.
+        images: the kind of the vLLM in each image that the node can run.
+        problems: why the node cannot use an engine, an image, a checkpoint or the storage.
+    """
 
     node: ClusterNode
     machine: Machine
     engine: str | None
     models: Mapping[str, str | None]
+    images: Mapping[str, str]
     problems: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class WantedNode:
-    """What one cell, or more, want of a node. `model` is empty for what runs none.
+    """What one cell, or more, want of a node.
 
-    `alone` says that nothing else is to run on the node, unless the needs say how many CPUs.
+    Attributes:
+        name: the cell, as people call it.
+        needs: what the plan says that the cell needs.
+        tensor_parallel: the number of GPUs of one engine.
+        model: the name of the checkpoint; empty if the cell runs none.
+        alone: whether the cell takes all CPUs of a node, unless the needs say how many.
+        image: the image that the node runs, by the name that nodes use; None for an engine.
     """
 
     name: str
@@ -63,6 +79,7 @@ class WantedNode:
     tensor_parallel: int
     model: str
     alone: bool = False
+    image: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,11 +96,19 @@ class SeenCluster:
     kind: str
     is_free: bool = False
 
-    def engine_for(self, needs: Needs) -> str:
-        return str(needs.engine) if self.is_free and needs.engine in KINDS else self.engine
+    def engine_for(self, wanted: WantedNode) -> str:
+        """Return what runs a cell: the name of an image, a kind of engine, or a Python."""
+        if wanted.image is not None:
+            return wanted.image
+        needed = wanted.needs.engine
+        return str(needed) if self.is_free and needed in KINDS else self.engine
 
-    def kind_for(self, needs: Needs) -> str:
-        return str(needs.engine) if self.is_free and needs.engine in KINDS else self.kind
+    def kind_for(self, wanted: WantedNode) -> str:
+        if wanted.image is not None:
+            kinds = [one.images[wanted.image] for one in self.nodes if wanted.image in one.images]
+            return next(iter(kinds), self.kind)
+        needed = wanted.needs.engine
+        return str(needed) if self.is_free and needed in KINDS else self.kind
 
     @property
     def digests(self) -> dict[str, str]:
@@ -95,10 +120,10 @@ class SeenCluster:
 
     def why_not(self, one: SeenNode, wanted: WantedNode) -> str:
         """Say why a node cannot take a cell; nothing if it can."""
-        for name in ("engine", "storage", wanted.model):
+        for name in (wanted.image or "engine", "storage", wanted.model):
             if name in one.problems:
                 return one.problems[name]
-        kind = self.kind_for(wanted.needs)
+        kind = self.kind_for(wanted)
         gpus = gpus_of(wanted.needs, wanted.tensor_parallel, kind)
         lacking = missing(wanted.needs, one.machine, kind)
         return _too_small(one.node, wanted, gpus) or "; ".join(error.what for error in lacking)
@@ -148,7 +173,8 @@ def look_at_cluster(
         refuse_unfit(SeenCluster([], others, str(engine), str(kind)), wanted, progress)
     asked = {name: model.model_dump(mode="json", by_alias=True) for name, model in models.items()}
     url = storage.url if storage else None
-    look = {"do": "look", "models": asked, "engine": engine, "storage": url}
+    images = sorted({one.image for one in wanted if one.image is not None})
+    look = {"do": "look", "models": asked, "engine": engine, "images": images, "storage": url}
     content = json.dumps(look).encode()
     jobs = [
         ClusterJob(
@@ -210,7 +236,7 @@ def _seen(node: ClusterNode, found: Mapping[str, Any], storage: Storage | None) 
             storage.read(found["probe"])
         except ClusterError as error:
             problems["storage"] = f"{error.what}; the node says that it wrote it"
-    return SeenNode(node, machine, engine, found["models"], problems)
+    return SeenNode(node, machine, engine, found["models"], found["images"], problems)
 
 
 def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Progress) -> None:
@@ -224,7 +250,7 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
     for one in wanted:
         reasons = {each.node.name: seen.why_not(each, one) for each in seen.nodes}
         fits = not all(reasons.values()) if reasons else False
-        gpus = gpus_of(one.needs, one.tensor_parallel, seen.kind_for(one.needs))
+        gpus = gpus_of(one.needs, one.tensor_parallel, seen.kind_for(one))
         reasons |= {node.name: _too_small(node, one, gpus) for node in seen.others}
         if not fits:
             lines = "\n".join(f"    {node}: {why}" for node, why in sorted(reasons.items()))
@@ -233,7 +259,7 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
                 hint="add a node that has it, or change the needs of the plan",
             )
             errors.setdefault(lines, error)
-        which = {"engine": "", "storage": "", one.model: f" of {one.model}"}
+        which = {one.image or "engine": "", "storage": "", one.model: f" of {one.model}"}
         noted |= {
             f"{each.node.name} takes no cells{cells}: {each.problems[name]}"
             for each in seen.nodes

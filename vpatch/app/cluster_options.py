@@ -63,6 +63,6 @@ class ClusterOptions:
         for name in given:
             raise UsageError(
                 f"--{name} and --on exclude each other",
-                hint="the jobs of a cluster run an engine: give --engine cpu, cuda or PYTHON",
+                hint="nodes start engines of their own: give --engine or --image",
                 code="cli.conflicting-options",
             )

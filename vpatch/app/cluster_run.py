@@ -102,8 +102,12 @@ class NodeTask(ABC):
 class NodeTasks:
     """All jobs of a command, and what they have in common.
 
-    `engine` is what `--engine` says. `models` are the checkpoints that the jobs need. `digests` is
-    the cache's folder that remembers digests of large files.
+    Attributes:
+        tasks: the jobs.
+        parcel: the files that travel to each node.
+        engine: what `--engine` says; None without it. A job of an image names its image itself.
+        models: the checkpoints that the jobs need.
+        digests: the cache's folder that remembers digests of large files.
     """
 
     tasks: Sequence[NodeTask]
@@ -142,7 +146,8 @@ class ClusterRun:
         """
         here = self._digests_here()
         checkpoints = {name for name, model in self.jobs.models.items() if model.checkpoint}
-        known = self.engine is not None and here.keys() >= checkpoints
+        is_image = all(task.wanted.image is not None for task in self.jobs.tasks)
+        known = (self.engine is not None or is_image) and here.keys() >= checkpoints
         if known and self.options.resume:
             self._take_kept(here)
         if not known or self._pending():
@@ -186,7 +191,8 @@ class ClusterRun:
         if self.kept is None:
             return
         for task in self._pending():
-            engine = seen.engine_for(task.wanted.needs) if seen else str(self.engine)
+            wanted = task.wanted
+            engine = seen.engine_for(wanted) if seen else wanted.image or str(self.engine)
             found = self.kept.find(task.key(engine, digests))
             if found is not None:
                 self.again += task.is_cell
@@ -215,7 +221,7 @@ class ClusterRun:
         if not pending:
             return
         refuse_unfit(seen, [task.wanted for task in pending], self.progress)
-        keys = [task.key(seen.engine_for(task.wanted.needs), seen.digests) for task in pending]
+        keys = [task.key(seen.engine_for(task.wanted), seen.digests) for task in pending]
         running = cluster.run(
             self.jobs.parcel,
             [_job(task, seen, storage) for task in pending],
@@ -273,14 +279,18 @@ class ClusterRun:
 def _job(task: NodeTask, seen: SeenCluster, storage: Storage | None) -> ClusterJob:
     wanted, fitting = task.wanted, [one.node for one in seen.fitting(task.wanted)]
     needs = wanted.needs
-    common = {"engine": seen.engine_for(needs), "storage": storage.url if storage else None}
+    common = {
+        "engine": seen.engine_for(wanted),
+        "image": wanted.image,
+        "storage": storage.url if storage else None,
+    }
     alone = min((node.cpus for node in fitting), default=1.0) if wanted.alone else 1.0
     return ClusterJob(
         task.title,
         JOB,
         json.dumps(common | task.told(seen)).encode(),
         alone if needs.cpus is None else needs.cpus,
-        gpus_of(needs, wanted.tensor_parallel, seen.kind_for(needs)),
+        gpus_of(needs, wanted.tensor_parallel, seen.kind_for(wanted)),
         needs.labels or {},
         frozenset(node.id for node in fitting),
         AROUND_SECONDS + task.limit,

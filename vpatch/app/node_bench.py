@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from vpatch.bench.measure import LoadRun
     from vpatch.harness.sandbox import Sandbox
-    from vpatch.harness.target import EngineTarget
+    from vpatch.harness.target import ExecutionTarget
 
 # It may be the node that hangs.
 _HANGS = {"hangs", "takes too long"}
 
 
 def measured_on_node(
-    job: dict[str, Any], target: EngineTarget, folder: Path, out: Path, log: Path
+    job: dict[str, Any], target: ExecutionTarget, folder: Path, out: Path, log: Path
 ) -> dict[str, Any]:
     """Measure what a job says; logs and raw results go to `out`, and each point is told to `log`.
 

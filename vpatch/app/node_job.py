@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.node_image import IMAGE, image_on_node
+from vpatch.app.node_image import image_on_node
 from vpatch.app.packed_trees import unpacked
 from vpatch.app.targets import image_target
 from vpatch.cluster.storage import Storage
@@ -33,11 +33,10 @@ from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.util import child_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from vpatch.engine.environment import Engine
     from vpatch.harness.target import ExecutionTarget
-    from vpatch.image.running import PatchedImage
 
 RESULT, REFUSED, LOG = "result.json", "refused.json", "log"
 _ENVIRONMENT_SECONDS = 300.0
@@ -88,9 +87,9 @@ def _keep_what_is_needed() -> dict[str, str]:
     return given
 
 
-def _look(job: dict[str, Any], _folder: Path, _out: Path) -> dict[str, Any]:
-    """Say what this node has: checkpoints with their digests, and what an engine runs on."""
-    found: dict[str, Any] = {"models": {}, "engine": None, "problems": {}}
+def _look(job: dict[str, Any], folder: Path, _out: Path) -> dict[str, Any]:
+    """Say what this node has: checkpoints with their digests, and what its engine runs on."""
+    found: dict[str, Any] = {"models": {}, "engine": None, "images": {}, "problems": {}}
     digests = Cache(default_cache_folder()).answers("checkpoints")
     for name, declared in job["models"].items():
         try:
@@ -101,30 +100,35 @@ def _look(job: dict[str, Any], _folder: Path, _out: Path) -> dict[str, Any]:
         found["models"][name] = place and digest_of_checkpoint(place, digests)
     if job["engine"] is not None and job["engine"] not in KINDS:
         try:
-            with ExitStack() as stack:
-                opened = _opened(job["engine"], stack)
+            engine = existing_engine(job["engine"])
         except VpatchError as error:
             found["problems"]["engine"] = str(error)
         else:
-            found["engine"] = {"kind": opened.kind, "version": opened.version}
+            found["engine"] = {"kind": engine.kind, "version": engine.version}
+    for name in job["images"]:
+        try:
+            with ExitStack() as stack:
+                image, _, _ = image_on_node(name, folder, stack)
+        except VpatchError as error:
+            found["problems"][name] = str(error)
+        else:
+            found["images"][name] = image.kind
     return found
 
 
-def _opened(engine: str, stack: ExitStack) -> Engine | PatchedImage:
-    if engine.startswith(IMAGE):
-        found, _, _ = image_on_node(engine, stack)
-        return found
-    return existing_engine(engine)
-
-
 @contextmanager
-def _target(job: dict[str, Any], folder: Path) -> Iterator[ExecutionTarget]:
-    """What a cell runs on: an engine with the trees of the job, or an image as it is."""
+def _target(
+    job: dict[str, Any], folder: Path, model: Any = None, files: Sequence[Path] = ()
+) -> Iterator[ExecutionTarget]:
+    """What a cell runs on: an engine with the trees of the job, or an image as it is.
+
+    The containers of an image also see the checkpoint of a declared model, and `files`.
+    """
     with ExitStack() as stack:
-        if job["engine"].startswith(IMAGE):
-            found, docker, gpus = image_on_node(job["engine"], stack)
-            model = locate(Model.model_validate(job["model"])) if "model" in job else None
-            seen = [] if model is None else [seen_folder(model)]
+        if job["image"] is not None:
+            found, docker, gpus = image_on_node(job["image"], folder, stack)
+            place = None if model is None else locate(Model.model_validate(model))
+            seen = [*files, *([] if place is None else [seen_folder(place)])]
             yield image_target(found, docker, seen, gpus=gpus)
         else:
             engine = stack.enter_context(_engine(job))
@@ -152,7 +156,7 @@ def _engine(job: dict[str, Any]) -> Iterator[Engine]:
 
 def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     work, cell = folder / "tmp", cell_from(job["cell"])
-    with _target(job, folder) as target:
+    with _target(job, folder, job["model"]) as target:
         site = target.site(job["phase"], work, "site")
         (work / "models").mkdir()
         digests = Cache(default_cache_folder()).answers("checkpoints")
@@ -216,8 +220,8 @@ def _bench(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     # Only these jobs need it.
     from vpatch.app.node_bench import measured_on_node  # noqa: PLC0415
 
-    with _engine(job) as engine:
-        target = EngineTarget(engine, unpacked(job["trees"], folder / "sent"))
+    model, datasets = job["plan"]["models"][job["model"]], folder / "sent" / "datasets"
+    with _target(job, folder, model, [datasets] if datasets.is_dir() else []) as target:
         return measured_on_node(job, target, folder, out, out / LOG)
 
 

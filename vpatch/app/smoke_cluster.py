@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_run import ClusterRun, NodeTasks
-from vpatch.app.node_image import IMAGE
 from vpatch.app.smoke_jobs import SmokeJobs, lost_run, run_of
 from vpatch.cluster.parcel import Parcel
 from vpatch.evidence.kept_cells import KeptCells
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.cluster_options import ClusterOptions
     from vpatch.app.smoke_jobs import SmokeTask
-    from vpatch.app.targets import PlannedTrees, PointRun
+    from vpatch.app.targets import PointRun
     from vpatch.harness.target import Phase
     from vpatch.progress import Progress
     from vpatch.smoke.prove import OnResult
@@ -62,7 +61,7 @@ def run_smoke_on_cluster(
     jobs = NodeTasks(
         [task for part in parts for task in part.jobs.tasks],
         Parcel(files),
-        engine_of(points[0].trees) or first.asked["engine"],
+        first.asked["engine"],
         models,
         first.digests,
     )
@@ -74,13 +73,6 @@ def run_smoke_on_cluster(
         write_evidence(part.workdir, record)
         records.append(record)
     return records
-
-
-def engine_of(trees: PlannedTrees) -> str | None:
-    """Return what nodes are told of an image: a digest of a registry, or else its id."""
-    if trees.image is None:
-        return None
-    return f"{IMAGE}{next(iter(trees.image['digests']), trees.image['id'])}"
 
 
 class _ClusterSmoke:

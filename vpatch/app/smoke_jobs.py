@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_nodes import WantedNode
 from vpatch.app.cluster_run import NodeTask
+from vpatch.app.node_image import name_for_nodes
 from vpatch.app.node_job import RESULT
 from vpatch.app.packed_trees import packed
 from vpatch.evidence.kept_cells import key_of
@@ -68,7 +69,9 @@ class SmokeTask(NodeTask):
     @property
     def wanted(self) -> WantedNode:
         cell = self.cell or self.jobs.order.cells[0]
-        return WantedNode(cell.name, cell.needs, cell.tensor_parallel, cell.model)
+        return WantedNode(
+            cell.name, cell.needs, cell.tensor_parallel, cell.model, image=self.jobs.image
+        )
 
     @property
     def limit(self) -> float:
@@ -103,6 +106,7 @@ class SmokeJobs:
     ) -> None:
         self.order, self.version, self.on_settled = order, trees.version, on_settled
         self.logs, self.point, self.installed = logs, point, trees.installed
+        self.image = None if trees.image is None else name_for_nodes(trees.image)
         self._trees, self.files = packed(trees.contents, f"trees/{point}" if point else "trees")
         self._digests = {path: digest_of(content) for path, content in sorted(self.files.items())}
         self._changes = [tree.changes for tree in trees.contents]

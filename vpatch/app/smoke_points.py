@@ -15,11 +15,11 @@ from vpatch.app.smoke_request import (
 from vpatch.app.targets import (
     PlannedTrees,
     PointRun,
-    about_image,
     look_at_image,
     open_target,
     planned_trees,
     refuse_missing,
+    trees_in_image,
 )
 from vpatch.engine.environment import KINDS
 from vpatch.errors import VpatchError, combine, distinct
@@ -100,9 +100,10 @@ def _planned_image(
     # A container is on the network of its node, and sees the checkpoint.
     if options.model is None and any(one.checkpoint for one in smoke.models.values()):
         context.require_trust((), plan)
-    trees = PlannedTrees([], [], found.version, about_image(found), found.digests)
     subject = subject_of_locks(*found.locks)
-    return _Planned(None, trees, smoke, subject, plan), found.lock.recipe or found.version
+    return _Planned(
+        None, trees_in_image(found), smoke, subject, plan
+    ), found.lock.recipe or found.version
 
 
 def smoke_matrix_here(

@@ -166,6 +166,11 @@ def image_target(
     return ImageTarget(docker, about, found.kind, found.version, found.digests, list(folders), gpus)
 
 
+def trees_in_image(found: PatchedImage) -> PlannedTrees:
+    """Return what an image already has, for a run elsewhere."""
+    return PlannedTrees([], [], found.version, about_image(found), found.digests)
+
+
 def about_image(found: PatchedImage) -> dict[str, Any]:
     """Return what evidence says of an image."""
     return {"name": found.name, "id": found.image.id, "digests": list(found.image.digests)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
 import time
 from collections import deque
@@ -31,14 +32,16 @@ _LAST_LINES = 10_000
 _CREATION_SECONDS = 10.0
 # For those who find a container: docker ps --filter label=vpatch
 _LABEL = "vpatch"
+# A job of a cluster puts it on each of its containers: the guard of a killed job removes them.
 JOB_LABEL = "vpatch-job"
+_ALREADY_REMOVING = 409
 
 
 @dataclass(frozen=True)
 class ContainerConfig:
     """What a container is given. `folders` are this machine's, `ro` or `rw`, at the same path.
 
-    `folder` is the one to work in; `shared_memory` is in bytes. `job` is that of a cluster.
+    `folder` is the one to work in; `shared_memory` is in bytes.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +51,6 @@ class ContainerConfig:
     user: str | None = None
     gpus: bool = False
     shared_memory: int | None = None
-    job: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Container:
                 environment=dict(workdir.environment),
                 working_dir=workdir.folder,
                 user=workdir.user,
-                labels={_LABEL: __version__} | ({JOB_LABEL: workdir.job} if workdir.job else {}),
+                labels={_LABEL: __version__, **_job()},
                 # The image's own health check is for its own command, and takes time of a CPU.
                 healthcheck={"test": ["NONE"]},
                 host_config=settings,
@@ -224,7 +226,16 @@ class Container:
     def remove(self) -> None:
         """Kill it if it runs, and remove it with its volumes."""
         with asking(self.id), suppress(NotFound):
-            self.api.remove_container(self.id, v=True, force=True)
+            try:
+                self.api.remove_container(self.id, v=True, force=True)
+            except APIError as error:
+                if error.status_code != _ALREADY_REMOVING:
+                    raise
+
+
+def _job() -> dict[str, str]:
+    job = os.environ.get("VPATCH_JOB")
+    return {JOB_LABEL: job} if job else {}
 
 
 class _Stream(io.RawIOBase):

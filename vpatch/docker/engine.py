@@ -337,13 +337,13 @@ class Docker:
         finally:
             found.remove()
 
-    def remove_ended(self, is_dead: Callable[[str], bool]) -> None:
-        """Remove containers that ended, and whose job of a cluster ended without removing them."""
+    def remove_of_job(self, job: str) -> None:
+        """Remove the containers that a job of a cluster created."""
         with asking(self.where):
-            ended = {"label": [JOB_LABEL], "status": ["exited", "created", "dead"]}
-            for found in self.api.containers(all=True, filters=ended):
-                if is_dead(found["Labels"][JOB_LABEL]):
-                    Container(self.api, found["Id"]).remove()
+            of_job = {"label": [f"{JOB_LABEL}={job}"]}
+            found = self.api.containers(all=True, filters=of_job)
+        for one in found:
+            Container(self.api, one["Id"]).remove()
 
     def _dialogue(self) -> APIClient:
         """A connection of its own: to close it is to cancel what it was told to do.

@@ -47,15 +47,14 @@ class ContainerSandbox:
     ) -> Iterator[Contained]:
         from vpatch.docker.container import ContainerConfig  # noqa: PLC0415 - of the extra `image`
 
-        # Of a job of a cluster: its guard ends what has the name, and Ray chose the GPUs.
-        job = os.environ.get("VPATCH_JOB")
-        of_job = ("VPATCH_JOB", "CUDA_VISIBLE_DEVICES") if job else ()
+        # A job of a cluster: its guard kills processes with this variable, and Ray chose the GPUs.
+        is_job = "VPATCH_JOB" in os.environ
+        of_job = ("VPATCH_JOB", "CUDA_VISIBLE_DEVICES") if is_job else ()
         given = ContainerConfig(
             # Whoever has no entry among the image's users still has a name and a home.
             environment=own_variables(workdir)
             | {name: os.environ[name] for name in of_job if name in os.environ}
             | {"HOME": str(workdir), "USER": "vpatch", **further},
-            job=job,
             folders={**self.folders, str(workdir): "rw"},
             folder=str(workdir),
             network="host",
