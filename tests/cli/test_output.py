@@ -124,3 +124,55 @@ def test_a_narrow_terminal_breaks_lines_between_words(project, args, code):
     assert max(map(len, piped.splitlines())) > 40
     assert all(len(line) <= 40 or len(line.split()) <= 2 for line in lines)
     assert " ".join(lines).split() == piped.split()
+
+
+PRINTS_BESIDE_A_BAR = """
+import click
+from vpatch.cli.output import made_visible, style
+from vpatch.cli.progress import progress_for_terminal
+
+with made_visible():
+    progress = progress_for_terminal()
+    task = progress.start("Working")
+    click.echo(style("a result", fg="green") + " \x9b1m")
+    progress.note("a note \x9b1m")
+    task.done()
+    click.echo("the end")
+"""
+ERASED = re.compile("[^\r\n]*\r\x1b\\[2K")
+
+
+def lines_on(seen):
+    """What a terminal shows in the end: a line that is erased is not there."""
+    seen = re.sub("\x1b\\[\\?25[lh]", "", seen)
+    # A bar ends its line, goes back up and erases it.
+    seen = re.sub("\r\n\r\x1b\\[1A\x1b\\[2K", "\r\x1b[2K", seen)
+    return ERASED.sub("", seen).splitlines()
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_what_is_printed_beside_a_bar_takes_its_place(is_piped):
+    """It is shown as always, and goes where it belongs if standard output is a file."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", PRINTS_BESIDE_A_BAR],
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+        stdout=subprocess.PIPE if is_piped else theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        piped = process.stdout.read().decode() if is_piped else ""
+        seen = b""
+        try:
+            while some := os.read(ours, 1 << 16):
+                seen += some
+        except OSError:  # nobody has the other end any more
+            pass
+    os.close(ours)
+    note = "\x1b[33mnote:\x1b[0m a note \\x9b1m"
+    if is_piped:
+        assert piped.splitlines() == ["a result \\x9b1m", "the end"]
+        assert lines_on(seen.decode()) == [note]
+    else:
+        result = "\x1b[32ma result\x1b[0m \\x9b1m"
+        assert lines_on(seen.decode()) == [result, note, "the end"]

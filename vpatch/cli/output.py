@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import click
 
@@ -26,6 +26,19 @@ _START = "\x1b["
 # From the source that `secrets` uses. Its import would take a tenth of `vpatch --help`.
 _OWN = f"{_START}{int.from_bytes(os.urandom(8)) % 10**9 + 10**9};"
 _STYLE = re.compile(f"{re.escape(_OWN)}([0-9;]*m)")
+
+
+class Bar(Protocol):
+    """A line at the end of the terminal that is drawn again and again."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None:
+        """Erase the line."""
+
+
+# The bars on the terminal now. What is printed takes their place, and they come below it.
+BARS: list[Bar] = []
 
 
 def style(text: str, **styles: Any) -> str:
@@ -97,5 +110,12 @@ class _Visible(io.TextIOWrapper):
         # Text and the codes of own styles by turns.
         parts = _STYLE.split(text)
         shown = [_START + part if place % 2 else visible(part) for place, part in enumerate(parts)]
+        bars = list(BARS) if text else []
+        for bar in bars:
+            bar.stop()
         super().write("".join(shown))
+        if bars:
+            self.flush()
+        for bar in bars:
+            bar.start()
         return len(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.cli.log_options import is_verbose
-from vpatch.cli.output import style
+from vpatch.cli.output import BARS, style
 from vpatch.util.logged_progress import LoggedProgress
 from vpatch.util.visible import visible
 
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress, Task
 
 
-_RUNNING: list[RichProgress] = []
-
-
 def stop_bars() -> None:
     """Give the terminal back, also where an error ended the task that a bar belongs to."""
-    for bar in _RUNNING:
-        bar.stop()
+    while BARS:
+        BARS.pop().stop()
 
 
 def progress_for_terminal() -> Progress:
@@ -70,9 +67,16 @@ class _Terminal:
             bars.TextColumn("{task.description}", markup=False),
             bars.TimeElapsedColumn(),
         ]
-        bar = bars.Progress(*columns, console=Console(file=sys.__stderr__), transient=True)
+        bar = bars.Progress(
+            *columns,
+            console=Console(file=sys.__stderr__),
+            transient=True,
+            # In place of standard output, rich would print what `_Visible` must see first.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         bar.start()
-        _RUNNING.append(bar)
+        BARS.append(bar)
         task = _Bar(bar, bar.add_task(visible(what), total=None), unit)
         if total is not None:
             task.resize(total)
@@ -100,4 +104,6 @@ class _Bar:
         self.bar.update(self.task, advance=amount)
 
     def done(self) -> None:
+        if self.bar in BARS:
+            BARS.remove(self.bar)
         self.bar.stop()
