@@ -253,7 +253,9 @@ def survey(context: Context, groups: list[str], most: int, since: Version) -> li
             for change in changes:
                 if change.origin != version and change.patch is not None:
                     answers = context.answers
-                    made = plan([change.patch], tree, tell="none", answers=answers, shapes=False)
+                    made = plan(
+                        [change.patch], tree, findings_for="none", answers=answers, shapes=False
+                    )
                     tried(change, tree, places, made.decisions[0])
         print(f"tried {version}", file=sys.stderr)
     return [*rows, *(change.row for change in changes)]

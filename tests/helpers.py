@@ -90,7 +90,7 @@ def patch_of(root, name="fix", files=None, **keys):
 
 
 def decide(patch, tree):
-    return plan([patch], tree, tell="all").decisions[0]
+    return plan([patch], tree, findings_for="all").decisions[0]
 
 
 def patched(tree, made, *, carried=()):

@@ -75,7 +75,7 @@ def test_a_changed_checkout_is_told_with_what_to_do():
     (applied,) = api.apply(context, "0.23", patches=[PATCH], checkout="here")
     assert applied.outcome == "created"
     (path, *_) = applied.lock.files
-    changed = applied.order.target / path.path
+    changed = applied.request.target / path.path
     changed.write_text(changed.read_text() + "# mine\n")
     result = api.check(context, checkout="here")
     assert result.drifted == ()
@@ -193,7 +193,7 @@ def test_strict_refuses_a_new_shape(folder):
     with fails("checkout.patch-stops", "new shape: nothing is recorded"):
         api.apply(context, recipe=recipe)
     (done,) = api.apply(context, folder / "vllm-0.50.0", patches=["slow-mode"])
-    found = api.check(context, checkout=done.order.target)
+    found = api.check(context, checkout=done.request.target)
     assert found.differences == ()
-    strict = api.check(context, checkout=done.order.target, strict=True)
+    strict = api.check(context, checkout=done.request.target, strict=True)
     assert "slow-mode is needed: new shape" in strict.differences[0]

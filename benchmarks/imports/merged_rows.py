@@ -135,7 +135,7 @@ def _decide(context: Context, change: MergedChange, version: str, tree: Tree) ->
     """Note the state in a release, and compare what the patch makes of the older one."""
     row = change.row
     (decision,) = plan(
-        [change.patch], tree, tell="none", answers=context.answers, shapes=False
+        [change.patch], tree, findings_for="none", answers=context.answers, shapes=False
     ).decisions
     row.states += _LETTERS[decision.state]
     if version != change.merged.old:

@@ -162,4 +162,4 @@ _KNOWN = Answers()
 
 
 def decide(patch: Patch, tree: Tree) -> Decision:
-    return plan([patch], tree, tell="none", answers=_KNOWN).decisions[0]
+    return plan([patch], tree, findings_for="none", answers=_KNOWN).decisions[0]

@@ -11,7 +11,7 @@ from tests.waiting import until
 from vpatch.bench.load import LoadTarget
 from vpatch.harness.client import MODEL, Client
 from vpatch.harness.launch import free_port, url_of
-from vpatch.harness.sandbox import OverlaySite
+from vpatch.harness.sandbox import OverlaySandbox
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def serving(folder, k, fault="", model="model", authority=None):
     engine = folder / "engine"
     if not engine.exists():
         write_fake(engine)
-    site = OverlaySite(sys.executable, (engine,))
+    sandbox = OverlaySandbox(sys.executable, (engine,))
     port = free_port(None)
     workdir = folder / f"server-{port}"
     workdir.mkdir()
@@ -43,8 +43,10 @@ def serving(folder, k, fault="", model="model", authority=None):
         words += ["--ssl-certfile", str(files[0]), "--ssl-keyfile", str(files[1])]
         url = url.replace("http:", "https:")
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words]
-    further = {"FAKE_FAULT": fault}
-    with site.started(command, workdir=workdir, log=workdir / "log", further=further) as child:
+    extra_env = {"FAKE_FAULT": fault}
+    with sandbox.started(
+        command, workdir=workdir, log=workdir / "log", extra_env=extra_env
+    ) as child:
         client = Client(url, 10.0, math.inf)
         until(client.is_healthy, process=child)
-        yield LoadTarget(client, MODEL, model), site
+        yield LoadTarget(client, MODEL, model), sandbox

@@ -30,9 +30,9 @@ def at(tmp_path):
     """Sends a load to a server with k, with both as FAKE_FAULT says."""
 
     def at(k=2, fault="", client_fault="", seconds=20.0, load=LOAD, sampling=None, flags=None):
-        with serving(tmp_path, k, fault) as (target, site):
+        with serving(tmp_path, k, fault) as (target, sandbox):
             sender = Sender(
-                site, sampling or Sampling(), {"FAKE_FAULT": client_fault}, seconds, flags or {}
+                sandbox, sampling or Sampling(), {"FAKE_FAULT": client_fault}, seconds, flags or {}
             )
             workdir = tmp_path / "room"
             workdir.mkdir(exist_ok=True)
@@ -75,8 +75,8 @@ def test_nothing_is_drafted_with_k_0(at):
 
 
 def test_a_second_load_counts_by_itself(tmp_path):
-    with serving(tmp_path, 2, "") as (target, site):
-        sender = Sender(site, Sampling(), {}, 20.0)
+    with serving(tmp_path, 2, "") as (target, sandbox):
+        sender = Sender(sandbox, Sampling(), {}, 20.0)
         found = [
             send(LOAD, target, sender, tmp_path, tmp_path / f"{n}.log", tmp_path / f"{n}.json")
             for n in range(2)

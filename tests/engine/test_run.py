@@ -34,14 +34,14 @@ def files_of(packages):
 
 
 @dataclass(frozen=True)
-class RunSite:
+class RunSandbox:
     """Where vpatch run starts the processes: see `vpatch.harness.sandbox.Sandbox`."""
 
     python: object
     digests: dict
 
-    def started(self, command, *, workdir, log, further):
-        environment = os.environ | own_variables(workdir) | dict(further)
+    def started(self, command, *, workdir, log, extra_env):
+        environment = os.environ | own_variables(workdir) | dict(extra_env)
         # Users have not switched bytecode off.
         del environment["PYTHONDONTWRITEBYTECODE"]
         return started([*RUN, *command], cwd=workdir, log=log, environment=environment)
@@ -57,9 +57,9 @@ class RunTarget:
         self.target = target
         self.kind, self.version = target.kind, target.version
 
-    def site(self, phase, work, name=None):
-        digests = self.target.site(phase, work, name).digests
-        return RunSite(self.target.engine.python, digests)
+    def sandbox(self, phase, work, name=None):
+        digests = self.target.sandbox(phase, work, name).digests
+        return RunSandbox(self.target.engine.python, digests)
 
 
 def test_the_cells_of_the_recipe_pass_and_the_engine_stays_as_it_is(engine, tmp_path):

@@ -66,7 +66,7 @@ FAULTS = {
 def test_a_log_that_cannot_be_copied_is_noticed_while_it_runs(tmp_path, said, log, why):
     container = Container(said)
     log = log or tmp_path / "log"
-    with site_of(container).started(["python3"], workdir=tmp_path, log=log, further={}) as child:
+    with site_of(container).started(["python3"], workdir=tmp_path, log=log, extra_env={}) as child:
         child.copy.join(SECONDS)
         assert not child.copy.is_alive()
         with fails("engine.log-lost") as caught:
@@ -78,11 +78,11 @@ def test_a_log_that_cannot_be_copied_is_noticed_while_it_runs(tmp_path, said, lo
 
 @pytest.mark.parametrize("mode", ["offline", "server"])
 def test_it_is_a_finding_of_its_cell_and_others_go_on(tmp_path, mode):
-    site = site_of(Container(ConnectionResetError(104, "reset by peer")))
+    sandbox = site_of(Container(ConnectionResetError(104, "reset by peer")))
     for name in ("logs", "room"):
         (tmp_path / name).mkdir()
     checkpoints = {"m": PreparedModel("m", tmp_path, "", "")}
-    place = PhaseContext("after", site, checkpoints, tmp_path / "logs", tmp_path / "room")
+    place = PhaseContext("after", sandbox, checkpoints, tmp_path / "logs", tmp_path / "room")
     cells = [cell_of(k=k, mode=mode) for k in (0, 1)]
     told = []
     results = run_phase(place, cells, lambda *_: lambda: None, told.append)
@@ -107,8 +107,8 @@ def test_a_container_of_a_cluster_has_the_gpus_that_ray_chose(monkeypatch, tmp_p
         monkeypatch.delenv(name, raising=False)
         if value is not None:
             monkeypatch.setenv(name, value)
-    site = ContainerSandbox(SimpleNamespace(container=made), "image", {}, {})
-    with site.started(["true"], workdir=tmp_path, log=tmp_path / "log", further={}):
+    sandbox = ContainerSandbox(SimpleNamespace(container=made), "image", {}, {})
+    with sandbox.started(["true"], workdir=tmp_path, log=tmp_path / "log", extra_env={}):
         pass
     (config,) = configs
     given = {"VPATCH_JOB", "CUDA_VISIBLE_DEVICES"} & config.environment.keys()

@@ -13,14 +13,14 @@ from vpatch.errors import ExitCode, UsageError
 from vpatch.harness import model_digest
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import given, locate, prepare
-from vpatch.harness.sandbox import OverlaySite
+from vpatch.harness.sandbox import OverlaySandbox
 from vpatch.progress import Silent
 from vpatch.source.cache import Cache
 
 FILES = {"config.json": b"{}", "model.safetensors": b"\0\1", "sub/tokenizer.json": b"[]"}
 COMMIT = "0123abc"
 PLACE = f"models--org--name/snapshots/{COMMIT}"
-SITE = OverlaySite("/nonexistent/python", ())
+SITE = OverlaySandbox("/nonexistent/python", ())
 
 
 def model_of(checkpoint, revision=None):
@@ -277,7 +277,7 @@ def site_that(tmp_path, script):
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
-    return OverlaySite(python, ())
+    return OverlaySandbox(python, ())
 
 
 @pytest.mark.parametrize(
@@ -289,19 +289,19 @@ def site_that(tmp_path, script):
     ],
 )
 def test_a_synthetic_model_is_made_by_the_engine(tmp_path, kind, script, acceptance):
-    site = site_that(tmp_path, 'mkdir "$2"; echo "${1##*/} $3" >"$2/config.json"')
+    sandbox = site_that(tmp_path, 'mkdir "$2"; echo "${1##*/} $3" >"$2/config.json"')
     workdir = tmp_path / "room"
     workdir.mkdir()
-    found = prepare("tiny", Model(synthetic=kind), site, workdir)
+    found = prepare("tiny", Model(synthetic=kind), sandbox, workdir)
     assert (found.folder, found.described) == (workdir / "tiny", f"synthetic: {kind}")
     assert found.acceptance == acceptance
     assert (workdir / "tiny/config.json").read_text() == f"{script} {kind}\n"
 
 
 def test_a_synthetic_model_that_cannot_be_made(tmp_path):
-    site = site_that(tmp_path, "echo No space left on device >&2; exit 1")
+    sandbox = site_that(tmp_path, "echo No space left on device >&2; exit 1")
     with fails("harness.model-not-made") as caught:
-        prepare("tiny", Model(synthetic="all"), site, tmp_path)
+        prepare("tiny", Model(synthetic="all"), sandbox, tmp_path)
     assert caught.value.what.startswith("the synthetic checkpoint tiny cannot be made:\nNo space")
     assert caught.value.where == str(tmp_path / "tiny")
     assert caught.value.hint.startswith("free space")

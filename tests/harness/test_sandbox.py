@@ -7,7 +7,7 @@ import pytest
 from tests.helpers import fails
 from tests.projects import snapshot, write_tree
 from vpatch.engine.environment import Engine
-from vpatch.harness.sandbox import OverlaySite, lay_over
+from vpatch.harness.sandbox import OverlaySandbox, lay_over
 from vpatch.planning.state import Change
 from vpatch.util.digest import digest_of
 
@@ -28,33 +28,33 @@ def engine(tmp_path):
     return Engine(tmp_path / "python", packages / "vllm", "cpu", "0.23.0")
 
 
-def read(site, path):
+def read(sandbox, path):
     """A file as Python would find it: in the first folder that has its package."""
     package = path.partition("/")[0]
-    return next(root / path for root in site.path if (root / package).is_dir()).read_bytes()
+    return next(root / path for root in sandbox.path if (root / package).is_dir()).read_bytes()
 
 
 def test_changes_of_some_trees_are_laid_over(engine, tmp_path):
     before = snapshot(engine.package.parent)
-    site = lay_over(engine, [EDIT, PLUGIN], tmp_path / "room")
-    assert read(site, "vllm/a.py") == b"VALUE = 2\n"
-    assert read(site, "plugin/p.py") == b"y\n"
-    assert read(site, "plugin/new.py") == b"z\n"
-    assert site.digests == {
+    sandbox = lay_over(engine, [EDIT, PLUGIN], tmp_path / "room")
+    assert read(sandbox, "vllm/a.py") == b"VALUE = 2\n"
+    assert read(sandbox, "plugin/p.py") == b"y\n"
+    assert read(sandbox, "plugin/new.py") == b"z\n"
+    assert sandbox.digests == {
         "vllm/a.py": digest_of(b"VALUE = 2\n"),
         "plugin/p.py": digest_of(b"y\n"),
         "plugin/new.py": digest_of(b"z\n"),
     }
-    assert site.python == engine.python
+    assert sandbox.python == engine.python
     assert snapshot(engine.package.parent) == before
-    site.verify()
+    sandbox.verify()
 
 
 def test_the_pristine_tree_is_laid_over_too(engine, tmp_path):
-    site = lay_over(engine, [{}, {}], tmp_path / "room")
-    assert len(site.path) == 1
-    assert read(site, "vllm/a.py") == b"VALUE = 1\n"
-    assert (site.digests, site.verify()) == ({}, None)
+    sandbox = lay_over(engine, [{}, {}], tmp_path / "room")
+    assert len(sandbox.path) == 1
+    assert read(sandbox, "vllm/a.py") == b"VALUE = 1\n"
+    assert (sandbox.digests, sandbox.verify()) == ({}, None)
 
 
 @pytest.mark.parametrize("changes", [[EDIT], [{}, PLUGIN]])
@@ -79,25 +79,25 @@ def test_a_change_outside_packages(engine, tmp_path, path):
 @pytest.mark.parametrize("path", ["vllm/a.py", "plugin/new.py"])
 @pytest.mark.parametrize("content", [b"VALUE = 3\n", None])
 def test_a_patched_file_that_is_tampered_with(engine, tmp_path, path, content):
-    site = lay_over(engine, [EDIT, PLUGIN], tmp_path / "room")
-    (file,) = (root / path for root in site.path if (root / path).exists())
+    sandbox = lay_over(engine, [EDIT, PLUGIN], tmp_path / "room")
+    (file,) = (root / path for root in sandbox.path if (root / path).exists())
     if content is None:
         file.unlink()
     else:
         file.write_bytes(content)
     with fails("harness.files-changed") as caught:
-        site.verify()
+        sandbox.verify()
     found = "absent" if content is None else digest_of(content)[:23]
-    assert caught.value.what == f"the patched file is {found}, but was {site.digests[path][:23]}"
+    assert caught.value.what == f"the patched file is {found}, but was {sandbox.digests[path][:23]}"
     assert caught.value.where == path
     assert caught.value.hint == "find out what writes to it, then run the command again"
 
 
 def test_a_file_that_hides_a_patched_one_is_found(engine, tmp_path):
-    site = lay_over(engine, [EDIT], tmp_path / "room")
+    sandbox = lay_over(engine, [EDIT], tmp_path / "room")
     hiding = write_tree(tmp_path / "hiding", FILES)
     with fails("harness.files-changed"):
-        OverlaySite(site.python, (hiding, *site.path), site.digests).verify()
+        OverlaySandbox(sandbox.python, (hiding, *sandbox.path), sandbox.digests).verify()
 
 
 @pytest.mark.parametrize(
@@ -105,17 +105,17 @@ def test_a_file_that_hides_a_patched_one_is_found(engine, tmp_path):
 )
 def test_what_the_caller_has_set_decides_nothing(monkeypatch, tmp_path, name):
     monkeypatch.setenv(name, "callers")
-    site = OverlaySite("python", ())
-    assert site.environment({}, tmp_path).get(name, "") != "callers"
-    assert site.environment({name: "declared"}, tmp_path)[name] == "declared"
+    sandbox = OverlaySandbox("python", ())
+    assert sandbox.environment({}, tmp_path).get(name, "") != "callers"
+    assert sandbox.environment({name: "declared"}, tmp_path)[name] == "declared"
 
 
 def test_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     for name in ("PYTHONDONTWRITEBYTECODE", "VLLM_NO_USAGE_STATS"):
         monkeypatch.delenv(name, raising=False)
-    site = OverlaySite("python", (tmp_path / "a", tmp_path / "b"))
-    given = site.environment({"NEW": "1"}, tmp_path / "room")
+    sandbox = OverlaySandbox("python", (tmp_path / "a", tmp_path / "b"))
+    given = sandbox.environment({"NEW": "1"}, tmp_path / "room")
     assert given["PYTHONPATH"] == f"{tmp_path / 'a'}{os.pathsep}{tmp_path / 'b'}"
     assert (given["VLLM_NO_USAGE_STATS"], given["PYTHONDONTWRITEBYTECODE"]) == ("1", "1")
     assert (given["CUDA_VISIBLE_DEVICES"], given["NEW"]) == ("3", "1")

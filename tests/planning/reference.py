@@ -47,7 +47,7 @@ def _outcome_anew(codemod, _question, path, view, *, located):
 
 def decided(patches, tree, answers=None):
     """What is decided of each patch after those before it, and all that is written."""
-    return [*map(_cell, plan(patches, tree, tell="none", answers=answers).decisions)]
+    return [*map(_cell, plan(patches, tree, findings_for="none", answers=answers).decisions)]
 
 
 def decided_slowly(patches, tree):

@@ -52,9 +52,11 @@ def decided(monkeypatch):
     return found
 
 
-def made(answers, *patches, files=FILES, tell="none", tree=None, **options):
+def made(answers, *patches, files=FILES, findings_for="none", tree=None, **options):
     tree = tree or tree_of(files)
-    return plan(patches, tree, tell=tell, answers=answers, remember=True, **options).decisions
+    return plan(
+        patches, tree, findings_for=findings_for, answers=answers, remember=True, **options
+    ).decisions
 
 
 def test_a_decision_is_made_once(tmp_path, answers, decided):
@@ -190,12 +192,12 @@ def test_findings_are_found_anew(tmp_path, answers):
     patch = patch_of(tmp_path, edits=[F])
     files = {"vllm/m.py": "f(1)\nf(2)\n"}
     for _ in range(2):
-        (found,) = made(answers, patch, files=files, tell="stopping")
+        (found,) = made(answers, patch, files=files, findings_for="stopping")
         assert [finding.line for finding in found.findings] == [1, 2]
         (found,) = made(answers, patch, files=files)
         assert found.findings == ()
     for _ in range(2):
-        (found,) = made(answers, patch, tell="all")
+        (found,) = made(answers, patch, findings_for="all")
         assert found.findings
 
 

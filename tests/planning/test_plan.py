@@ -107,7 +107,7 @@ def test_second_patch_no_longer_fits(tmp_path):
     two = patch_of(
         tmp_path, "two", concerns={"text": "("}, edits=[{"find": "f($x)", "rewrite": "h($x)"}]
     )
-    made = plan([one, two], tree_of({MODULE: "f(1)\n"}), tell="all")
+    made = plan([one, two], tree_of({MODULE: "f(1)\n"}), findings_for="all")
     assert [d.state for d in made.decisions] == [State.NEEDED, State.CONFLICT]
     assert "fits the pristine tree, but not after one: rewrite f($x)" in made.decisions[1].reason
     assert made.stopping(asked_for=False) == made.decisions[1:]
@@ -548,8 +548,8 @@ def test_a_tree_that_lacks_what_its_lock_names_is_a_conflict(tmp_path):
     assert "the tree's lock names the patch" in decision.reason
 
 
-@pytest.mark.parametrize("tell", ["all", "stopping", "none"])
-def test_the_second_run_is_made_whoever_is_told(tmp_path, tell):
+@pytest.mark.parametrize("findings_for", ["all", "stopping", "none"])
+def test_the_second_run_is_made_whoever_is_told(tmp_path, findings_for):
     codemod = (
         "import libcst as cst\nfrom vpatch.codemods import SiteTransformer\n"
         "class Codemod(SiteTransformer):\n"
@@ -561,7 +561,7 @@ def test_the_second_run_is_made_whoever_is_told(tmp_path, tell):
     edits = [{"codemod": "codemod.py", "contains": ["f"]}]
     files = {"codemod.py": codemod}
     patch = patch_of(tmp_path, files=files, concerns={"text": "f"}, edits=edits)
-    (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), tell=tell).decisions
+    (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), findings_for=findings_for).decisions
     assert decision.state is State.CONFLICT
     assert decision.reason == "applied twice, codemod.py changes the file again"
 
@@ -683,10 +683,10 @@ def test_a_second_definition(tmp_path):
     )
 
 
-@pytest.mark.parametrize("tell", ["all", "stopping", "none"])
-def test_names_are_checked_for_a_status_too(tmp_path, tell):
+@pytest.mark.parametrize("findings_for", ["all", "stopping", "none"])
+def test_names_are_checked_for_a_status_too(tmp_path, findings_for):
     patch = patch_of(tmp_path, edits=[{"find": "f($x)", "rewrite": "undefined_thing($x)"}])
-    (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), tell=tell).decisions
+    (decision,) = plan([patch], tree_of({MODULE: "f(1)\n"}), findings_for=findings_for).decisions
     assert decision.state is State.CONFLICT
     assert "uses undefined_thing" in decision.reason
 
@@ -742,7 +742,9 @@ def test_lines_are_those_of_the_pristine_file(tmp_path):
     inserted = {"insert": "D = 1\nE = 2", "before": "f(1)"}
     edits = [inserted, text, DTYPE, {"find": "k(x)", "rewrite": "h(x)"}]
     two = patch_of(tmp_path, "two", edits=edits, requires=["one"])
-    made = plan([one, two], tree_of({MODULE: "f(1)\ny\nx = L()\n# two\nk(x)\nq\n"}), tell="all")
+    made = plan(
+        [one, two], tree_of({MODULE: "f(1)\ny\nx = L()\n# two\nk(x)\nq\n"}), findings_for="all"
+    )
     assert [d.state for d in made.decisions] == [State.NEEDED] * 2
     assert [f.line for f in made.decisions[1].findings] == [1, 1, 4, 3, 5]
 
@@ -751,5 +753,5 @@ def test_code_that_an_earlier_patch_added_has_the_line_where_it_was_added(tmp_pa
     one = patch_of(tmp_path, "one", edits=[{"insert": "z(f)", "after": "f(1)"}])
     edit = {"find": "z($a)", "rewrite": "z($a, b)"}
     two = patch_of(tmp_path, "two", edits=[edit], requires=["one"])
-    made = plan([one, two], tree_of({MODULE: "x\nf(1)\ny\n"}), tell="all")
+    made = plan([one, two], tree_of({MODULE: "x\nf(1)\ny\n"}), findings_for="all")
     assert where(made.decisions[1], "rewrite") == ["vllm/m.py:3"]

@@ -76,7 +76,7 @@ def test_a_tree_that_has_patches_already(context, answers):
         context.library.patch(one) for one in ("mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel")
     ]
     with context.tree(parse_vllm("0.23.0")) as tree:
-        made = plan(patches, tree, tell="none")
+        made = plan(patches, tree, findings_for="none")
         files = {path: change.after for path, change in overall_changes(made).items()}
         carried = frozenset(patch.id for patch in patches)
         patched = ChangedTree(tree, files, carried)

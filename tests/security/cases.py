@@ -100,7 +100,7 @@ def recorded(patch, *, outcome="holds", upstream=True):
 
 def plan_of(patches, code, *, version="0.23.0", carried=()):
     tree = tree_of({PATH: code}, version=version, carried=carried)
-    return plan(patches, tree, tell="all", alone=[patch.id for patch in patches])
+    return plan(patches, tree, findings_for="all", alone=[patch.id for patch in patches])
 
 
 def decided(patch, code, **tree):

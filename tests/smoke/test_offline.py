@@ -11,20 +11,20 @@ import pytest
 from tests.smoke.cells import cell_of
 from tests.smoke.fake_vllm import write_fake
 from vpatch.harness.predict import Counters
-from vpatch.harness.sandbox import OverlaySite
+from vpatch.harness.sandbox import OverlaySandbox
 from vpatch.smoke.offline import run_offline
 
 
 @pytest.fixture
 def offline(tmp_path):
-    site = write_fake(tmp_path / "site")
-    layer = "sha256:" + hashlib.sha256((site / "vllm/layer.py").read_bytes()).hexdigest()
+    sandbox = write_fake(tmp_path / "site")
+    layer = "sha256:" + hashlib.sha256((sandbox / "vllm/layer.py").read_bytes()).hexdigest()
 
     def run(fault="", **settings):
         cell = cell_of(environment={"FAKE_FAULT": fault}, **settings)
         workdir = tmp_path / "room"
         workdir.mkdir()
-        place = OverlaySite(sys.executable, (site,), {"vllm/layer.py": layer})
+        place = OverlaySandbox(sys.executable, (sandbox,), {"vllm/layer.py": layer})
         return run_offline(cell, tmp_path / "model", place, workdir, tmp_path / "log")
 
     return run

@@ -18,7 +18,7 @@ from tests.smoke.builders import (
 from vpatch.declare.smoke import Sampling
 from vpatch.harness.measured import Measured, StartHangs
 from vpatch.harness.models import PreparedModel
-from vpatch.harness.sandbox import OverlaySite
+from vpatch.harness.sandbox import OverlaySandbox
 from vpatch.smoke.run import PhaseContext, run_phase
 from vpatch.util.digest import digest_of
 
@@ -36,14 +36,14 @@ def phase(tmp_path, monkeypatch):
 
     def run(cells, answer=None, phase="after", port=None, acceptance="all"):
         seen = SimpleNamespace(events=[], told=[], rooms=[], logs=[], ports=[], judged=[])
-        site = OverlaySite("python", (overlay,), digests)
+        sandbox = OverlaySandbox("python", (overlay,), digests)
         models = dict.fromkeys(
             (cell.model for cell in cells),
             PreparedModel("m", tmp_path / "model", "", "", acceptance),
         )
 
         def started(mode, cell, model, given, workdir, log, **keys):
-            assert (mode, model, given) == (cell.mode, tmp_path / "model", site)
+            assert (mode, model, given) == (cell.mode, tmp_path / "model", sandbox)
             assert list(workdir.iterdir()) == []
             (workdir / "left").touch()
             seen.events.append((cell.mode, cell.k))
@@ -63,7 +63,7 @@ def phase(tmp_path, monkeypatch):
             seen.told.append((number, count, cell.k))
             return lambda: seen.told.append(number)
 
-        place = PhaseContext(phase, site, models, tmp_path / "logs", tmp_path / "room", port)
+        place = PhaseContext(phase, sandbox, models, tmp_path / "logs", tmp_path / "room", port)
 
         def tell(result):
             seen.judged.append((len(seen.events), result))

@@ -13,7 +13,7 @@ from tests.smoke.fake_vllm import write_fake
 from vpatch.harness import client
 from vpatch.harness.launch import free_port
 from vpatch.harness.predict import Counters
-from vpatch.harness.sandbox import OverlaySite
+from vpatch.harness.sandbox import OverlaySandbox
 from vpatch.smoke.server import run_server
 from vpatch.util import limited
 
@@ -33,12 +33,12 @@ SHORT = {
 
 @pytest.fixture
 def server(tmp_path):
-    site = write_fake(tmp_path / "site")
+    sandbox = write_fake(tmp_path / "site")
 
     def run(fault="", port=None, **settings):
         settings = {"k": 1, "timeouts": GENEROUS | SHORT.get(fault, {})} | settings
         cell = cell_of(mode="server", environment={"FAKE_FAULT": fault}, **settings)
-        place = OverlaySite(sys.executable, (site,), {"vllm/layer.py": "sha256:0"})
+        place = OverlaySandbox(sys.executable, (sandbox,), {"vllm/layer.py": "sha256:0"})
         return run_server(cell, tmp_path / "model", place, tmp_path, tmp_path / "log", port=port)
 
     return run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
-from vpatch.app.checkout import order_for, refuse_one_folder
+from vpatch.app.checkout import refuse_one_folder, request_for
 from vpatch.checkout.apply import Applied, ApplyRequest, apply
 from vpatch.planning.state import Decision, none_taken
 
@@ -65,7 +65,7 @@ def apply_patches(
     refuse_one_folder(checkout, asked)
     asked_for = bool(asked[0].recipe or request.patches)
     with ExitStack() as stack:
-        requests = tuple(order_for(job, checkout, context, stack) for job in asked)
+        requests = tuple(request_for(job, checkout, context, stack) for job in asked)
         plans = [one.plan for one in requests]
         on_planned(requests)
         stopping = tuple(

@@ -155,7 +155,7 @@ def bench(
         if options.on is not None:
             return _on_cluster(opening, subjects, options, asked, root, on_result or _ignore)
         ready = opening.open(subjects)
-        order = BenchRequest(
+        bench_request = BenchRequest(
             options.name or dated(ready.title),
             _recorded(asked),
             ready.bench,
@@ -167,13 +167,15 @@ def bench(
             context.cache.answers("checkpoints"),
         )
         collecting = stack.enter_context(
-            collected(root, order.name, _KIND, numbered=options.name is None)
+            collected(root, bench_request.name, _KIND, numbered=options.name is None)
         )
-        order = replace(order, name=collecting.name)
-        record, failure = run(order, collecting.workdir, context.progress, on_result or _ignore)
+        bench_request = replace(bench_request, name=collecting.name)
+        record, failure = run(
+            bench_request, collecting.workdir, context.progress, on_result or _ignore
+        )
     # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
-    write_shown(root / order.name, record)
-    return BenchResult(record, root / order.name, failure)
+    write_shown(root / bench_request.name, record)
+    return BenchResult(record, root / bench_request.name, failure)
 
 
 def _on_cluster(
@@ -203,11 +205,11 @@ def _on_cluster(
     digests = context.cache.answers("checkpoints")
     name = options.name or dated(title)
     with collected(root, name, _KIND, numbered=options.name is None) as collecting:
-        order = ClusterBench(
+        bench_request = ClusterBench(
             collecting.name, _recorded(asked), plan, sides, options.engine, digests
         )
         record, failure = run_bench_on_cluster(
-            order, options.cluster, root, collecting.workdir, context.progress, on_result
+            bench_request, options.cluster, root, collecting.workdir, context.progress, on_result
         )
     write_shown(root / collecting.name, record)
     return BenchResult(record, root / collecting.name, failure)

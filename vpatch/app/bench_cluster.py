@@ -47,14 +47,16 @@ class ClusterBench:
 
 
 def run_bench_on_cluster(
-    order: ClusterBench,
+    request: ClusterBench,
     options: ClusterOptions,
     root: Path,
     workdir: Path,
     progress: Progress,
-    tell: OnLoadRun,
+    on_result: OnLoadRun,
 ) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
-    """Make a benchmark on a cluster, and write its record to `workdir`; `tell` gets each point.
+    """Make a benchmark on a cluster, and write its record to `workdir`.
+
+    `on_result` gets each point.
 
     Returns the record, and why it broke off, if it did.
 
@@ -62,34 +64,36 @@ def run_bench_on_cluster(
         ClusterError: the cluster is not there, or was lost before anything was measured.
         NoNodeError: a cell fits on no node.
     """
-    return _BenchOnCluster(order, workdir, tell).make(options, root, progress)
+    return _BenchOnCluster(request, workdir, on_result).make(options, root, progress)
 
 
 class _BenchOnCluster:
     """A benchmark on a cluster, as far as it came."""
 
-    def __init__(self, order: ClusterBench, workdir: Path, tell: OnLoadRun) -> None:
-        self.order, self.workdir, self.tell = order, workdir, tell
+    def __init__(self, request: ClusterBench, workdir: Path, on_result: OnLoadRun) -> None:
+        self.request, self.workdir, self.on_result = request, workdir, on_result
         self.made = datetime.now(UTC).isoformat(timespec="seconds")
-        self.names = side_names(len(order.sides))
-        self.datasets = datasets_of(order.plan)
-        self.jobs = BenchJobs(order.plan, order.sides, self.datasets, workdir / LOGS, self._settle)
+        self.names = side_names(len(request.sides))
+        self.datasets = datasets_of(request.plan)
+        self.jobs = BenchJobs(
+            request.plan, request.sides, self.datasets, workdir / LOGS, self._settle
+        )
         self.points: list[LoadRun] = []
         self.models: dict[str, dict[str, Any]] = {}
         # Of each side: the nodes that measured it, and the kind of their engine.
-        self.nodes: list[dict[str, str]] = [{} for _ in order.sides]
+        self.nodes: list[dict[str, str]] = [{} for _ in request.sides]
         (workdir / RAW).mkdir()
 
     def make(
         self, options: ClusterOptions, root: Path, progress: Progress
     ) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
-        order = self.order
+        request = self.request
         tasks = NodeTasks(
             self.jobs.tasks,
             Parcel(self.jobs.files),
-            order.engine,
-            order.plan.models,
-            order.digests,
+            request.engine,
+            request.plan.models,
+            request.digests,
         )
         run = ClusterRun(tasks, options, KeptCells(root), progress)
         failure: KeyboardInterrupt | VpatchError | None = None
@@ -111,31 +115,31 @@ class _BenchOnCluster:
             points = list(runs_of(task, node, files, self.workdir))
         self.points += points
         for point in points:
-            self.tell(self.names[point.side], point)
+            self.on_result(self.names[point.side], point)
 
     def _found(self, run: ClusterRun) -> BenchRun:
-        order, plan = self.order, self.order.plan
+        request, plan = self.request, self.request.plan
         described = {
             name: {"model": model.checkpoint or f"synthetic: {model.synthetic}", "digest": None}
             for name, model in plan.models.items()
         }
-        versions = dict.fromkeys(side.trees.version for side in order.sides)
+        versions = dict.fromkeys(side.trees.version for side in request.sides)
         return BenchRun(
-            name=order.name,
+            name=request.name,
             made=self.made,
-            asked=order.asked,
+            asked=request.asked,
             plan=plan.model_dump(mode="json", exclude_none=True),
             client=", ".join(versions),
             models=described | self.models,
             datasets=self.datasets,
-            sides=[self._side(number, run) for number in range(len(order.sides))],
+            sides=[self._side(number, run) for number in range(len(request.sides))],
             points=sorted(self.points, key=lambda point: (point.repeat, point.side)),
             planned=sum(len(visit.loads) for task in self.jobs.tasks for visit in task.visits),
             machines=run.machines,
         )
 
     def _side(self, number: int, run: ClusterRun) -> dict[str, Any]:
-        side, nodes = self.order.sides[number], self.nodes[number]
+        side, nodes = self.request.sides[number], self.nodes[number]
         node = next(iter(nodes), None)
         here = {"machine": to_json(this_machine()), "inherited": {}}
         found = run.machines[node] if node is not None else here

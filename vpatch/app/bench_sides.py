@@ -184,7 +184,7 @@ class Opening:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
             self._refuse_missing(needed, kind, [release_asked(one.found) for one in points])
         opened = [self._opened_trees(point, engine) for point in points]
-        return self._ready(bench, opened, f"{recipe or opened[0].ground.version}-{kind}")
+        return self._ready(bench, opened, f"{recipe or opened[0].target.version}-{kind}")
 
     def _plan(self, points: Sequence[MatrixPoint]) -> tuple[Bench, str | None]:
         """The plan, and the name of the recipe whose trees are measured."""
@@ -256,11 +256,11 @@ class Opening:
         return [replace(job, patches=()) for job in selection.resolve(without, library)]
 
     def _opened_trees(self, point: MatrixPoint, engine: str) -> Opened:
-        ground, plans, version = engine_target(
+        target, plans, version = engine_target(
             self.context, point.found, engine, self.stack, asked_for=bool(self.request.patches)
         )
         subject = subject_of(plans)
-        opened = self._opened(_in_words(version, subject, point), subject, ground)
+        opened = self._opened(_in_words(version, subject, point), subject, target)
         if not point.said:
             return opened
         return replace(opened, described={**opened.described, "point": point.said})
@@ -278,34 +278,34 @@ class Opening:
         )
         opened = []
         for image, docker in found:
-            ground = image_target(image, docker, seen, gpus=gpus)
+            target = image_target(image, docker, seen, gpus=gpus)
             subject = subject_of_locks(*image.locks)
-            opened.append(self._opened(_image_in_words(image), subject, ground))
+            opened.append(self._opened(_image_in_words(image), subject, target))
         title = f"{first.lock.recipe or first.version}-{first.kind}-image"
         return self._ready(bench, opened, title)
 
     @staticmethod
     def _ready(bench: Bench, sides: Sequence[Opened], title: str) -> Ready:
         """The first side's vLLM sends the loads of all."""
-        ground = sides[0].ground
+        target = sides[0].target
 
         def client(workdir: Path) -> Sandbox:
-            return ground.site("after", workdir.parent, workdir.name)
+            return target.sandbox("after", workdir.parent, workdir.name)
 
-        return Ready(bench, sides, client, ground.version, title)
+        return Ready(bench, sides, client, target.version, title)
 
-    def _opened(self, what: str, subject: list[dict[str, Any]], ground: ExecutionTarget) -> Opened:
+    def _opened(self, what: str, subject: list[dict[str, Any]], target: ExecutionTarget) -> Opened:
         described = {
             "what": what,
             "machine": asdict(self.machine),
             # A container is given none of it.
-            "inherited": {} if ground.image else inherited(),
+            "inherited": {} if target.image else inherited(),
             "digest": digest_of_subject(subject),
             "subject": subject,
-            "engine": {"kind": ground.kind, "vllm": ground.version},
+            "engine": {"kind": target.kind, "vllm": target.version},
         }
-        image = {"image": dict(ground.image)} if ground.image else {}
-        return Opened(ground, described | image)
+        image = {"image": dict(target.image)} if target.image else {}
+        return Opened(target, described | image)
 
     def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
         """Servers that run: an engine is opened for its `vllm bench serve` alone."""

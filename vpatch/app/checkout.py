@@ -169,7 +169,7 @@ def refuse_one_folder(checkout: Path | None, asked: Sequence[Selection]) -> None
         )
 
 
-def order_for(
+def request_for(
     job: Selection, checkout: Path | None, context: Context, stack: ExitStack
 ) -> ApplyRequest:
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
@@ -184,9 +184,9 @@ def order_for(
             hint="name another folder with --checkout",
             code="checkout.source-is-target",
         )
-    workplace = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
-    made = planned(context, job.patches, tree, to_write=True, before=workplace.begin)
-    return ApplyRequest(made, job.recipe, workplace, job.chosen, job.security)
+    transaction = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
+    made = planned(context, job.patches, tree, to_write=True, before=transaction.begin)
+    return ApplyRequest(made, job.recipe, transaction, job.chosen, job.security)
 
 
 def hide_from_git(checkouts: Path) -> None:

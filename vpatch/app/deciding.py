@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.app.selection import Selection
-    from vpatch.planning.plan import Tell
+    from vpatch.planning.plan import FindingsFor
     from vpatch.planning.state import Plan
     from vpatch.source.tree import Pin
 
@@ -25,7 +25,7 @@ def plans_for(
     jobs: Sequence[Selection],
     chosen: Sequence[str],
     *,
-    tell: Tell,
+    findings_for: FindingsFor,
     each_alone: bool = False,
 ) -> list[Plan]:
     """Return a plan for each job, without the changes that it makes.
@@ -34,13 +34,13 @@ def plans_for(
         context: what all use cases share.
         jobs: which patches for which trees.
         chosen: the patches that the user asked for by name.
-        tell: which decisions have findings; see `vpatch.planning.plan.plan`.
+        findings_for: which decisions have findings; see `vpatch.planning.plan.plan`.
         each_alone: decide on each patch as if there were only it and what it requires.
 
     Raises:
         VpatchError: a source cannot be read.
     """
-    asked = Jobs(context, jobs, chosen, tell, each_alone=each_alone)
+    asked = Jobs(context, jobs, chosen, findings_for, each_alone=each_alone)
     found = {n: plan for n in range(len(jobs)) if (plan := asked.kept(n)) is not None}
     missing = [number for number in range(len(jobs)) if number not in found]
     workers = min(_cores(), len(missing))
@@ -64,14 +64,14 @@ class Jobs:
         context: Context,
         jobs: Sequence[Selection],
         chosen: Sequence[str],
-        tell: Tell,
+        findings_for: FindingsFor,
         *,
         each_alone: bool = False,
     ) -> None:
         self.context = context
         self.jobs = jobs
         self.chosen = chosen
-        self.tell = tell
+        self.findings_for = findings_for
         self.each_alone = each_alone
 
     def alone(self, number: int) -> frozenset[str]:
@@ -91,7 +91,9 @@ class Jobs:
             return None
         job = self.jobs[number]
         alone = self.alone(number)
-        return kept_plan(self.context.plans, job.patches, pin, tell=self.tell, alone=alone)
+        return kept_plan(
+            self.context.plans, job.patches, pin, findings_for=self.findings_for, alone=alone
+        )
 
     def decided(self, number: int) -> Plan:
         job = self.jobs[number]
@@ -101,7 +103,7 @@ class Jobs:
                 job.patches,
                 tree,
                 to_write=False,
-                tell=self.tell,
+                findings_for=self.findings_for,
                 alone=self.alone(number),
             )
 

@@ -229,8 +229,8 @@ def _differences_of_test(context: Context, evidence: Evidence) -> list[str]:
         if proof is None:
             return [f"{patch.id} has no proof {record['test']['file']} any more"]
         with ExitStack() as stack:
-            ground = proof_plans(context, patch, proof, record["asked"]["vllm"], stack)
-        found = differences(record["subject"], subject_of(ground.all_after))
+            plans = proof_plans(context, patch, proof, record["asked"]["vllm"], stack)
+        found = differences(record["subject"], subject_of(plans.all_after))
     except VpatchError as error:
         return [_difference("it cannot be planned", error)]
     if digest_of((patch.folder / proof.test).read_bytes()) != record["test"]["digest"]:

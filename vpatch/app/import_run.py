@@ -170,7 +170,9 @@ class ImportRun:
         patches = loaded(self.staging, drafts)
         ids = {patch.id for patch in patches}
         answers = self.context.answers
-        made = plan(patches, self.release, tell="none", alone=ids, answers=answers, shapes=False)
+        made = plan(
+            patches, self.release, findings_for="none", alone=ids, answers=answers, shapes=False
+        )
         states = {decision.patch.id: decision.state for decision in made.decisions}
         return states[drafts[number].change.id] is State.UPSTREAMED
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.app import selection
 from vpatch.app.audit import documents_of
-from vpatch.app.checkout import order_for, planned_again, refuse_one_folder, refuse_stopping
+from vpatch.app.checkout import planned_again, refuse_one_folder, refuse_stopping, request_for
 from vpatch.checkout.apply import apply
 from vpatch.checkout.drift import drift
 from vpatch.checkout.lockfile import LockedImage, LockedTree, LockFile, read_lock
@@ -190,26 +190,26 @@ def applied(
             hint="give --vllm VERSION",
             code="image.not-a-release",
         )
-    orders = [order_for(job, checkout, context, stack) for job in asked]
+    requests = [request_for(job, checkout, context, stack) for job in asked]
     asked_for = bool(asked[0].recipe or request.patches)
     strict = any(job.strict for job in asked)
-    refuse_stopping([order.plan for order in orders], asked_for=asked_for, strict=strict)
+    refuse_stopping([one.plan for one in requests], asked_for=asked_for, strict=strict)
     # vLLM first: its lock names the others.
     done = sorted(
-        apply(orders, force=force, progress=context.progress),
+        apply(requests, force=force, progress=context.progress),
         key=lambda one: one.lock.source.tree != "vllm",
     )
     main, *beside = done
-    order = main.order
+    made = main.request
     return Locked(
-        order.target / LOCK_FILE,
+        made.target / LOCK_FILE,
         main.lock,
-        order.plan,
-        order.target,
-        _documents(context, order.workplace.tree, order.plan),
+        made.plan,
+        made.target,
+        _documents(context, made.transaction.tree, made.plan),
         {
-            one.order.target / LOCK_FILE: _beside(
-                one.lock, one.order.plan, one.order.workplace.tree
+            one.request.target / LOCK_FILE: _beside(
+                one.lock, one.request.plan, one.request.transaction.tree
             )
             for one in beside
         },

@@ -37,7 +37,7 @@ def measured_on_node(
     plan = Bench.model_validate_json(json.dumps(_with_own_files(job["plan"], folder)))
     hangs: list[str] = []
 
-    def tell(_side: str, point: LoadRun) -> None:
+    def on_result(_side: str, point: LoadRun) -> None:
         result = point.result
         if isinstance(result, Fault) and _is_hanging(result):
             hangs.append(str(result))
@@ -46,11 +46,11 @@ def measured_on_node(
             file.write(f"{point.cell.name} {point.load.name} #{point.repeat + 1}: {said}\n")
 
     def client(workdir: Path) -> Sandbox:
-        return target.site("after", workdir.parent, workdir.name)
+        return target.sandbox("after", workdir.parent, workdir.name)
 
     digests = Cache(default_cache_folder()).answers("checkpoints")
     _refuse_another(job, plan, digests)
-    order = BenchRequest(
+    request = BenchRequest(
         name="node",
         asked={},
         plan=plan,
@@ -61,7 +61,7 @@ def measured_on_node(
         digests=digests,
     )
     (out / "logs").mkdir()
-    record, failure = run(order, out, Silent(), tell)
+    record, failure = run(request, out, Silent(), on_result)
     if failure is not None:
         raise failure
     return {

@@ -157,11 +157,11 @@ def _engine(job: dict[str, Any]) -> Iterator[Engine]:
 def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     work, cell = folder / "tmp", cell_from(job["cell"])
     with _target(job, folder, job["model"]) as target:
-        site = target.site(job["phase"], work, "site")
+        sandbox = target.sandbox(job["phase"], work, "site")
         (work / "models").mkdir()
         digests = Cache(default_cache_folder()).answers("checkpoints")
         model = prepare(
-            cell.model, Model.model_validate(job["model"]), site, work / "models", digests
+            cell.model, Model.model_validate(job["model"]), sandbox, work / "models", digests
         )
         if job["digest"] not in {None, model.digest}:
             raise UnavailableError(
@@ -170,11 +170,11 @@ def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
                 hint="give every node the same files",
                 code="cluster.model-differs",
             )
-        measured = run_cell(cell, model.folder, site, work, out / LOG)
+        measured = run_cell(cell, model.folder, sandbox, work, out / LOG)
     return {
         "measured": to_json(measured),
         "hangs": _hangs(measured),
-        "digests": dict(site.digests),
+        "digests": dict(sandbox.digests),
         "model": {
             "described": model.described,
             "digest": model.digest,
@@ -196,17 +196,17 @@ def _hangs(measured: Any) -> str | None:
 def _imports(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     work, environment = folder / "tmp", folder / "environment"
     with _target(job, folder) as target:
-        site = target.site(job["phase"], work, "site")
+        sandbox = target.sandbox(job["phase"], work, "site")
         (work / "imports").mkdir()
         imports = Imports.model_validate_json(job["imports"])
-        checks = run_imports(imports, site, job["environment"], work / "imports", out / LOG)
+        checks = run_imports(imports, sandbox, job["environment"], work / "imports", out / LOG)
         if job["phase"] == "after":
             run_in(
-                site,
-                [site.python, "-m", "vllm.collect_env"],
+                sandbox,
+                [sandbox.python, "-m", "vllm.collect_env"],
                 workdir=work,
                 log=environment,
-                further={},
+                extra_env={},
                 timeout=_ENVIRONMENT_SECONDS,
             )
     return {

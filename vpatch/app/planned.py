@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.library.patch import Patch
-    from vpatch.planning.plan import Tell
+    from vpatch.planning.plan import FindingsFor
     from vpatch.planning.state import Plan
     from vpatch.source.tree import Tree
 
@@ -24,7 +24,7 @@ def planned(
     tree: Tree,
     *,
     to_write: bool,
-    tell: Tell = "stopping",
+    findings_for: FindingsFor = "stopping",
     alone: Collection[str] = (),
     before: Callable[[], None] = lambda: None,
 ) -> Plan:
@@ -37,7 +37,7 @@ def planned(
         patches,
         tree,
         to_write=to_write,
-        tell=tell,
+        findings_for=findings_for,
         alone=alone,
         # What is in the cache needs no SQLite.
         answers=lambda: context.answers,

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 def run_proofs_on_cluster(
-    context: Context, asked: ProofRequest, tell: Callable[[ProvenTest], None]
+    context: Context, asked: ProofRequest, on_result: Callable[[ProvenTest], None]
 ) -> None:
-    """Run behaviour tests on the nodes of a cluster; `tell` gets each result when it is there.
+    """Run behaviour tests on the nodes of a cluster; `on_result` gets each result when it is there.
 
     Raises:
         UsageError: a named patch has no test for this engine, or `--resume` has no evidence.
@@ -55,16 +55,16 @@ def run_proofs_on_cluster(
             if files is None:
                 errors.append(_lost(task))
             else:
-                tell(_proven(asked, task, node, files, run, began))
+                on_result(_proven(asked, task, node, files, run, began))
 
         def left_out(task: ProofTask, why: str) -> None:
             patch, proof = task.patch, task.proof
             if asked.named and all(one.engine != run.kind for one in patch.declaration.proof):
                 errors.append(no_test(patch, run.kind))
             else:
-                tell(ProvenTest(patch, proof, run.kind, task.release, idle=why))
+                on_result(ProvenTest(patch, proof, run.kind, task.release, idle=why))
 
-        tasks = _tasks(context, asked, kind, ProofSink(Path(name), settled, left_out), tell)
+        tasks = _tasks(context, asked, kind, ProofSink(Path(name), settled, left_out), on_result)
         files = {path: text for task in tasks for path, text in task.files.items()}
         jobs = NodeTasks(tasks, Parcel(files), asked.engine)
         kept = None if asked.root is None else KeptCells(asked.root)
@@ -80,7 +80,7 @@ def _tasks(
     asked: ProofRequest,
     kind: str | None,
     into: ProofSink,
-    tell: Callable[[ProvenTest], None],
+    on_result: Callable[[ProvenTest], None],
 ) -> list[ProofTask]:
     """Plan the tests; `kind` is that of the engine, None if only the nodes know it."""
     tasks: list[ProofTask] = []
@@ -97,7 +97,9 @@ def _tasks(
             except IdleError as idle:
                 if asked.named and kind in {None, proof.engine}:
                     raise
-                tell(ProvenTest(patch, proof, str(kind or proof.engine), version, idle=idle.what))
+                on_result(
+                    ProvenTest(patch, proof, str(kind or proof.engine), version, idle=idle.what)
+                )
     return tasks
 
 

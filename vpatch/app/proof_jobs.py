@@ -118,10 +118,10 @@ def proof_task(
     with ExitStack() as stack:
         # The nodes open the releases that it compares with.
         alone = proof.model_copy(update={"references": {}})
-        ground = proof_plans(context, patch, alone, release, stack)
+        plans = proof_plans(context, patch, alone, release, stack)
         context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
-        refuse_idle(patch, ground.all_after)
-        trees = ground.trees
+        refuse_idle(patch, plans.all_after)
+        trees = plans.trees
         changes = [trees.before, trees.after, *(changed for _, changed, _ in trees.plugins)]
         told, files = packed(
             [TreeContent(one, {}, is_release=True) for one in changes], f"{at}/trees"
@@ -139,7 +139,7 @@ def proof_task(
             "plugins": dict(proof.trees),
             "references": dict(proof.references),
         }
-        subject = subject_of(ground.all_after)
+        subject = subject_of(plans.all_after)
     return ProofTask(
         patch=patch,
         proof=proof,

@@ -82,8 +82,8 @@ def proof_plans(
     """Plan the patched tree of a proof, for a release of vLLM."""
     wanted = with_required([*proof.on_top_of, patch.id], context.library)
     tree = stack.enter_context(context.tree(parse_vllm(version)))
-    ground = with_required(proof.on_top_of, context.library)
-    before = plan(_concerning(ground, "vllm"), tree)
+    required = with_required(proof.on_top_of, context.library)
+    before = plan(_concerning(required, "vllm"), tree)
     after = plan(_concerning(wanted, "vllm"), tree)
     plugins = []
     for name, place in proof.trees.items():
@@ -174,13 +174,13 @@ def run_proof(
         found = stack.enter_context(open_engine(context, engine, version))
         if refusal := proof.refusal(found.version):
             raise IdleError(f"{proof.test} is not for vLLM {found.version}: {refusal}")
-        ground = proof_plans(context, patch, proof, version, stack)
+        plans = proof_plans(context, patch, proof, version, stack)
         # An engine runs what they insert, and the test.
         context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
-        refuse_idle(patch, ground.all_after)
+        refuse_idle(patch, plans.all_after)
         beside = packages_beside(found, proof.packages, context.progress, offline=context.offline)
-        ground = replace(ground, packages=beside)
-        for path in as_released(found, ground.after):
+        plans = replace(plans, packages=beside)
+        for path in as_released(found, plans.after):
             context.progress.note(f"this build of {version} has another {path}: the release's runs")
         name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"
         workdir = None
@@ -190,13 +190,13 @@ def run_proof(
         task = context.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
         try:
             test, logs = context.trust.copy_of(patch.folder), workdir and workdir / LOGS
-            result = run_behaviour_test(test, proof, found, ground.trees, logs)
+            result = run_behaviour_test(test, proof, found, plans.trees, logs)
             if workdir is not None:
                 ran = ProofRun(
                     name=name,
                     made=made.isoformat(timespec="seconds"),
                     asked={"patch": patch.id, "engine": engine, "vllm": version},
-                    subject=subject_of(ground.all_after),
+                    subject=subject_of(plans.all_after),
                     patch=patch,
                     proof=proof,
                     engine=found.kind,

@@ -241,18 +241,18 @@ def hooks_refused(context: Context, name: str, *, no_hooks: bool) -> tuple[str, 
 
 
 def push_target(
-    context: Context, ground: ProposalContext, fork: str | None, fork_url: str | None
+    context: Context, proposal: ProposalContext, fork: str | None, fork_url: str | None
 ) -> tuple[GitHub, PushTarget]:
     """Look at the fork, before anybody is asked to confirm; every gate has passed."""
-    target = ground.target
+    target = proposal.target
     # Every gate has passed, those of both as well.
-    assert ground.online is not None  # noqa: S101
-    assert ground.person is not None  # noqa: S101
-    found = ground.online.github.fork(target.repository, fork)
-    return ground.online.github, PushTarget(
+    assert proposal.online is not None  # noqa: S101
+    assert proposal.person is not None  # noqa: S101
+    found = proposal.online.github.fork(target.repository, fork)
+    return proposal.online.github, PushTarget(
         upstream_url=upstream_url(target),
         fork=found,
         fork_url=refuse_credentials(fork_url or found.url),
-        person=Person(*ground.person),
+        person=Person(*proposal.person),
         workdir=context.cache.answers("proposals") / target.repository.replace("/", "__"),
     )

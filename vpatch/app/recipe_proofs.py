@@ -57,7 +57,7 @@ class RecipeRun:
 
 
 @dataclass(frozen=True)
-class _Ground:
+class _PlannedRecipe:
     """What a recipe makes of a release, and what each of its patches means there."""
 
     recipe: str
@@ -80,34 +80,36 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
     if own is not None:
         refuse_unfit(own)
     with ExitStack() as stack:
-        ground = _ground(context, asked, own.kind if own else asked.engine, stack)
+        pinned = _planned_recipe(context, asked, own.kind if own else asked.engine, stack)
         chosen = [
-            d for d in ground.found.decisions if d.patch.id in asked.patches or not asked.patches
+            d for d in pinned.found.decisions if d.patch.id in asked.patches or not asked.patches
         ]
         _refuse_unknown(asked, chosen)
         if asked.record:
             refuse_unrecordable(decision.patch for decision in chosen)
         # An engine runs what they insert, and the tests.
-        context.require_trust([decision.patch for decision in ground.made.decisions], asked.recipe)
+        context.require_trust([decision.patch for decision in pinned.made.decisions], asked.recipe)
         cases: list[tuple[Decision, ReleaseCase]] = []
-        for decision in _to_ask(context, asked, chosen, ground):
-            for one in _cases(context, asked, decision, ground, stack):
+        for decision in _to_ask(context, asked, chosen, pinned):
+            for one in _cases(context, asked, decision, pinned, stack):
                 if isinstance(one, ReleaseCase):
                     cases.append((decision, one))
                 else:
                     yield one
         if not cases:
             return
-        engine = stack.enter_context(open_engine(context, asked.engine, ground.release))
+        engine = stack.enter_context(open_engine(context, asked.engine, pinned.release))
         for decision, case in cases:
             one = run_case(context, case, engine)
             if asked.record and not _is_alone(decision):
-                entry = _entry(ground.recipe, decision, case, one.found.outcome, one.found.reason)
+                entry = _entry(pinned.recipe, decision, case, one.found.outcome, one.found.reason)
                 record_in_recipe(context, case.patch, _TREE, case.release, entry)
             yield one
 
 
-def _ground(context: Context, asked: RecipeRun, kind: str, stack: ExitStack) -> _Ground:
+def _planned_recipe(
+    context: Context, asked: RecipeRun, kind: str, stack: ExitStack
+) -> _PlannedRecipe:
     jobs = selection.resolve(selection.Request(recipe=asked.recipe), context.library)
     job = next(one for one in jobs if one.spec.tree == _TREE)
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
@@ -120,7 +122,7 @@ def _ground(context: Context, asked: RecipeRun, kind: str, stack: ExitStack) -> 
     made = planned(context, job.patches, tree, to_write=True)
     refuse_stopping([made], asked_for=False, strict=job.strict)
     found = decide_each(context, job.patches, patched_tree(tree, made))
-    return _Ground(job.recipe or asked.recipe, made, found, tree.pin.version, kind)
+    return _PlannedRecipe(job.recipe or asked.recipe, made, found, tree.pin.version, kind)
 
 
 def _refuse_unknown(asked: RecipeRun, chosen: list[Decision]) -> None:
@@ -134,14 +136,14 @@ def _refuse_unknown(asked: RecipeRun, chosen: list[Decision]) -> None:
 
 
 def _to_ask(
-    context: Context, asked: RecipeRun, chosen: Sequence[Decision], ground: _Ground
+    context: Context, asked: RecipeRun, chosen: Sequence[Decision], pinned: _PlannedRecipe
 ) -> Sequence[Decision]:
     """Record what is absent, and leave out what nothing else changes: its own record counts."""
     if not asked.record:
         return chosen
     for decision in chosen:
         if decision.state is State.ABSENT:
-            _record_absent(context, decision, ground)
+            _record_absent(context, decision, pinned)
     if asked.again:
         return chosen
     alone = [decision.patch.id for decision in chosen if _is_alone(decision)]
@@ -154,23 +156,23 @@ def _to_ask(
 
 
 def _cases(
-    context: Context, asked: RecipeRun, decision: Decision, ground: _Ground, stack: ExitStack
+    context: Context, asked: RecipeRun, decision: Decision, pinned: _PlannedRecipe, stack: ExitStack
 ) -> Iterator[ReleaseCase | ReleaseTest]:
     patch = decision.patch
     for proof in patch.declaration.proof:
-        if proof.engine != ground.kind or decision.state not in _CURED:
+        if proof.engine != pinned.kind or decision.state not in _CURED:
             continue
-        digest = digest_of_test(context, patch, proof, ground.release)
-        plans = ProofPlans(ground.made, ground.made, (), references_of(context, proof, stack))
+        digest = digest_of_test(context, patch, proof, pinned.release)
+        plans = ProofPlans(pinned.made, pinned.made, (), references_of(context, proof, stack))
         case = ReleaseCase(
-            *(patch, proof, ground.release, digest, _TREE, decision.state, "", plans),
+            *(patch, proof, pinned.release, digest, _TREE, decision.state, "", plans),
             patched_only=True,
         )
         skipping = asked.record and not asked.again
         known = in_recipe(
-            _entry(ground.recipe, decision, case, "holds", None), patch, ground.release
+            _entry(pinned.recipe, decision, case, "holds", None), patch, pinned.release
         )
-        if idle := _why_idle(proof, ground):
+        if idle := _why_idle(proof, pinned):
             yield case.found("not asked", idle)
         elif skipping and known is not None:
             yield replace(case.found(known.outcome, known.reason), known=True)
@@ -178,13 +180,13 @@ def _cases(
             yield case
 
 
-def _why_idle(proof: Proof, ground: _Ground) -> str | None:
+def _why_idle(proof: Proof, pinned: _PlannedRecipe) -> str | None:
     if proof.trees:
         return "it brings a plugin along, and recipes are tested without one"
-    missing = {*proof.on_top_of} - {one.patch.id for one in ground.made.taken}
+    missing = {*proof.on_top_of} - {one.patch.id for one in pinned.made.taken}
     if missing:
         return f"it needs {min(missing)}, which the recipe does not apply"
-    return proof.refusal(ground.release)
+    return proof.refusal(pinned.release)
 
 
 def _is_alone(decision: Decision) -> bool:
@@ -220,18 +222,18 @@ def _code(decision: Decision) -> str:
     return digest_of_definitions(decision.shape.definitions if decision.shape else {})
 
 
-def _record_absent(context: Context, decision: Decision, ground: _Ground) -> None:
+def _record_absent(context: Context, decision: Decision, pinned: _PlannedRecipe) -> None:
     """Record the code in which a patch is absent, as the record of releases does.
 
     Only where the release itself is on record as such: then it is other patches that changed it.
     """
-    pristine = next(one for one in ground.made.decisions if one.patch.id == decision.patch.id)
+    pristine = next(one for one in pinned.made.decisions if one.patch.id == decision.patch.id)
     if decision.new_shape and pristine.state is State.ABSENT and not pristine.new_shape:
         entry = BehaviourInRecipe(
-            recipe=ground.recipe,
+            recipe=pinned.recipe,
             outcome="not asked",
             state=decision.state,
             code=_code(decision),
             patch_digest=decision.patch.digest,
         )
-        record_in_recipe(context, decision.patch, _TREE, ground.release, entry)
+        record_in_recipe(context, decision.patch, _TREE, pinned.release, entry)

@@ -75,7 +75,7 @@ class ReleaseTest:
 class ReleaseCase:
     """A test that is to run on a release. `state` is that of the patch in `tree`.
 
-    With `patched_only`, it runs once, on the patched tree of `ground`.
+    With `patched_only`, it runs once, on the patched tree of `plans`.
     """
 
     patch: Patch
@@ -85,7 +85,7 @@ class ReleaseCase:
     tree: str
     state: State
     change_digest: str
-    ground: ProofPlans
+    plans: ProofPlans
     # The release's own files that show the cure.
     released: Mapping[str, bytes] = field(default_factory=dict)
     patched_only: bool = False
@@ -241,8 +241,8 @@ def _case(
     context: Context, patch: Patch, proof: Proof, release: str, digest: str, stack: ExitStack
 ) -> tuple[ReleaseCase, str | None]:
     """Decide a patch for a release; return its case, and why there is nothing to ask, if so."""
-    ground = proof_plans(context, patch, proof, release, stack)
-    mine = [(p, d) for p in ground.all_after for d in p.decisions if d.patch.id == patch.id]
+    plans = proof_plans(context, patch, proof, release, stack)
+    mine = [(p, d) for p in plans.all_after for d in p.decisions if d.patch.id == patch.id]
     rank = [State.NEEDED, State.UPSTREAMED]
     mine.sort(key=lambda one: rank.index(one[1].state) if one[1].state in rank else len(rank))
     made, decision = mine[0]
@@ -251,9 +251,9 @@ def _case(
         released = _shown_by(context, patch, proof, release, stack)
     change = digest_of_changes(decision.changes)
     case = ReleaseCase(
-        patch, proof, release, digest, made.pin.tree, decision.state, change, ground, released
+        patch, proof, release, digest, made.pin.tree, decision.state, change, plans, released
     )
-    idle = why_idle(patch, ground.all_after)
+    idle = why_idle(patch, plans.all_after)
     if idle is None or (decision.state is State.UPSTREAMED and not idle[1].state.stops):
         return case, proof.refusal(release)
     other = idle[1]
@@ -268,22 +268,22 @@ def _shown_by(
     tree = stack.enter_context(context.tree(parse_vllm(release)))
     wanted = with_required([*proof.on_top_of, patch.id], context.library)
     # Only a plan with lines names the places of edits that have no work left.
-    made = plan([p for p in wanted if "vllm" in p.declaration.needed_in], tree, tell="all")
+    made = plan([p for p in wanted if "vllm" in p.declaration.needed_in], tree, findings_for="all")
     paths = {f.path for d in made.decisions if d.patch.id == patch.id for f in d.findings}
     return {path: tree.read(path) for path in paths if path is not None}
 
 
 def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest:
     """Run a test in an engine, and return what it showed."""
-    patch, proof, ground = case.patch, case.proof, case.ground
+    patch, proof, plans = case.patch, case.proof, case.plans
     beside = packages_beside(engine, proof.packages, context.progress, offline=context.offline)
-    ground = replace(ground, packages=beside)
+    plans = replace(plans, packages=beside)
     released = differing(engine, case.released)
-    for path in sorted(as_released(engine, ground.after) | released):
+    for path in sorted(as_released(engine, plans.after) | released):
         context.progress.note(
             f"this build of {case.release} has another {path}: the release's runs"
         )
-    test, trees = context.trust.copy_of(patch.folder), ground.trees
+    test, trees = context.trust.copy_of(patch.folder), plans.trees
     task = context.progress.start(f"Running {proof.test} of {patch.id} in {engine}")
     started = time.monotonic()
     try:

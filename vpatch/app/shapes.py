@@ -120,7 +120,7 @@ def _decisions(context: Context, patches: Sequence[Patch], release: str) -> dict
 def _plan_alone(context: Context, patches: Sequence[Patch], tree: Tree) -> Sequence[Decision]:
     every = with_required([patch.id for patch in patches], context.library)
     unknown = [replace(patch, shapes=None) for patch in every]
-    return plan(unknown, tree, tell="none", alone={patch.id for patch in every}).decisions
+    return plan(unknown, tree, findings_for="none", alone={patch.id for patch in every}).decisions
 
 
 @dataclass(frozen=True)

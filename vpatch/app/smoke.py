@@ -69,7 +69,7 @@ def smoke(
     options.refuse_conflicts()
     if options.name is not None:
         refuse_name(root, options.name, "evidence")
-    tell = on_result or _ignore
+    on_result = on_result or _ignore
     alone = options.image is not None or options.python is not None
     if alone and (request != selection.Request() or options.engine or options.before):
         raise UsageError(
@@ -80,21 +80,21 @@ def smoke(
         )
     matrix = None if alone else matrix_of(context, request)
     if options.on is not None:
-        return smoke_on_cluster(context, request, options, matrix, root, tell)
+        return smoke_on_cluster(context, request, options, matrix, root, on_result)
     if matrix is not None:
-        return smoke_matrix_here(context, request, options, matrix, root, tell)
+        return smoke_matrix_here(context, request, options, matrix, root, on_result)
     with ExitStack() as stack:
         if options.image is None and options.python is None:
-            order, target = engine_request(context, request, options, stack)
+            smoke_request, target = engine_request(context, request, options, stack)
         elif options.python is not None:
-            order, target = installed_request(context, options.python, options)
+            smoke_request, target = installed_request(context, options.python, options)
         else:
-            order, target = image_request(context, str(options.image), options, stack)
-        name = options.name or dated(order.name)
+            smoke_request, target = image_request(context, str(options.image), options, stack)
+        name = options.name or dated(smoke_request.name)
         collecting = stack.enter_context(collected(root, name, numbered=options.name is None))
-        order = replace(order, name=collecting.name)
-        record = run_smoke(order, target, collecting.workdir, context.progress, tell)
-    return SmokeResult(record, root / order.name)
+        smoke_request = replace(smoke_request, name=collecting.name)
+        record = run_smoke(smoke_request, target, collecting.workdir, context.progress, on_result)
+    return SmokeResult(record, root / smoke_request.name)
 
 
 def _ignore(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
@@ -119,7 +119,7 @@ def engine_request(
     )
     title = f"{found[0].recipe or version}-{kind}"
     asked = asked_of(context, request, options) | {"engine": engine}
-    return options.order(context, title, smoke, machine, subject_of(plans), asked), target
+    return options.smoke_request(context, title, smoke, machine, subject_of(plans), asked), target
 
 
 def installed_request(
@@ -136,8 +136,10 @@ def installed_request(
     refuse_missing(context, smoke.needs, models, machine, engine.kind, [engine.version])
     title = f"{lock.recipe or engine.version}-{engine.kind}-installed"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
-    order = options.order(context, title, smoke, machine, subject_of_locks(lock), asked)
-    return order, InstalledTarget(engine, laid_over_digests(lock))
+    smoke_request = options.smoke_request(
+        context, title, smoke, machine, subject_of_locks(lock), asked
+    )
+    return smoke_request, InstalledTarget(engine, laid_over_digests(lock))
 
 
 def image_request(
@@ -156,6 +158,6 @@ def image_request(
     target = image_target(found, docker, seen, gpus=gpus)
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
-    return options.order(
+    return options.smoke_request(
         context, title, smoke, machine, subject_of_locks(*found.locks), asked
     ), target

@@ -44,18 +44,18 @@ def run_smoke_on_cluster(
     options: ClusterOptions,
     root: Path,
     progress: Progress,
-    tell: OnResult,
+    on_result: OnResult,
 ) -> list[dict[str, Any]]:
     """Run requests on a cluster together, and write the evidence of each to its folder.
 
-    `tell` gets what was found. All requests have the same engine and the same models.
+    `on_result` gets what was found. All requests have the same engine and the same models.
 
     Raises:
         ClusterError: the cluster is not there, or was lost.
         NoNodeError: a cell fits on no node.
     """
-    first = points[0].order
-    parts = [_ClusterSmoke(point, tell) for point in points]
+    first = points[0].request
+    parts = [_ClusterSmoke(point, on_result) for point in points]
     files = {path: text for part in parts for path, text in part.jobs.files.items()}
     models = {name: model for part in parts for name, model in part.jobs.models.items()}
     jobs = NodeTasks(
@@ -78,12 +78,12 @@ def run_smoke_on_cluster(
 class _ClusterSmoke:
     """A smoke run on a cluster, as far as it came."""
 
-    def __init__(self, point: PointRun, tell: OnResult) -> None:
-        self.order, self.workdir, self.point = point.order, point.workdir, point.name
-        self.told_to, self.image = tell, point.trees.image
+    def __init__(self, point: PointRun, on_result: OnResult) -> None:
+        self.request, self.workdir, self.point = point.request, point.workdir, point.name
+        self.on_result, self.image = on_result, point.trees.image
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
         logs = point.workdir / LOGS
-        self.jobs = SmokeJobs(point.order, point.trees, logs, self._settle, point.name)
+        self.jobs = SmokeJobs(point.request, point.trees, logs, self._settle, point.name)
         self.kinds: set[str] = set()
         self.nodes: dict[str, None] = {}
         self.prepared: dict[str, PreparedModel] = {}
@@ -120,7 +120,7 @@ class _ClusterSmoke:
             checks = [Check("modules", "fail", reason=task.why_lost)]
         self.imports[task.phase] = checks
         for check in checks:
-            self._tell(task.phase, f"{check.name} on {node}", [check])
+            self._report(task.phase, f"{check.name} on {node}", [check])
 
     def _judge(self, phase: Phase) -> None:
         tasks = [task for task in self.jobs.tasks if task.phase == phase and task.cell]
@@ -131,7 +131,7 @@ class _ClusterSmoke:
         if phase not in self.verdicts:
             acceptance = {name: acceptance_of(one) for name, one in self.jobs.models.items()}
             self.verdicts[phase] = CellVerdicts(
-                phase, self.order.cells, self.jobs.digests(phase), acceptance, self._told
+                phase, self.request.cells, self.jobs.digests(phase), acceptance, self._told
             )
         return self.verdicts[phase]
 
@@ -139,32 +139,32 @@ class _ClusterSmoke:
         nodes = dict.fromkeys(run.there.node for run in result.visits if run.there)
         self.results.append(result)
         where = f" on {', '.join(nodes)}" if nodes else ""
-        self._tell(result.phase, f"{result.cell.name}{where}", result.checks)
+        self._report(result.phase, f"{result.cell.name}{where}", result.checks)
 
-    def _tell(self, phase: str, what: str, checks: Sequence[Check]) -> None:
-        self.told_to(phase, f"{self.point}: {what}" if self.point else what, checks)
+    def _report(self, phase: str, what: str, checks: Sequence[Check]) -> None:
+        self.on_result(phase, f"{self.point}: {what}" if self.point else what, checks)
 
     def found(self, run: ClusterRun) -> SmokeRun:
         """Return all of it for a record."""
-        order = self.order
+        request = self.request
         nodes = {name: run.machines[name] for name in self.nodes}
         cells = [task.run.there for task in self.jobs.tasks if task.run and task.run.there]
         image = self.image
         first = next((one.node for one in cells if one.node in nodes), None)
         return SmokeRun(
-            name=order.name,
+            name=request.name,
             made=self.begun,
-            asked=order.asked if image else {**order.asked, "engine": run.engine},
-            subject=order.subject,
-            plan=order.smoke,
+            asked=request.asked if image else {**request.asked, "engine": run.engine},
+            subject=request.subject,
+            plan=request.smoke,
             target=ClusterTarget(next(iter(self.kinds), run.kind), self.jobs.version, image),
-            machine=machine_from(nodes[first]["machine"]) if first else order.machine,
+            machine=machine_from(nodes[first]["machine"]) if first else request.machine,
             checkpoints=self.prepared,
             imports=self.imports,
             results=sorted(self.results, key=self._place),
-            patches=order.patches,
+            patches=request.patches,
             machines=nodes,
         )
 
     def _place(self, result: CellResult) -> tuple[bool, int]:
-        return result.phase == "after", self.order.cells.index(result.cell)
+        return result.phase == "after", self.request.cells.index(result.cell)

@@ -68,7 +68,7 @@ class SmokeTask(NodeTask):
 
     @property
     def wanted(self) -> WantedNode:
-        cell = self.cell or self.jobs.order.cells[0]
+        cell = self.cell or self.jobs.request.cells[0]
         return WantedNode(
             cell.name, cell.needs, cell.tensor_parallel, cell.model, image=self.jobs.image
         )
@@ -98,32 +98,32 @@ class SmokeJobs:
 
     def __init__(
         self,
-        order: SmokeRequest,
+        request: SmokeRequest,
         trees: PlannedTrees,
         logs: Path,
         on_settled: OnSettled,
         point: str = "",
     ) -> None:
-        self.order, self.version, self.on_settled = order, trees.version, on_settled
+        self.request, self.version, self.on_settled = request, trees.version, on_settled
         self.logs, self.point, self.installed = logs, point, trees.installed
         self.image = None if trees.image is None else name_for_nodes(trees.image)
         self._trees, self.files = packed(trees.contents, f"trees/{point}" if point else "trees")
         self._digests = {path: digest_of(content) for path, content in sorted(self.files.items())}
         self._changes = [tree.changes for tree in trees.contents]
-        used = {cell.model for cell in order.cells}
-        self.models = {name: model for name, model in order.models.items() if name in used}
-        phases: list[Phase] = ["before", "after"] if order.before else ["after"]
+        used = {cell.model for cell in request.cells}
+        self.models = {name: model for name, model in request.models.items() if name in used}
+        phases: list[Phase] = ["before", "after"] if request.before else ["after"]
         self.tasks = [task for phase in phases for task in self._tasks(phase)]
 
     def _tasks(self, phase: Phase) -> list[SmokeTask]:
-        planned = list(visits(self.order.cells))
+        planned = list(visits(self.request.cells))
         found = [
             SmokeTask(
                 jobs=self, phase=phase, number=number, count=len(planned), round=round_, cell=cell
             )
             for number, (round_, cell) in enumerate(planned, 1)
         ]
-        imports = self.order.smoke.imports
+        imports = self.request.smoke.imports
         # The phase with the patches tells of the environment as well.
         if phase == "after" or imports.modules or imports.operators:
             first = SmokeTask(jobs=self, phase=phase, number=0, count=0, round=0, cell=None)
@@ -132,7 +132,7 @@ class SmokeJobs:
 
     @cached_property
     def _subject(self) -> str:
-        return digest_of_subject(self.order.subject)
+        return digest_of_subject(self.request.subject)
 
     def digests(self, phase: Phase) -> dict[str, str]:
         """The digests of the files that are laid over, wherever a cell runs."""
@@ -153,7 +153,7 @@ class SmokeJobs:
             "subject": self._subject,
             "files": self._digests,
             "engine": [engine, self.version],
-            "imports": self.order.smoke.imports.model_dump(mode="json"),
+            "imports": self.request.smoke.imports.model_dump(mode="json"),
         }
         if task.cell is not None:
             model = self.models[task.cell.model]
@@ -166,8 +166,8 @@ class SmokeJobs:
     def told(self, task: SmokeTask, seen: SeenCluster) -> dict[str, Any]:
         told: dict[str, Any] = {"version": self.version, "trees": self._trees, "phase": task.phase}
         if task.cell is None:
-            imports = self.order.smoke.imports.model_dump_json(by_alias=True)
-            environment = dict(self.order.cells[0].environment)
+            imports = self.request.smoke.imports.model_dump_json(by_alias=True)
+            environment = dict(self.request.cells[0].environment)
             return told | {"do": "imports", "imports": imports, "environment": environment}
         name = task.cell.model
         return told | {

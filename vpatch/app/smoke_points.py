@@ -60,7 +60,7 @@ def smoke_on_cluster(
     options: SmokeOptions,
     matrix: RecipeMatrix | None,
     root: Path,
-    tell: OnResult,
+    on_result: OnResult,
 ) -> SmokeResult:
     """Run a plan on the nodes of a cluster. Here the trees are planned, and nothing runs."""
     require("ray", "`--on`")
@@ -85,7 +85,7 @@ def smoke_on_cluster(
         run = _Points(context, request, options, matrix, planned)
 
         def make(points: Sequence[PointRun]) -> list[dict[str, Any]]:
-            return run_smoke_on_cluster(points, options.cluster, root, context.progress, tell)
+            return run_smoke_on_cluster(points, options.cluster, root, context.progress, on_result)
 
         return run.collect(root, title, make)
 
@@ -112,7 +112,7 @@ def smoke_matrix_here(
     options: SmokeOptions,
     matrix: RecipeMatrix,
     root: Path,
-    tell: OnResult,
+    on_result: OnResult,
 ) -> SmokeResult:
     """Run the points of a matrix on this machine, one after the other."""
     machine = this_machine()
@@ -134,17 +134,17 @@ def smoke_matrix_here(
             for point in points:
                 with ExitStack() as engines:
                     target = open_target(context, point.trees, engine, engines)
-                    told = _named(point.name, tell)
+                    told = _named(point.name, on_result)
                     records.append(
-                        run_smoke(point.order, target, point.workdir, context.progress, told)
+                        run_smoke(point.request, target, point.workdir, context.progress, told)
                     )
             return records
 
         return run.collect(root, f"{request.recipe}-{kind}", make, engine)
 
 
-def _named(point: str, tell: OnResult) -> OnResult:
-    return lambda phase, what, checks: tell(phase, f"{point}: {what}", checks)
+def _named(point: str, on_result: OnResult) -> OnResult:
+    return lambda phase, what, checks: on_result(phase, f"{point}: {what}", checks)
 
 
 def _points(
@@ -223,7 +223,7 @@ class _Points:
             asked["point"] = point.name
             folder = folder / POINTS / point.slug
             (folder / LOGS).mkdir(parents=True)
-        order = self.options.order(
+        request = self.options.smoke_request(
             self.context,
             point.slug if point else name,
             one.smoke,
@@ -231,7 +231,7 @@ class _Points:
             list(one.subject),
             asked,
         )
-        return PointRun(order, one.trees, folder, point.name if point else "")
+        return PointRun(request, one.trees, folder, point.name if point else "")
 
     def _joined(self, records: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
         points = [one.point for one in self.planned if one.point is not None]

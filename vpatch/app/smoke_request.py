@@ -90,7 +90,7 @@ class SmokeOptions:
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
 
-    def order(
+    def smoke_request(
         self,
         context: Context,
         title: str,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.app.context import Context
-    from vpatch.planning.plan import Tell
+    from vpatch.planning.plan import FindingsFor
     from vpatch.planning.state import Decision, Plan
     from vpatch.source.entry import CachedTree
 
@@ -83,8 +83,8 @@ def status(
         ]
         return _compared(context, request, rows)
     # What a table does not show need not be found.
-    tell: Tell = "stopping" if len(jobs) == 1 else "none"
-    plans = plans_for(context, [job for job, _ in jobs], request.patches, tell=tell)
+    findings_for: FindingsFor = "stopping" if len(jobs) == 1 else "none"
+    plans = plans_for(context, [job for job, _ in jobs], request.patches, findings_for=findings_for)
     rows = [
         StatusRow(made, job.recipe, moved, job.strict)
         for (job, moved), made in zip(jobs, plans, strict=True)
@@ -165,6 +165,6 @@ def _told(
     from vpatch.planning.plan import plan  # noqa: PLC0415
 
     with context.tree(job.spec, job.expected_digest) as tree:
-        made = plan(job.patches, tree, tell="all", alone=alone)
+        made = plan(job.patches, tree, findings_for="all", alone=alone)
         diffs = _diffs(context, made, tree) if explained else {}
     return StatusRow(made, job.recipe, moved, job.strict, diffs)

@@ -92,7 +92,7 @@ class PlannedTrees:
 class PointRun:
     """A request to run; of a matrix, it has the name of its point. `workdir` gets the evidence."""
 
-    order: SmokeRequest
+    request: SmokeRequest
     trees: PlannedTrees
     workdir: Path
     name: str = ""

@@ -101,7 +101,7 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
         return ()
     patches = [p for p in context.library.load_all() if "vllm" in p.relations.needed_in]
     everything = [patch.id for patch in patches]
-    pristine = planned(context, patches, tree, to_write=True, tell="none", alone=everything)
+    pristine = planned(context, patches, tree, to_write=True, findings_for="none", alone=everything)
     touching = [
         d.patch
         for d in pristine.decisions
@@ -115,7 +115,7 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
         touching,
         there,
         to_write=False,
-        tell="none",
+        findings_for="none",
         alone=[patch.id for patch in touching],
     )
     return tuple(d.patch.id for d in made.decisions if d.state in _IN_IT)

@@ -34,12 +34,12 @@ _COUNTED_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Sender:
-    """What sends loads: a site that has vLLM, whatever the servers run, and the requests' settings.
+    """What sends loads: a sandbox with a vLLM, which need not be that of the servers.
 
     `seconds` is how long a load may take; `flags` are the server's; it must know some of them.
     """
 
-    site: Sandbox
+    sandbox: Sandbox
     sampling: Sampling
     environment: Mapping[str, str]
     seconds: float
@@ -69,16 +69,16 @@ def send(
     # Where a load before this one left its own, the end of this one would not be seen.
     (workdir / name).unlink(missing_ok=True)
     words = _words(load, target, sender, workdir, name)
-    command: list[str | Path] = [sender.site.python, _SCRIPT, *words]
+    command: list[str | Path] = [sender.sandbox.python, _SCRIPT, *words]
     try:
         before = target.client.counters()
         ended = run_in(
-            sender.site,
+            sender.sandbox,
             command,
             workdir=workdir,
             log=log,
             # It asks the environment for a proxy, and the server is measured, not what is between.
-            further={**sender.environment, "NO_PROXY": "*", "no_proxy": "*"},
+            extra_env={**sender.environment, "NO_PROXY": "*", "no_proxy": "*"},
             timeout=sender.seconds,
         )
         result = _result_of(ended, sender, workdir / name)
@@ -131,10 +131,10 @@ def _words(load: Load, target: LoadTarget, sender: Sender, workdir: Path, name: 
     words += ["--seed", str(load.seed), "--temperature", str(sampling.temperature)]
     if sampling.ignore_eos:
         words.append("--ignore-eos")
-    further = sampling.model_dump(by_alias=False, exclude_none=True)
-    further = {k: v for k, v in further.items() if k not in {"temperature", "ignore_eos"}}
-    if further:
-        words += ["--extra-body", json.dumps(further)]
+    extra_body = sampling.model_dump(by_alias=False, exclude_none=True)
+    extra_body = {k: v for k, v in extra_body.items() if k not in {"temperature", "ignore_eos"}}
+    if extra_body:
+        words += ["--extra-body", json.dumps(extra_body)]
     words += ["--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", "50,95,99"]
     words += ["--ready-check-timeout-sec", "0", "--disable-tqdm"]
     words += ["--save-result", "--save-detailed", "--result-dir", str(workdir)]

@@ -35,9 +35,9 @@ _DEATH_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class StartedSide:
-    """A side whose servers are started and stopped: on a site, with the models of a plan."""
+    """A side whose servers are started and stopped: on a sandbox, with the models of a plan."""
 
-    site: Sandbox
+    sandbox: Sandbox
     checkpoints: Mapping[str, PreparedModel]
 
 
@@ -142,7 +142,7 @@ class _Turn:
                 return self.all(server)
             results = self._sent(*server, workdir)
         try:
-            side.site.verify()
+            side.sandbox.verify()
         except OverlayError as error:
             return self.all(Fault("tampered with", f"{error.where}: {error.what}"))
         return results
@@ -158,11 +158,11 @@ class _Turn:
             yield Fault("not run", what)  # the next time it may be free
             return
         model = side.checkpoints[cell.model].folder
-        command = command_of(cell, model, side.site, taken)
+        command = command_of(cell, model, side.sandbox, taken)
         log = self.log("server")
         ended = self.begin(f"{self.which}: {self.title}, starting")
-        with side.site.started(
-            command, workdir=workdir, log=log, further=cell.environment
+        with side.sandbox.started(
+            command, workdir=workdir, log=log, extra_env=cell.environment
         ) as child:
             client = Client(url_of(taken), cell.timeouts.token, math.inf)
             found = await_health(child, cell.timeouts.start, client)

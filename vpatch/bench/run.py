@@ -47,7 +47,7 @@ _OF_SERVERS = ("method", "tensor-parallel", "share-server", "flags", "environmen
 class Opened:
     """A side whose servers are started: on its target, and as the record has it."""
 
-    ground: ExecutionTarget
+    target: ExecutionTarget
     described: Mapping[str, Any]
 
 
@@ -62,7 +62,7 @@ class Answering:
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """A benchmark to make. `client` makes the site that sends the loads, below a folder.
+    """A benchmark to make. `client` makes the sandbox that sends the loads, below a folder.
 
     `datasets` has the digests of the files that prompts come from, by the names of their shapes;
     `vllm` is the version that it has; `asked` is what the command line said; `port` is for the
@@ -81,9 +81,9 @@ class BenchRequest:
 
 
 def run(
-    order: BenchRequest, workdir: Path, progress: Progress, tell: OnLoadRun
+    request: BenchRequest, workdir: Path, progress: Progress, on_result: OnLoadRun
 ) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
-    """Make a benchmark, and write its record to `workdir`; `tell` gets each point.
+    """Make a benchmark, and write its record to `workdir`; `on_result` gets each point.
 
     It may take hours: what was measured when it breaks off is kept. Returns the record, and why it
     broke off, if it did.
@@ -100,13 +100,13 @@ def run(
         (workdir / RAW).mkdir()
         with tempfile.TemporaryDirectory(prefix="vpatch-") as work:
             # A server that runs may have had the prompts of an earlier benchmark.
-            salt = made if isinstance(order.sides[0], Answering) else ""
-            place, cells, checkpoints = _prepared(order, workdir, Path(work), progress)
-            visits = list(schedule(cells, order.plan, salt))
+            salt = made if isinstance(request.sides[0], Answering) else ""
+            place, cells, checkpoints = _prepared(request, workdir, Path(work), progress)
+            visits = list(schedule(cells, request.plan, salt))
             try:
                 for point in measure(place, visits, lambda what: progress.start(what).done):
                     points.append(point)
-                    tell(place.names[point.side], point)
+                    on_result(place.names[point.side], point)
             except OSError as error:
                 failure = _no_room(error, workdir)
             except (KeyboardInterrupt, VpatchError) as error:
@@ -115,20 +115,20 @@ def run(
             raise failure
         sides = [
             {"name": name, **side.described}
-            for name, side in zip(side_names(len(order.sides)), order.sides, strict=True)
+            for name, side in zip(side_names(len(request.sides)), request.sides, strict=True)
         ]
         found = BenchRun(
-            name=order.name,
+            name=request.name,
             made=made,
-            asked=order.asked,
-            plan=_known(order),
-            client=order.vllm,
+            asked=request.asked,
+            plan=_known(request),
+            client=request.vllm,
             models={
                 name: {"model": one.described, "digest": one.digest}
                 for name, one in checkpoints.items()
             }
-            or _served(order),
-            datasets=order.datasets,
+            or _served(request),
+            datasets=request.datasets,
             sides=sides,
             points=points,
             planned=sum(len(visit.loads) for visit in visits),
@@ -155,19 +155,19 @@ def _no_room(error: OSError, workdir: Path) -> VpatchError:
     )
 
 
-def _known(order: BenchRequest) -> dict[str, Any]:
+def _known(request: BenchRequest) -> dict[str, Any]:
     """The plan, without what servers that were there before were started with."""
-    plan = order.plan.model_dump(mode="json", exclude_none=True)
-    unknown = _OF_SERVERS if isinstance(order.sides[0], Answering) else ()
+    plan = request.plan.model_dump(mode="json", exclude_none=True)
+    unknown = _OF_SERVERS if isinstance(request.sides[0], Answering) else ()
     return {name: value for name, value in plan.items() if name not in unknown}
 
 
-def _served(order: BenchRequest) -> dict[str, dict[str, Any]]:
+def _served(request: BenchRequest) -> dict[str, dict[str, Any]]:
     """What running servers say that they serve; which bytes that is, they do not."""
-    (name,) = order.plan.models
+    (name,) = request.plan.models
     roots = {
         server.root
-        for side in order.sides
+        for side in request.sides
         if isinstance(side, Answering)
         for server in side.servers
     }
@@ -238,32 +238,39 @@ def datasets_of(plan: Bench) -> dict[str, str]:
 
 
 def _prepared(
-    order: BenchRequest, workdir: Path, work: Path, progress: Progress
+    request: BenchRequest, workdir: Path, work: Path, progress: Progress
 ) -> tuple[BenchContext, list[list[BenchCell]], dict[str, PreparedModel]]:
     """Return where it all runs, the cells of each side, and the checkpoints."""
-    plan = order.plan
+    plan = request.plan
     models = work / "models"
     models.mkdir()
-    client = order.client(work / "client")
+    client = request.client(work / "client")
     if any(shape.path for shape in plan.shapes):
         _refuse_without_reader(client, work)
     checkpoints = {}
-    if isinstance(order.sides[0], Opened):
+    if isinstance(request.sides[0], Opened):
         task = progress.start(f"Preparing {', '.join(plan.models)}")
         checkpoints = {
-            name: prepare(name, model, client, models, order.digests)
+            name: prepare(name, model, client, models, request.digests)
             for name, model in plan.models.items()
         }
         task.done()
-    names = side_names(len(order.sides))
+    names = side_names(len(request.sides))
     opened, cells = [], []
-    for name, side in zip(names, order.sides, strict=True):
+    for name, side in zip(names, request.sides, strict=True):
         found, of_side = _side(side, plan, work, name or "only", checkpoints)
         opened.append(found)
         cells.append(of_side)
     sender = Sender(client, plan.sampling, plan.environment, plan.timeouts.cell, plan.flags)
     place = BenchContext(
-        opened, names, sender, workdir / LOGS, workdir / RAW, work, order.port, warm_up=plan.warm_up
+        opened,
+        names,
+        sender,
+        workdir / LOGS,
+        workdir / RAW,
+        work,
+        request.port,
+        warm_up=plan.warm_up,
     )
     return place, cells, checkpoints
 
@@ -272,7 +279,7 @@ def _refuse_without_reader(client: Sandbox, work: Path) -> None:
     """Look for it first: servers start slowly."""
     log = work / "reader.log"
     command: list[str | Path] = [client.python, "-c", f"import {_READER}"]
-    ended = run_in(client, command, workdir=work, log=log, further={}, timeout=_READER_SECONDS)
+    ended = run_in(client, command, workdir=work, log=log, extra_env={}, timeout=_READER_SECONDS)
     if ended.code != 0:
         raise UsageError(
             f"vllm bench serve cannot read prompts from a file: {_READER} is not installed",
@@ -290,8 +297,8 @@ def _side(
     checkpoints: Mapping[str, PreparedModel],
 ) -> tuple[StartedSide | FoundSide, list[BenchCell]]:
     if isinstance(side, Opened):
-        site: Sandbox = side.ground.site("after", work, name)
-        return StartedSide(site, checkpoints), cells_of(plan)
+        sandbox: Sandbox = side.target.sandbox("after", work, name)
+        return StartedSide(sandbox, checkpoints), cells_of(plan)
     (model,) = plan.models
     targets = {
         BenchCell(model, server.k, plan.method, plan.tensor_parallel, plan.timeouts): LoadTarget(

@@ -53,13 +53,13 @@ class ApplyRequest:
 
     plan: Plan
     recipe: str | None
-    workplace: CheckoutTransaction
+    transaction: CheckoutTransaction
     chosen: tuple[str, ...] = ()
     security: str | None = None
 
     @property
     def target(self) -> Path:
-        return self.workplace.target
+        return self.transaction.target
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Applied:
     in the checkout that was replaced, if that had a lock.
     """
 
-    order: ApplyRequest
+    request: ApplyRequest
     written: NewLock | LockFile
     outcome: Literal["created", "replaced", "unchanged"]
     changes: LockChanges | None = None
@@ -81,7 +81,7 @@ class Applied:
         return self.written.model() if isinstance(self.written, NewLock) else self.written
 
 
-def apply(orders: Sequence[ApplyRequest], *, force: bool, progress: Progress) -> list[Applied]:
+def apply(requests: Sequence[ApplyRequest], *, force: bool, progress: Progress) -> list[Applied]:
     """Make the checkouts of several plans, or leave everything as it was.
 
     With `force`, a checkout that holds changes by its user is overwritten.
@@ -91,23 +91,25 @@ def apply(orders: Sequence[ApplyRequest], *, force: bool, progress: Progress) ->
         WrongTargetError: a target is a folder that vpatch did not make, or cannot be a folder.
         UnwritableTargetError: a target cannot be written.
     """
-    unchanged = [_unchanged(order, force=force) for order in orders]
+    unchanged = [_unchanged(request, force=force) for request in requests]
     applied: list[Applied] = []
-    for order, known in zip(orders, unchanged, strict=True):
+    for request, known in zip(requests, unchanged, strict=True):
         if known is not None:
-            applied.append(Applied(order, known, "unchanged"))
+            applied.append(Applied(request, known, "unchanged"))
             continue
-        with writing(order.target):
-            before = lock_before(order.target)
-            lock = _stage(order, before, progress)
+        with writing(request.target):
+            before = lock_before(request.target)
+            lock = _stage(request, before, progress)
             outcome: Literal["created", "replaced"] = (
-                "replaced" if order.target.exists() else "created"
+                "replaced" if request.target.exists() else "created"
             )
-        _log.info("%s is complete at commit %s, and not yet in place", order.target, lock.head)
+        _log.info("%s is complete at commit %s, and not yet in place", request.target, lock.head)
         changes = None if before is None else changes_since(before, lock)
-        applied.append(Applied(order, lock, outcome, changes))
+        applied.append(Applied(request, lock, outcome, changes))
     with _uninterrupted():
-        _put_in_place([one.order.workplace for one in applied if one.outcome != "unchanged"], force)
+        _put_in_place(
+            [one.request.transaction for one in applied if one.outcome != "unchanged"], force
+        )
     return applied
 
 
@@ -142,25 +144,25 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(ending)
 
 
-def _put_in_place(workplaces: Sequence[CheckoutTransaction], force: bool) -> None:  # noqa: FBT001
+def _put_in_place(transactions: Sequence[CheckoutTransaction], force: bool) -> None:  # noqa: FBT001
     done: list[CheckoutTransaction] = []
     try:
-        for workplace in workplaces:
-            with writing(workplace.target):
-                workplace.put_in_place()
-            done.append(workplace)
-            if (workplace.aside / LOCK_FILE).is_file() and not force:
+        for transaction in transactions:
+            with writing(transaction.target):
+                transaction.put_in_place()
+            done.append(transaction)
+            if (transaction.aside / LOCK_FILE).is_file() and not force:
                 # What was written there since it was looked at must not go with the old checkout.
-                _refuse_changes(workplace)
+                _refuse_changes(transaction)
     except BaseException:
-        for workplace in reversed(done):
-            workplace.take_back()
+        for transaction in reversed(done):
+            transaction.take_back()
         raise
 
 
-def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
+def _unchanged(request: ApplyRequest, *, force: bool) -> LockFile | None:
     """The lock of a checkout that already is what it should be, after a look at what is there."""
-    target = order.target
+    target = request.target
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return None
     from vpatch.checkout.lockfile import LockError, read_lock  # noqa: PLC0415 - needs pydantic
@@ -193,24 +195,24 @@ def _unchanged(order: ApplyRequest, *, force: bool) -> LockFile | None:
         ) from error
     if found and not force:
         raise _changed(found, target)
-    if _source(lock.source.pin()) != _source(order.plan.pin) and not force:
+    if _source(lock.source.pin()) != _source(request.plan.pin) and not force:
         raise TargetError(
             f"is a checkout of another source, {lock.source.origin}",
             where=str(target),
             hint="write elsewhere with --checkout, or overwrite it with --force",
             code="checkout.other-source",
         )
-    planned = [commit.message.strip() for commit in commits_of(order.plan)]
+    planned = [commit.message.strip() for commit in commits_of(request.plan)]
     if found or planned != messages:
         return None  # an earlier vpatch may have written other messages, and so other ids
     wanted = lock_of(
-        order.plan,
-        order.recipe,
-        order.workplace.base,
+        request.plan,
+        request.recipe,
+        request.transaction.base,
         [p.commit for p in lock.patches],
-        carried=order.workplace.carried,
-        chosen=order.chosen,
-        security=order.security,
+        carried=request.transaction.carried,
+        chosen=request.chosen,
+        security=request.security,
     )
     return lock if wanted.model().model_copy(update={"image": lock.image}) == lock else None
 
@@ -220,12 +222,12 @@ def _source(pin: Pin) -> tuple[str, str, str]:
     return pin.tree, pin.kind, "" if pin.kind == "pypi" else pin.origin
 
 
-def _refuse_changes(workplace: CheckoutTransaction) -> None:
+def _refuse_changes(transaction: CheckoutTransaction) -> None:
     from vpatch.checkout.lockfile import read_lock  # noqa: PLC0415 - needs pydantic
 
-    found = users_changes(workplace.aside, read_lock(workplace.aside / LOCK_FILE))
+    found = users_changes(transaction.aside, read_lock(transaction.aside / LOCK_FILE))
     if found:
-        raise _changed(found, workplace.target)
+        raise _changed(found, transaction.target)
 
 
 def _changed(found: Sequence[str], target: Path) -> TargetError:
@@ -274,23 +276,23 @@ def _users_changes(target: Path, repo: FoundRepository, lock: LockFile) -> Itera
     yield from (f"changed or new: {path}" for path in changed if path not in own_files)
 
 
-def _stage(order: ApplyRequest, before: LockFile | None, progress: Progress) -> NewLock:
+def _stage(request: ApplyRequest, before: LockFile | None, progress: Progress) -> NewLock:
     """Finish the checkout beside its target, complete with lock, and check what was written."""
-    if order.target.exists() and not os.access(order.target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(order.target))
-    task = progress.start(f"Writing {order.target}")
-    folder, base = order.workplace.repository()
-    commits = git.add_commits(folder, base, commits_of(order.plan))
+    if request.target.exists() and not os.access(request.target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(request.target))
+    task = progress.start(f"Writing {request.target}")
+    folder, base = request.transaction.repository()
+    commits = git.add_commits(folder, base, commits_of(request.plan))
     git.check_out(folder, git.PATCHED_BRANCH)
-    carried = order.workplace.carried
+    carried = request.transaction.carried
     lock = lock_of(
-        order.plan,
-        order.recipe,
+        request.plan,
+        request.recipe,
         base,
         commits,
         carried=carried,
-        chosen=order.chosen,
-        security=order.security,
+        chosen=request.chosen,
+        security=request.security,
     )
     lock = replace(lock, image=_image_of(before, lock))
     for file in lock.files:
@@ -298,11 +300,11 @@ def _stage(order: ApplyRequest, before: LockFile | None, progress: Progress) -> 
         if written != file.after:
             raise UnavailableError(
                 f"{file.path} was written as {written}, not as {file.after}",
-                where=str(order.target),
+                where=str(request.target),
                 hint="check the disk, and run the command again",
                 code="checkout.written-wrong",
             )
-    _carry_over(order.target, folder)
+    _carry_over(request.target, folder)
     (folder / LOCK_FILE).write_text(lock.dump(), encoding="utf-8")
     task.done()
     return lock

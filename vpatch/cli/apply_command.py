@@ -75,7 +75,7 @@ def command(
 
         return CommandResult(ApplyOutput.of(done), code)
     if done.refused:
-        plans = [order.plan for order in done.requests]
+        plans = [one.plan for one in done.requests]
         _tell_why_not(plans, done.stopping, " ".join(_words(request)))
     for one in done.applied:
         _print(one)
@@ -102,14 +102,14 @@ def _words(request: Request) -> Iterator[str]:
     yield from (f"--tree {shlex.quote(tree)}" for tree in request.trees)
 
 
-def _chosen(order: ApplyRequest, only: tuple[str, ...]) -> str:
-    if order.recipe:
-        return f"recipe {order.recipe}"
+def _chosen(request: ApplyRequest, only: tuple[str, ...]) -> str:
+    if request.recipe:
+        return f"recipe {request.recipe}"
     return "" if only else "no recipe: every patch that it needs"
 
 
 def _print(applied: Applied) -> None:
-    target, lock = applied.order.target, applied.written
+    target, lock = applied.request.target, applied.written
     if applied.outcome == "unchanged":
         _echo(f"{target} already is exactly this; nothing was written")
         return

@@ -94,10 +94,10 @@ def command(
     target = context.target(name)
     refused = hooks_refused(context, name, no_hooks=no_hooks)
     with ExitStack() as stack:
-        ground = proposal_context(
+        proposal = proposal_context(
             context, patch, target, on, evidence_dir, fork, stack, hooks_refused=refused
         )
-        proposed = propose(ground, context.progress)
+        proposed = propose(proposal, context.progress)
         if as_json:
             code = ExitCode.FINDINGS if proposed.fails else ExitCode.CLEAN
             return CommandResult(UpstreamPrOutput.of(proposed), code)
@@ -106,7 +106,7 @@ def command(
             if sending:
                 click.echo("nothing was sent: every gate must pass")
             return ExitCode.FINDINGS if proposed.fails or sending else ExitCode.CLEAN
-        github, way = push_target(context, ground, fork, fork_url)
+        github, way = push_target(context, proposal, fork, fork_url)
         _confirm(patch_id, way.fork.full_name)
         sent = submit(proposed, github, way, context.progress)
     _print_sent(sent, way.fork.full_name, proposed.branch)

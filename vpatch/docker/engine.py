@@ -164,8 +164,8 @@ class Docker:
             raise no_image(name, gist_of(error)) from error
         return f"{repository_of(name)}@{answer['Descriptor']['digest']}"
 
-    def build(self, build: Build, log: BinaryIO, tell: Callable[[str], None]) -> str:
-        """Build an image, and return its id; `log` gets all output, `tell` each step.
+    def build(self, build: Build, log: BinaryIO, on_step: Callable[[str], None]) -> str:
+        """Build an image, and return its id; `log` gets all output, `on_step` each step.
 
         Raises:
             BuildFailedError: a step failed. No container is left.
@@ -173,10 +173,10 @@ class Docker:
         """
         with timed(_log, logging.INFO, f"building {build.dockerfile} in {build.context}"):
             if build.secrets or build.target:
-                return self._build_with_buildkit(build, log, tell)
-            return self._build_with_api(build, log, tell)
+                return self._build_with_buildkit(build, log, on_step)
+            return self._build_with_api(build, log, on_step)
 
-    def _build_with_api(self, build: Build, log: BinaryIO, tell: Callable[[str], None]) -> str:
+    def _build_with_api(self, build: Build, log: BinaryIO, on_step: Callable[[str], None]) -> str:
         with closing(self._dialogue()) as api, asking(build.dockerfile.name):
             found = None
             for event in api.build(
@@ -197,7 +197,7 @@ class Docker:
                 if "error" in event:
                     raise self.failed(event["error"], log)
                 if line.startswith("Step "):
-                    tell(line.strip())
+                    on_step(line.strip())
                 if made := _MADE.fullmatch(line.strip()):
                     self._made.append(made[1])
                 found = event.get("aux", {}).get("ID") or found
@@ -205,14 +205,16 @@ class Docker:
             raise self.failed("the engine named no image at the end", log)
         return str(found)
 
-    def _build_with_buildkit(self, build: Build, log: BinaryIO, tell: Callable[[str], None]) -> str:
+    def _build_with_buildkit(
+        self, build: Build, log: BinaryIO, on_step: Callable[[str], None]
+    ) -> str:
         result = build.context.parent / f"{build.context.name}.iid"
         with self._named(build) as named, started(named, result, self.where) as process:
             for line in process.stdout or ():
                 log.write(line)
                 step = line.decode(errors="replace").strip().partition(" ")[2]
                 if step.startswith("["):
-                    tell(step)
+                    on_step(step)
         if process.returncode != 0:
             raise self.failed(f"docker build ended with {process.returncode}", log)
         found = result.read_text(encoding="ascii").strip()

@@ -118,7 +118,7 @@ class ProofTrees:
 
 
 def run_behaviour_test(
-    patch: Path, proof: Proof, engine: Engine, ground: ProofTrees, logs: Path | None = None
+    patch: Path, proof: Proof, engine: Engine, trees: ProofTrees, logs: Path | None = None
 ) -> Behaviour:
     """Run a behaviour test without the patch and with it.
 
@@ -132,9 +132,9 @@ def run_behaviour_test(
         for label in ("pristine", "patched"):
             workdir = Path(name, label)
             workdir.mkdir()
-            path = list(_path(engine, ground, workdir, patched=label == "patched"))
+            path = list(_path(engine, trees, workdir, patched=label == "patched"))
             log = (logs or workdir) / f"{label}.log"
-            runs.append(_pytest(patch, proof, engine, ground, path, workdir, log))
+            runs.append(_pytest(patch, proof, engine, trees, path, workdir, log))
         pristine, patched = runs
         declared = _declared(proof, engine)
         return Behaviour(pristine, patched, tuple(_problems(declared, pristine, patched)))
@@ -144,7 +144,7 @@ def run_upstreamed(
     patch: Path,
     proof: Proof,
     engine: Engine,
-    ground: ProofTrees,
+    trees: ProofTrees,
     released: Mapping[str, Change],
 ) -> tuple[Run, tuple[str, ...]]:
     """Run a behaviour test once, where the release has the cure; return what speaks against that.
@@ -153,13 +153,13 @@ def run_upstreamed(
     """
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
         workdir = Path(name)
-        path = list(_path(engine, ground, workdir, patched=False, released=released))
-        found = _pytest(patch, proof, engine, ground, path, workdir, workdir / "pristine.log")
+        path = list(_path(engine, trees, workdir, patched=False, released=released))
+        found = _pytest(patch, proof, engine, trees, path, workdir, workdir / "pristine.log")
     return found, _all_pass(found, "pristine")
 
 
 def run_patched(
-    patch: Path, proof: Proof, engine: Engine, ground: ProofTrees
+    patch: Path, proof: Proof, engine: Engine, trees: ProofTrees
 ) -> tuple[Run, tuple[str, ...]]:
     """Run a behaviour test once, on the patched tree; return what speaks against the cure.
 
@@ -168,8 +168,8 @@ def run_patched(
     """
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
         workdir = Path(name)
-        path = list(_path(engine, ground, workdir, patched=True))
-        found = _pytest(patch, proof, engine, ground, path, workdir, workdir / "patched.log")
+        path = list(_path(engine, trees, workdir, patched=True))
+        found = _pytest(patch, proof, engine, trees, path, workdir, workdir / "patched.log")
     return found, _all_pass(found, "patched")
 
 
@@ -188,18 +188,18 @@ def _declared(proof: Proof, engine: Engine) -> dict[str, str]:
 
 def _path(
     engine: Engine,
-    ground: ProofTrees,
+    trees: ProofTrees,
     workdir: Path,
     *,
     patched: bool,
     released: Mapping[str, Change] | None = None,
 ) -> Iterator[Path]:
     """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
-    changes = ground.after if patched else ground.before
-    below = touched_as_released(engine, ground.after) | dict(released or {})
+    changes = trees.after if patched else trees.before
+    below = touched_as_released(engine, trees.after) | dict(released or {})
     changes = on_top(below, changes)
     yield make_overlay(engine.package, changes, workdir / "vllm")
-    for name, changed, folder in ground.plugins:
+    for name, changed, folder in trees.plugins:
         copy = workdir / "trees" / name
         shutil.copytree(folder, copy)
         for path, change in (changed if patched else {}).items():
@@ -207,21 +207,21 @@ def _path(
             (copy / path).write_bytes(change.after)
         yield copy
     yield PAYLOAD
-    if ground.packages is not None:
-        yield ground.packages
+    if trees.packages is not None:
+        yield trees.packages
 
 
 def _pytest(
     patch: Path,
     proof: Proof,
     engine: Engine,
-    ground: ProofTrees,
+    trees: ProofTrees,
     path: Sequence[Path],
     workdir: Path,
     log: Path,
 ) -> Run:
     report, test = workdir / "report.xml", patch / proof.test
-    named = {name: str(folder) for name, folder in ground.references.items()}
+    named = {name: str(folder) for name, folder in trees.references.items()}
     environment = child_environment.environment(engine=True) | proof.environment | named
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1"}
     options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--junitxml={report}"]

@@ -29,7 +29,7 @@ _LOG_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class ContainerSandbox:
-    """The Python of an image; see `Site`. Its containers are on this machine's network.
+    """The Python of an image; see `Sandbox`. Its containers are on this machine's network.
 
     `folders` are those that they see, each at the same path: `rw` or `ro`.
     """
@@ -43,7 +43,12 @@ class ContainerSandbox:
 
     @contextmanager
     def started(
-        self, command: Sequence[str | Path], *, workdir: Path, log: Path, further: Mapping[str, str]
+        self,
+        command: Sequence[str | Path],
+        *,
+        workdir: Path,
+        log: Path,
+        extra_env: Mapping[str, str],
     ) -> Iterator[Contained]:
         from vpatch.docker.container import ContainerConfig  # noqa: PLC0415 - of the extra `image`
 
@@ -54,7 +59,7 @@ class ContainerSandbox:
             # Whoever has no entry among the image's users still has a name and a home.
             environment=own_variables(workdir)
             | {name: os.environ[name] for name in of_job if name in os.environ}
-            | {"HOME": str(workdir), "USER": "vpatch", **further},
+            | {"HOME": str(workdir), "USER": "vpatch", **extra_env},
             folders={**self.folders, str(workdir): "rw"},
             folder=str(workdir),
             network="host",

@@ -86,7 +86,7 @@ def url_of(port: int) -> str:
     return f"http://{_HOST}:{port}"
 
 
-def command_of(launch: Launch, model: Path | str, site: Sandbox, port: int) -> list[str | Path]:
+def command_of(launch: Launch, model: Path | str, sandbox: Sandbox, port: int) -> list[str | Path]:
     """Return the command that starts the server of a model, which it calls `client.MODEL`."""
     words = ["--model", str(model), "--served-model-name", MODEL]
     words += ["--host", _HOST, "--port", str(port)]
@@ -97,7 +97,7 @@ def command_of(launch: Launch, model: Path | str, site: Sandbox, port: int) -> l
     flags = {"generation-config": "vllm", **launch.flags}
     for name, value in flags.items():
         words += flag_words(name, value)
-    return [site.python, "-m", _MODULE, *words]
+    return [sandbox.python, "-m", _MODULE, *words]
 
 
 def flag_words(name: str, value: object) -> list[str]:

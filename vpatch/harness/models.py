@@ -80,7 +80,7 @@ def seen_folder(folder: Path) -> Path:
 
 
 def prepare(
-    name: str, model: Model, site: Sandbox, workdir: Path, memory: Path | None = None
+    name: str, model: Model, sandbox: Sandbox, workdir: Path, memory: Path | None = None
 ) -> PreparedModel:
     """Make a synthetic checkpoint in a work folder, or digest the one that is there.
 
@@ -100,8 +100,10 @@ def prepare(
     folder = workdir / name
     script = _SCRIPTS.get(kind, "tiny_mtp.py")
     log = workdir / f"{name}.log"
-    command: list[str | Path] = [site.python, PAYLOAD / script, folder, kind]
-    ended = run_in(site, command, workdir=workdir, log=log, further={}, timeout=_MAKING_SECONDS)
+    command: list[str | Path] = [sandbox.python, PAYLOAD / script, folder, kind]
+    ended = run_in(
+        sandbox, command, workdir=workdir, log=log, extra_env={}, timeout=_MAKING_SECONDS
+    )
     if ended.code != 0:
         raise UnavailableError(
             f"the synthetic checkpoint {name} cannot be made:\n{ended.ending}",

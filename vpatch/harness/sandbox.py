@@ -52,7 +52,12 @@ class Sandbox(Protocol):
     def digests(self) -> Mapping[str, str]: ...
 
     def started(
-        self, command: Sequence[str | Path], *, workdir: Path, log: Path, further: Mapping[str, str]
+        self,
+        command: Sequence[str | Path],
+        *,
+        workdir: Path,
+        log: Path,
+        extra_env: Mapping[str, str],
     ) -> AbstractContextManager[Running]:
         """Start a command in a work folder, with further variables; end it with the block."""
 
@@ -65,16 +70,16 @@ class Sandbox(Protocol):
 
 
 def run_in(
-    site: Sandbox,
+    sandbox: Sandbox,
     command: Sequence[str | Path],
     *,
     workdir: Path,
     log: Path,
-    further: Mapping[str, str],
+    extra_env: Mapping[str, str],
     timeout: float,
 ) -> Ended:
     """Run a command on a site for at most `timeout` seconds; see `Sandbox.started`."""
-    with site.started(command, workdir=workdir, log=log, further=further) as child:
+    with sandbox.started(command, workdir=workdir, log=log, extra_env=extra_env) as child:
         return Ended(child.wait(timeout), log)
 
 
@@ -94,7 +99,7 @@ def own_variables(workdir: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class OverlaySite:
+class OverlaySandbox:
     """A Python of this machine, and the folders that come first on its path: see `Sandbox`.
 
     `packages` is its own folder of packages, where patched files are installed there.
@@ -105,18 +110,23 @@ class OverlaySite:
     digests: Mapping[str, str] = field(default_factory=dict)
     packages: Path | None = None
 
-    def environment(self, further: Mapping[str, str], workdir: Path) -> dict[str, str]:
+    def environment(self, extra_env: Mapping[str, str], workdir: Path) -> dict[str, str]:
         """Return the environment of a cell: nothing in it decides what was not declared."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith(_CALLERS)}
         if self.path:
             ours["PYTHONPATH"] = os.pathsep.join(map(str, self.path))
-        return ours | own_variables(workdir) | dict(further)
+        return ours | own_variables(workdir) | dict(extra_env)
 
     def started(
-        self, command: Sequence[str | Path], *, workdir: Path, log: Path, further: Mapping[str, str]
+        self,
+        command: Sequence[str | Path],
+        *,
+        workdir: Path,
+        log: Path,
+        extra_env: Mapping[str, str],
     ) -> AbstractContextManager[Running]:
         return started(
-            command, cwd=workdir, log=log, environment=self.environment(further, workdir)
+            command, cwd=workdir, log=log, environment=self.environment(extra_env, workdir)
         )
 
     def verify(self) -> None:
@@ -147,7 +157,9 @@ def own_changes(files: Mapping[str, bytes], packages: Path) -> dict[str, Change]
     return found
 
 
-def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], workdir: Path) -> OverlaySite:
+def lay_over(
+    engine: Engine, changes: Iterable[Mapping[str, Change]], workdir: Path
+) -> OverlaySandbox:
     """Make a site of an engine, with the changes of some trees over its packages.
 
     Raises:
@@ -172,4 +184,4 @@ def lay_over(engine: Engine, changes: Iterable[Mapping[str, Change]], workdir: P
                     code="harness.not-installed",
                 )
             path.append(make_overlay(packages / name, inside, workdir / f"{number}-{name}"))
-    return OverlaySite(engine.python, tuple(path), digests)
+    return OverlaySandbox(engine.python, tuple(path), digests)

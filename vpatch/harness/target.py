@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from vpatch.engine import PAYLOAD
 from vpatch.engine.overlay import on_top, touched_as_released
 from vpatch.harness.container import ContainerSandbox
-from vpatch.harness.sandbox import OverlaySite, lay_over, own_changes
+from vpatch.harness.sandbox import OverlaySandbox, lay_over, own_changes
 from vpatch.harness.syntax import refuse_syntax_errors
 from vpatch.planning.state import overall_changes
 
@@ -41,8 +41,8 @@ class ExecutionTarget(Protocol):
     @property
     def image(self) -> Mapping[str, Any] | None: ...
 
-    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
-        """Make the site of a phase; what it needs is written below `work`, in a folder `name`."""
+    def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
+        """Make the sandbox of a phase, in a folder `name` below `work`."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class EngineTarget:
             for own, tree in zip(found, self.trees, strict=True)
         ]
 
-    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
+    def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
         changes = self._own
         if phase == "after":
             changes = [
@@ -118,9 +118,9 @@ class InstalledTarget:
     def version(self) -> str:
         return self.engine.version
 
-    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:  # noqa: ARG002
+    def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:  # noqa: ARG002
         # There is one phase, and nothing is laid over it.
-        return OverlaySite(self.engine.python, (), self.digests, self.engine.package.parent)
+        return OverlaySandbox(self.engine.python, (), self.digests, self.engine.package.parent)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class ImageTarget:
     folders: Sequence[Path]
     gpus: bool
 
-    def site(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:  # noqa: ARG002
+    def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:  # noqa: ARG002
         # There is one phase, and nothing is laid over it.
         seen = {str(folder): "ro" for folder in [*self.folders, PAYLOAD]}
         return ContainerSandbox(

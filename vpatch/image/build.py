@@ -67,12 +67,12 @@ def build_image(
     settings: BuildSettings,
     checkout: Path | None,
     log: BinaryIO,
-    tell: Callable[[str], None],
+    on_step: Callable[[str], None],
 ) -> Built:
     """Build what a lock says on the base that it names, verified from inside.
 
     `checkout` is that of the lock, which only the mode source needs. `log` gets all that the
-    builds say, `tell` each step.
+    builds say, `on_step` each step.
 
     Raises:
         BuildFailedError: a build failed, or its result is not what the lock says.
@@ -81,7 +81,7 @@ def build_image(
     with contexts(payload, settings) as workdir, docker.interruptible():
         below = payload.image.pinned
         for build in builds_below(payload, settings, checkout, workdir):
-            below = docker.build(build, log, tell)
+            below = docker.build(build, log, on_step)
         base = docker.image(below)
         if base is None:
             raise NoSuchImageError(
@@ -89,12 +89,12 @@ def build_image(
                 where=below,
                 hint="find out what removes images, then run the command again",
             )
-        tell("Reading what is below the patches")
+        on_step("Reading what is below the patches")
         payload = recorded(docker, base.id, payload)
         last = overlay_build(payload, settings, below, workdir)
         # The image runs as the same user as its base.
         arguments = {**last.arguments, "BASE_USER": base.user or "0"}
-        return Built(docker.build(replace(last, arguments=arguments), log, tell), payload)
+        return Built(docker.build(replace(last, arguments=arguments), log, on_step), payload)
 
 
 @contextmanager

@@ -121,7 +121,7 @@ def on_release(
 ) -> list[OnRelease]:
     """Decide on each patch alone for a release, and apply its original diff with `git apply -3`."""
     ids = {patch.id for patch in patches}
-    decided = plan(patches, tree, tell="none", alone=ids, answers=answers, shapes=False)
+    decided = plan(patches, tree, findings_for="none", alone=ids, answers=answers, shapes=False)
     states = {decision.patch.id: decision for decision in decided.decisions}
     version = tree.pin.version or tree.pin.label
     paths = frozenset(tree.paths())

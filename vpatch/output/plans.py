@@ -205,8 +205,8 @@ class ApplyOutput(OutputModel):
             trees=[TreeOutput.of(request.plan, request.recipe) for request in done.requests],
             checkouts=[
                 CheckoutOutput(
-                    tree=one.order.plan.pin.tree,
-                    folder=one.order.target,
+                    tree=one.request.plan.pin.tree,
+                    folder=one.request.target,
                     outcome=one.outcome,
                     changes=LockChangesOutput.model_validate(one.changes) if one.changes else None,
                     lock=one.lock,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 # Which decisions have findings.
-Tell = Literal["all", "stopping", "none"]
+FindingsFor = Literal["all", "stopping", "none"]
 _log = logging.getLogger(__name__)
 # What a patch may seem to be because an earlier one got at its code.
 _DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT])
@@ -84,7 +84,7 @@ def plan(
     patches: Sequence[Patch],
     tree: Tree,
     *,
-    tell: Tell = "stopping",
+    findings_for: FindingsFor = "stopping",
     alone: Container[str] = (),
     answers: Answers | None = None,
     remember: bool = False,
@@ -95,8 +95,8 @@ def plan(
     Args:
         patches: what to decide on.
         tree: the pristine tree.
-        tell: which decisions have findings: `all`, those that are `stopping` an apply, or `none`.
-            Findings have lines, which cost time. These are lines of the pristine files.
+        findings_for: which decisions have findings: `all`, those that are `stopping` an apply, or
+            `none`. Findings have lines, which cost time. These are lines of the pristine files.
         alone: ids of patches that are decided as if there were only they and what they require.
         answers: what is known of the contents of files; None to find everything anew.
         remember: whether to take decisions from `answers`, and to keep them there. The tree's pin
@@ -106,7 +106,7 @@ def plan(
     answers = Answers() if answers is None else answers
     pristine = View(tree, answers=answers)
     decisions = _decide_all(
-        patches, pristine, tell=tell, alone=alone, remember=remember, shapes=shapes
+        patches, pristine, findings_for=findings_for, alone=alone, remember=remember, shapes=shapes
     )
     answers.save()
     found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
@@ -117,7 +117,7 @@ def _decide_all(
     patches: Sequence[Patch],
     pristine: View,
     *,
-    tell: Tell,
+    findings_for: FindingsFor,
     alone: Container[str] = (),
     remember: bool,
     shapes: bool,
@@ -127,11 +127,13 @@ def _decide_all(
     for patch in order(patches):
         if patch.id in alone:
             series = [*_required(patch, patches), patch]
-            own = _decide_all(series, pristine, tell=tell, remember=remember, shapes=shapes)
+            own = _decide_all(
+                series, pristine, findings_for=findings_for, remember=remember, shapes=shapes
+            )
             decisions[patch.id] = own[patch.id]
             continue
         decision, after = _decided(
-            patch, view, pristine, carried, tell, remember=remember, shapes=shapes
+            patch, view, pristine, carried, findings_for, remember=remember, shapes=shapes
         )
         met = {other: d for other, d in decisions.items() if other not in alone}
         decision = _with_relations(decision, met)
@@ -150,19 +152,19 @@ def _decided(
     view: View,
     pristine: View,
     carried: frozenset[str],
-    tell: Tell,
+    findings_for: FindingsFor,
     *,
     remember: bool,
     shapes: bool,
 ) -> tuple[Decision, View]:
     """The decision on one patch, and the view after it where it is needed."""
     key = kept_decisions.key_of(patch, view, carried) if remember and shapes else None
-    if key is not None and tell != "all":
+    if key is not None and findings_for != "all":
         known = kept_decisions.recall(key, patch, view)
-        if known is not None and not (known.state.stops and tell == "stopping"):
+        if known is not None and not (known.state.stops and findings_for == "stopping"):
             _log.info("%s is %s, as decided before", patch.id, known.state)
             return known, view.over({path: c.after for path, c in known.changes.items()})
-    decider = _Decider(patch, view, carried, tell)
+    decider = _Decider(patch, view, carried, findings_for)
     decision, after = decider.decide()
     if shapes:
         decision = _with_shape(decision, decider, pristine)
@@ -268,13 +270,15 @@ class _Attempt:
 class _Decider:
     """One patch on one view."""
 
-    def __init__(self, patch: Patch, view: View, carried: frozenset[str], tell: Tell) -> None:
+    def __init__(
+        self, patch: Patch, view: View, carried: frozenset[str], findings_for: FindingsFor
+    ) -> None:
         self.patch = patch
         self.view = view
         self.carried = carried
-        self.tell = tell
+        self.findings_for = findings_for
         # Whether places are to have lines.
-        self.located = tell == "all"
+        self.located = findings_for == "all"
         # All places that the decision was read from.
         self.read: list[FoundSite] = []
         # All edits that looked for places.
@@ -414,7 +418,7 @@ class _Decider:
             names = ", ".join(str(variant.name) for variant in self.patch.variants)
             reason = f"the code is there, but in the shape of no variant ({names})"
             return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
-        if self.tell == "stopping" and not self.located:
+        if self.findings_for == "stopping" and not self.located:
             # Only now is it known that somebody wants to see the lines.
             self.located = True
             attempts = [self._attempt(attempt.variant) for attempt in attempts]
@@ -425,13 +429,13 @@ class _Decider:
                 if result.mismatch is None:
                     continue
                 reasons.append(f"{prefix}{result.edit.name}: {result.mismatch}")
-                if self.tell != "none":
+                if self.findings_for != "none":
                     notes += findings(result.edit.name, result.recognised, self.view)
                 if not result.recognised:
                     others = [found for found in result.found if not found.recognised]
                     if others and self.patch.declaration.effect is None:
                         reasons[-1] += "; if this tree has the cure, declare an `effect`"
-                    if self.tell == "none":
+                    if self.findings_for == "none":
                         continue
                     notes += findings(result.edit.name, others[:_UNRECOGNISED], self.view)
                     notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))

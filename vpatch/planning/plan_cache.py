@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
-    from vpatch.planning.plan import Tell
+    from vpatch.planning.plan import FindingsFor
     from vpatch.source.tree import Pin, Tree
 
 _log = logging.getLogger(__name__)
@@ -42,29 +42,29 @@ def cached_plan(
     tree: Tree,
     *,
     to_write: bool,
-    tell: Tell = "stopping",
+    findings_for: FindingsFor = "stopping",
     alone: Collection[str] = (),
     answers: Callable[[], Answers | None] = lambda: None,
     before: Callable[[], None] = lambda: None,
 ) -> Plan:
     """Return the plan for some patches on a tree, from a file in `folder` where it is there.
 
-    A plan that is not `to_write` may have decisions without their changes. For `tell`, `alone` and
-    `answers` see `plan`, which alone asks for them. `before` is called before a plan is made anew,
-    which takes seconds.
+    A plan that is not `to_write` may have decisions without their changes. For `findings_for`,
+    `alone` and `answers` see `plan`, which alone asks for them. `before` is called before a plan is
+    made anew, which takes seconds.
     """
-    key = _key(patches, tree.pin, tree.carried, to_write, tell, alone)
+    key = _key(patches, tree.pin, tree.carried, to_write, findings_for, alone)
     if key is None:
         for reason in reasons_to_decide_anew(patches):
             _log.info("the plan for %s is not cached: %s", tree.pin.label, reason)
         before()
-        return _plan(patches, tree, tell, alone, answers)
+        return _plan(patches, tree, findings_for, alone, answers)
     file = folder / f"{key}.json"
     known = _recall(file, patches, tree.pin, partial(_pristine, tree))
     if known is not None:
         return known
     before()
-    made = _plan(patches, tree, tell, alone, answers)
+    made = _plan(patches, tree, findings_for, alone, answers)
     rows = [_row(one, with_changes=to_write, alone=one.patch.id in alone) for one in made.decisions]
     # Where nothing can be written, the next run takes as long.
     with suppress(OSError):
@@ -79,14 +79,16 @@ def cached_plan(
 def _plan(
     patches: Sequence[Patch],
     tree: Tree,
-    tell: Tell,
+    findings_for: FindingsFor,
     alone: Collection[str],
     answers: Callable[[], Answers | None],
 ) -> Plan:
     # What is in the cache needs no libcst, which takes 0.3 s to import.
     from vpatch.planning.plan import plan  # noqa: PLC0415
 
-    return plan(patches, tree, tell=tell, alone=alone, answers=answers(), remember=True)
+    return plan(
+        patches, tree, findings_for=findings_for, alone=alone, answers=answers(), remember=True
+    )
 
 
 def kept_plan(
@@ -94,7 +96,7 @@ def kept_plan(
     patches: Sequence[Patch],
     pin: Pin,
     *,
-    tell: Tell = "stopping",
+    findings_for: FindingsFor = "stopping",
     alone: Collection[str] = (),
 ) -> Plan | None:
     """Return what `cached_plan` keeps of a plan that is not `to_write`, without opening the tree.
@@ -102,7 +104,7 @@ def kept_plan(
     None where only the tree can tell. That holds for a tree that carries patches, too: its plans
     are kept under their names. The pin decides what a tree carries, so the two never mix.
     """
-    key = _key(patches, pin, (), False, tell, alone)  # noqa: FBT003
+    key = _key(patches, pin, (), False, findings_for, alone)  # noqa: FBT003
     return None if key is None else _recall(folder / f"{key}.json", patches, pin, lambda _: None)
 
 
@@ -140,7 +142,7 @@ def _key(
     pin: Pin,
     carried: Collection[str],
     to_write: bool,  # noqa: FBT001
-    tell: Tell,
+    findings_for: FindingsFor,
     alone: Collection[str],
 ) -> str | None:
     """Name all that a plan follows from; None where a codemod.py may read more than that."""
@@ -152,7 +154,7 @@ def _key(
         "tree": [pin.tree, pin.version, pin.digest, sorted(carried)],
         "patches": identities,
         "to write": to_write,
-        "tell": tell,
+        "tell": findings_for,
         "alone": sorted(alone),
     }
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]

@@ -26,15 +26,17 @@ _SECONDS = 600.0
 
 
 def run_imports(
-    imports: Imports, site: Sandbox, environment: Mapping[str, str], workdir: Path, log: Path
+    imports: Imports, sandbox: Sandbox, environment: Mapping[str, str], workdir: Path, log: Path
 ) -> list[Check]:
     """Look for them in a process of the engine's Python; nothing where the recipe names none."""
     if not imports.modules and not imports.operators:
         return []
     job, result = workdir / "job.json", workdir / "result.json"
     job.write_text(imports.model_dump_json(), encoding="utf-8")
-    command = [site.python, _SCRIPT, job, result]
-    ended = run_in(site, command, workdir=workdir, log=log, further=environment, timeout=_SECONDS)
+    command = [sandbox.python, _SCRIPT, job, result]
+    ended = run_in(
+        sandbox, command, workdir=workdir, log=log, extra_env=environment, timeout=_SECONDS
+    )
     if ended.code != 0:
         how = "did not end" if ended.code is None else f"ended with {ended.code}"
         return [Check("imports", "fail", reason=str(fault("crashed", f"the process {how}", log)))]

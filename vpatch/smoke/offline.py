@@ -56,15 +56,17 @@ class _Seen:
         return "load_seconds" in self.facts
 
 
-def run_offline(cell: Cell, model: Path | str, site: Sandbox, workdir: Path, log: Path) -> Measured:
+def run_offline(
+    cell: Cell, model: Path | str, sandbox: Sandbox, workdir: Path, log: Path
+) -> Measured:
     """Run a cell, and return what was seen; `workdir` is an empty folder to work in."""
     job, events = workdir / "job.json", workdir / "events.jsonl"
-    job.write_text(json.dumps(_job(cell, model, site)), encoding="utf-8")
+    job.write_text(json.dumps(_job(cell, model, sandbox)), encoding="utf-8")
     events.touch()
-    command = [site.python, _SCRIPT, job, events]
+    command = [sandbox.python, _SCRIPT, job, events]
     seen = _Seen()
     with (
-        site.started(command, workdir=workdir, log=log, further=cell.environment) as child,
+        sandbox.started(command, workdir=workdir, log=log, extra_env=cell.environment) as child,
         watched_memory(child) as memory,
     ):
         measured = _watch(child, cell, events, seen)
@@ -72,13 +74,13 @@ def run_offline(cell: Cell, model: Path | str, site: Sandbox, workdir: Path, log
         return replace(measured, memory=memory.host, gpu_memory=memory.gpus, left_behind=left)
 
 
-def _job(cell: Cell, model: Path | str, site: Sandbox) -> dict[str, Any]:
+def _job(cell: Cell, model: Path | str, sandbox: Sandbox) -> dict[str, Any]:
     engine = {name.replace("-", "_"): value for name, value in cell.flags.items()}
     engine |= {"model": str(model), "tensor_parallel_size": cell.tensor_parallel}
     if cell.speculative:
         engine["speculative_config"] = cell.speculative
     return {
-        "files": sorted(site.digests),
+        "files": sorted(sandbox.digests),
         "engine": engine,
         "prompts": cell.prompts,
         "max_tokens": cell.max_tokens,

@@ -57,23 +57,25 @@ class SmokeRequest:
 
 
 def run_smoke(
-    order: SmokeRequest,
+    request: SmokeRequest,
     target: ExecutionTarget,
     workdir: Path,
     progress: Progress,
-    tell: OnResult,
+    on_result: OnResult,
 ) -> dict[str, Any]:
-    """Run a request on its target, and write evidence to `workdir`; `tell` gets what was found.
+    """Run a request on its target, and write evidence to `workdir`.
+
+    `on_result` gets what was found, cell by cell.
 
     Raises:
         OverlayError: the engine's packages are not those of the trees.
         UnavailableError: the machine is in the way, such as a full disk.
     """
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    phases: list[Phase] = ["before", "after"] if order.before else ["after"]
+    phases: list[Phase] = ["before", "after"] if request.before else ["after"]
     try:
         with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
-            ran = _run(order, target, workdir, Path(name), progress, tell, phases, made)
+            ran = _run(request, target, workdir, Path(name), progress, on_result, phases, made)
         record = record_of(ran)
         write_evidence(workdir, record)
     except OSError as error:
@@ -87,46 +89,46 @@ def run_smoke(
 
 
 def _run(
-    order: SmokeRequest,
+    request: SmokeRequest,
     target: ExecutionTarget,
     workdir: Path,
     work: Path,
     progress: Progress,
-    tell: OnResult,
+    on_result: OnResult,
     phases: Sequence[Phase],
     made: str,
 ) -> SmokeRun:
-    sites = {phase: target.site(phase, work) for phase in phases}
-    task = progress.start(f"Preparing {', '.join(order.models)}")
+    sites = {phase: target.sandbox(phase, work) for phase in phases}
+    task = progress.start(f"Preparing {', '.join(request.models)}")
     folder = new_folder(work, "models")
-    used = {cell.model for cell in order.cells}
+    used = {cell.model for cell in request.cells}
     checkpoints = {
-        name: prepare(name, model, sites["after"], folder, order.digests)
-        for name, model in order.models.items()
+        name: prepare(name, model, sites["after"], folder, request.digests)
+        for name, model in request.models.items()
         if name in used
     }
     task.done()
     imports: dict[Phase, Sequence[Check]] = {}
     results: list[CellResult] = []
     for phase in phases:
-        place = PhaseContext(phase, sites[phase], checkpoints, workdir / LOGS, work, order.port)
+        place = PhaseContext(phase, sites[phase], checkpoints, workdir / LOGS, work, request.port)
         imports[phase] = run_imports(
-            order.smoke.imports,
+            request.smoke.imports,
             sites[phase],
-            order.cells[0].environment,
+            request.cells[0].environment,
             new_folder(work, f"imports-{phase}"),
             workdir / LOGS / f"{phase}-imports.log",
         )
         for check in imports[phase]:
-            tell(phase, check.name, [check])
+            on_result(phase, check.name, [check])
 
         def begin(number: int, count: int, cell: Cell, phase: Phase = phase) -> Callable[[], None]:
             return progress.start(f"{phase}, {number} of {count}: {cell.name}").done
 
         def found(result: CellResult, phase: Phase = phase) -> None:
-            tell(phase, result.cell.name, result.checks)
+            on_result(phase, result.cell.name, result.checks)
 
-        results += run_phase(place, order.cells, begin, found)
+        results += run_phase(place, request.cells, begin, found)
     task = progress.start("Collecting the environment")
     command: list[str | Path] = [sites["after"].python, "-m", "vllm.collect_env"]
     ended = run_in(
@@ -134,22 +136,22 @@ def _run(
         command,
         workdir=work,
         log=workdir / ENVIRONMENT,
-        further={},
+        extra_env={},
         timeout=_ENVIRONMENT_SECONDS,
     )
     task.done()
     if ended.code != 0:
         progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
     return SmokeRun(
-        name=order.name,
+        name=request.name,
         made=made,
-        asked=order.asked,
-        subject=order.subject,
-        plan=order.smoke,
+        asked=request.asked,
+        subject=request.subject,
+        plan=request.smoke,
         target=target,
-        machine=order.machine,
+        machine=request.machine,
         checkpoints=checkpoints,
         imports=imports,
         results=results,
-        patches=order.patches,
+        patches=request.patches,
     )

@@ -1,4 +1,4 @@
-"""A phase of a smoke run: cells on one site, in order, and what is to be said of each."""
+"""A phase of a smoke run: cells in one sandbox, in order, and what is to be said of each."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PhaseContext:
     """Where a phase runs, and where its logs go; `port` is of its servers, where it is given."""
 
     phase: Phase
-    site: Sandbox
+    sandbox: Sandbox
     checkpoints: Mapping[str, PreparedModel]
     logs: Path
     workdir: Path
@@ -82,9 +82,9 @@ def run_phase(
     place: PhaseContext,
     cells: Sequence[Cell],
     begin: Callable[[int, int, Cell], Callable[[], None]],
-    tell: Callable[[CellResult], None],
+    on_result: Callable[[CellResult], None],
 ) -> list[CellResult]:
-    """Run all cells. `tell` gets each result as soon as nothing can change it any more.
+    """Run all cells. `on_result` gets each result as soon as nothing can change it any more.
 
     `begin` is called before each run of a cell with its number, and what it returns after. A start
     that hangs is not tried again in another mode or round. On the pristine tree, more speculative
@@ -93,7 +93,7 @@ def run_phase(
     planned = list(visits(cells))
     found: list[CellRun] = []
     acceptance = {name: one.acceptance for name, one in place.checkpoints.items()}
-    verdicts = CellVerdicts(place.phase, cells, place.site.digests, acceptance, tell)
+    verdicts = CellVerdicts(place.phase, cells, place.sandbox.digests, acceptance, on_result)
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / log_name(place.phase, number, cell)
         reason = _hung(found, cell)
@@ -104,7 +104,7 @@ def run_phase(
         else:
             ended = begin(number, len(planned), cell)
             folder = place.checkpoints[cell.model].folder
-            measured = run_cell(cell, folder, place.site, place.workdir, log, port=place.port)
+            measured = run_cell(cell, folder, place.sandbox, place.workdir, log, port=place.port)
             found.append(CellRun(cell, log, measured))
             ended()
         verdicts.look(found, [following for _, following in planned[number:]])
@@ -116,7 +116,7 @@ def log_name(phase: Phase, number: int, cell: Cell) -> str:
 
 
 class CellVerdicts:
-    """The verdicts on the cells of a phase: `tell` gets each as soon as nothing can change it.
+    """The verdicts on the cells of a phase: `on_result` gets each as soon as nothing can change it.
 
     `digests` are of the files that are laid over, and `acceptance` is that of each model.
     """
@@ -127,11 +127,11 @@ class CellVerdicts:
         cells: Sequence[Cell],
         digests: Mapping[str, str],
         acceptance: Mapping[str, str | None],
-        tell: Callable[[CellResult], None],
+        on_result: Callable[[CellResult], None],
     ) -> None:
         self.phase, self.cells = phase, cells
         self.digests, self.acceptance = digests, acceptance
-        self._tell = tell
+        self._on_result = on_result
         self._results: dict[int, CellResult] = {}
 
     def look(self, found: Sequence[CellRun], later: Sequence[Cell]) -> None:
@@ -140,7 +140,7 @@ class CellVerdicts:
         for index, visited in enumerate(self.cells):
             if index not in self._results and visited in seen and _is_settled(visited, later):
                 self._results[index] = self._judged(visited, found)
-                self._tell(self._results[index])
+                self._on_result(self._results[index])
 
     def all(self) -> list[CellResult]:
         return [self._results[index] for index in range(len(self.cells))]
@@ -200,19 +200,19 @@ def _start(cell: Cell) -> tuple[object, ...]:
 
 
 def run_cell(
-    cell: Cell, model: Path, site: Sandbox, workdir: Path, log: Path, *, port: int | None = None
+    cell: Cell, model: Path, sandbox: Sandbox, workdir: Path, log: Path, *, port: int | None = None
 ) -> Measured:
-    """Run a cell on a site, in a folder of its own below `workdir`."""
+    """Run a cell in a sandbox, in a folder of its own below `workdir`."""
     with tempfile.TemporaryDirectory(dir=workdir) as name:
         try:
             if cell.mode == "offline":
-                found = run_offline(cell, model, site, Path(name), log)
+                found = run_offline(cell, model, sandbox, Path(name), log)
             else:
-                found = run_server(cell, model, site, Path(name), log, port=port)
+                found = run_server(cell, model, sandbox, Path(name), log, port=port)
         except LogError as error:
             found = Measured(fault=Fault("lost its log", error.what))
     try:
-        site.verify()
+        sandbox.verify()
     except OverlayError as error:
         return replace(found, fault=Fault("tampered with", f"{error.where}: {error.what}"))
     return found

@@ -39,7 +39,7 @@ _COUNTED_SECONDS = 10.0
 def run_server(
     cell: Cell,
     model: Path | str,
-    site: Sandbox,
+    sandbox: Sandbox,
     workdir: Path,
     log: Path,
     *,
@@ -50,11 +50,11 @@ def run_server(
     if taken is None:
         log.touch()
         return Measured(fault=Fault("does not start", f"port {port} is in use on this machine"))
-    digests = _digests(site, cell, workdir)
-    command = command_of(cell, model, site, taken)
+    digests = _digests(sandbox, cell, workdir)
+    command = command_of(cell, model, sandbox, taken)
     begun = time.monotonic()
     with (
-        site.started(command, workdir=workdir, log=log, further=cell.environment) as child,
+        sandbox.started(command, workdir=workdir, log=log, extra_env=cell.environment) as child,
         watched_memory(child) as memory,
     ):
         deadline = begun + cell.timeouts.cell
@@ -89,18 +89,18 @@ def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measu
     )
 
 
-def _digests(site: Sandbox, cell: Cell, workdir: Path) -> dict[str, str | None]:
+def _digests(sandbox: Sandbox, cell: Cell, workdir: Path) -> dict[str, str | None]:
     """What a process of the server's environment would import; none where it could not be asked."""
     files, result = workdir / "files.json", workdir / "digests.json"
-    files.write_text(json.dumps(sorted(site.digests)), encoding="utf-8")
-    command = [site.python, _DIGESTS, files, result]
+    files.write_text(json.dumps(sorted(sandbox.digests)), encoding="utf-8")
+    command = [sandbox.python, _DIGESTS, files, result]
     log = workdir / "digests.log"
     ended = run_in(
-        site,
+        sandbox,
         command,
         workdir=workdir,
         log=log,
-        further=cell.environment,
+        extra_env=cell.environment,
         timeout=cell.timeouts.start,
     )
     if ended.code != 0:

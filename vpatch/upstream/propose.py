@@ -123,25 +123,25 @@ def branch_of(patch: Patch) -> str:
     return f"vpatch/{patch.id}"
 
 
-def propose(ground: ProposalContext, progress: Progress) -> Proposed:
+def propose(context: ProposalContext, progress: Progress) -> Proposed:
     """Put a patch and its tests on upstream's tree, and ask every gate: nothing is sent."""
-    declared, online = ground.patch.declaration, ground.online
+    declared, online = context.patch.declaration, context.online
     known = online.known if online else None
     ours = online.ours if online else None
     found = [
-        gates.needed(ground.decision, known or (), declared.upstream, ground.target.branch),
-        _unless_failed(ground, gates.not_merged(known, ground.declared)),
-        _unless_failed(ground, gates.not_ended(online is not None, ours)),
+        gates.needed(context.decision, known or (), declared.upstream, context.target.branch),
+        _unless_failed(context, gates.not_merged(known, context.declared)),
+        _unless_failed(context, gates.not_ended(online is not None, ours)),
     ]
-    if ground.decision.state is State.NEEDED:
-        return _on_top(ground, declared.proposal, found, progress)
-    known_open = gates.not_proposed(None, ground.declared, declared.proposal)
+    if context.decision.state is State.NEEDED:
+        return _on_top(context, declared.proposal, found, progress)
+    known_open = gates.not_proposed(None, context.declared, declared.proposal)
     if known_open.verdict == "fail":
         found.append(known_open)
     else:
         found.append(gates.unasked(known_open.name, _NOTHING))
     found += [gates.unasked(name, _NOTHING) for name in _LATER]
-    return _proposed(ground, {}, "", "", (), found)
+    return _proposed(context, {}, "", "", (), found)
 
 
 # What is not asked where there is nothing to propose.
@@ -158,81 +158,81 @@ _LATER = (
 
 
 def _on_top(
-    ground: ProposalContext, proposal: Proposal | None, found: list[Gate], progress: Progress
+    context: ProposalContext, proposal: Proposal | None, found: list[Gate], progress: Progress
 ) -> Proposed:
     """The patch on upstream's tree. Without a `proposal`, there is no body, and no test."""
-    target, tree = ground.target, ground.tree
-    declared = ground.patch.declaration
-    changes, placing = _with_tests(ground, proposal)
+    target, tree = context.target, context.tree
+    declared = context.patch.declaration
+    changes, placing = _with_tests(context, proposal)
     files = {path: change.after for path, change in changes.items()}
     diff = _diff(tree, files, progress)
-    searched, gate = _searched(ground, proposal, progress)
-    hooks = _hooks(ground, files, progress)
+    searched, gate = _searched(context, proposal, progress)
+    hooks = _hooks(context, files, progress)
     text = ""
     if proposal is None:
-        found += [gates.undescribed(ground.patch), gate, gates.alone(ground.decisions[:-1])]
+        found += [gates.undescribed(context.patch), gate, gates.alone(context.decisions[:-1])]
         found += [gates.unasked(name, _UNDESCRIBED) for name in ("evidence", "test for upstream")]
     else:
-        proven = _proven(ground, proposal)
-        text = _body(ground, proposal, proven, searched)
+        proven = _proven(context, proposal)
+        text = _body(context, proposal, proven, searched)
         found += [
             gate,
-            gates.alone(ground.decisions[:-1]),
-            gates.evidence(proven, ground.patch, proposal, ground.evidence_folder),
+            gates.alone(context.decisions[:-1]),
+            gates.evidence(proven, context.patch, proposal, context.evidence_folder),
             gates.test_placed([one.at for one in proposal.tests], placing),
         ]
     found += [
         _asked("title", lambda: gates.title(tree, target, declared.title)),
         gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal, text),
-        gates.signed_off(ground.person, target),
+        gates.signed_off(context.person, target),
         *hooks,
-        _open_pulls(ground),
+        _open_pulls(context),
     ]
-    labels = _labels(ground, sorted(files), progress)
-    return _proposed(ground, files, diff.decode(errors="replace"), text, labels, found)
+    labels = _labels(context, sorted(files), progress)
+    return _proposed(context, files, diff.decode(errors="replace"), text, labels, found)
 
 
-def _proven(ground: ProposalContext, proposal: Proposal) -> Proven:
-    days = ground.target.evidence_days
-    judge = Judge(ground.patch, proposal, ground.decision, days, ground.now, ground.decide)
-    return judge.proven(ground.evidence)
+def _proven(context: ProposalContext, proposal: Proposal) -> Proven:
+    days = context.target.evidence_days
+    judge = Judge(context.patch, proposal, context.decision, days, context.now, context.decide)
+    return judge.proven(context.evidence)
 
 
 def _proposed(
-    ground: ProposalContext,
+    context: ProposalContext,
     files: Mapping[str, bytes],
     diff: str,
     text: str,
     labels: Sequence[str],
     found: Sequence[Gate],
 ) -> Proposed:
-    declared = ground.patch.declaration
+    declared = context.patch.declaration
     return Proposed(
-        patch=ground.patch,
-        target=ground.target,
-        base=ground.tree.pin,
-        branch=branch_of(ground.patch),
+        patch=context.patch,
+        target=context.target,
+        base=context.tree.pin,
+        branch=branch_of(context.patch),
         title=declared.title,
-        message=_message(ground),
+        message=_message(context),
         files=files,
         diff=diff,
         body=text,
         labels=labels,
         gates=found,
-        person=ground.target.person if files else (),
+        person=context.target.person if files else (),
     )
 
 
 def _with_tests(
-    ground: ProposalContext, proposal: Proposal | None
+    context: ProposalContext, proposal: Proposal | None
 ) -> tuple[dict[str, Change], PlacingError | None]:
     """The patch's changes, and its tests where upstream keeps such; or why one does not fit."""
-    changes = dict(ground.decision.changes)
-    there = set(ground.tree.paths())
+    changes = dict(context.decision.changes)
+    there = set(context.tree.paths())
     for one in proposal.tests if proposal else ():
         known = changes.get(one.at)
-        before = known.after if known else ground.tree.read(one.at) if one.at in there else None
-        test = (ground.patch.folder / one.test).read_bytes()
+        before = known.after if known else context.tree.read(one.at) if one.at in there else None
+        test = (context.patch.folder / one.test).read_bytes()
         try:
             after = place_test(before, test, one.at)
         except PlacingError as error:
@@ -251,51 +251,52 @@ def _diff(tree: CachedTree, files: Mapping[str, bytes], progress: Progress) -> b
 
 
 def _searched(
-    ground: ProposalContext, proposal: Proposal | None, progress: Progress
+    context: ProposalContext, proposal: Proposal | None, progress: Progress
 ) -> tuple[Searched | None, Gate]:
-    declared, online = ground.declared, ground.online
+    declared, online = context.declared, context.online
     if online is None:
         return None, gates.not_proposed(None, declared, proposal)
-    ours = f"{ground.target.repository}#{online.ours.number}" if online.ours else None
+    ours = f"{context.target.repository}#{online.ours.number}" if online.ours else None
     try:
         searched = search(
-            online.searched, proposal, declared, ground.decision.changes, ours, progress
+            online.searched, proposal, declared, context.decision.changes, ours, progress
         )
     except VpatchError as error:
         return None, _failed("not proposed by others", error)
     return searched, gates.not_proposed(searched, declared, proposal, ours)
 
 
-def _labels(ground: ProposalContext, paths: Sequence[str], progress: Progress) -> list[str]:
-    target, title = ground.target, ground.patch.declaration.title
+def _labels(context: ProposalContext, paths: Sequence[str], progress: Progress) -> list[str]:
+    target, title = context.target, context.patch.declaration.title
     if target.labels is None:
         return []
     try:
-        return rules.labels_for(ground.tree, target.labels, title, paths)
+        return rules.labels_for(context.tree, target.labels, title, paths)
     except rules.RulesError as error:
         progress.note(f"no labels: {error.where}: {error.what}")
         return []
 
 
-def _hooks(ground: ProposalContext, files: Mapping[str, bytes], progress: Progress) -> list[Gate]:
-    target, file = ground.target, ground.target.hooks
+def _hooks(context: ProposalContext, files: Mapping[str, bytes], progress: Progress) -> list[Gate]:
+    target, file = context.target, context.target.hooks
     if file is None:
         return []
-    if ground.hooks_refused is not None:
-        what, hint = ground.hooks_refused
+    if context.hooks_refused is not None:
+        what, hint = context.hooks_refused
         return [Gate("upstream's hooks", "not asked", what, hint)]
 
     def ask() -> Gate:
         found = run_hooks(
-            *(ground.tree, file, files, ground.hooks_home, progress), offline=ground.online is None
+            *(context.tree, file, files, context.hooks_home, progress),
+            offline=context.online is None,
         )
         return gates.hooks(found, target)
 
     return [_asked("upstream's hooks", ask)]
 
 
-def _open_pulls(ground: ProposalContext) -> Gate:
-    target, online = ground.target, ground.online
+def _open_pulls(context: ProposalContext) -> Gate:
+    target, online = context.target, context.online
     if online is None or target.open_pull_requests is None:
         return gates.open_pulls(None, target)
     name = "open pull requests"
@@ -306,8 +307,8 @@ def _open_pulls(ground: ProposalContext) -> Gate:
     return _asked(name, lambda: gates.open_pulls(online.github.count(query) - mine, target))
 
 
-def _unless_failed(ground: ProposalContext, gate: Gate) -> Gate:
-    failures = ground.online.failures if ground.online else {}
+def _unless_failed(context: ProposalContext, gate: Gate) -> Gate:
+    failures = context.online.failures if context.online else {}
     return _failed(gate.name, failures[gate.name]) if gate.name in failures else gate
 
 
@@ -326,23 +327,23 @@ def _failed(name: str, error: VpatchError) -> Gate:
 
 
 def _body(
-    ground: ProposalContext, proposal: Proposal, proven: Proven, searched: Searched | None
+    context: ProposalContext, proposal: Proposal, proven: Proven, searched: Searched | None
 ) -> str:
-    target, tree = ground.target, ground.tree
+    target, tree = context.target, context.tree
     template, text = target.template, ""
     if template is not None and template.file in tree.paths():
         text = rules.text_of(tree, template.file)
-    parts = parts_of(ground.patch, proposal, target, proven, searched)
-    facts = {"patch": ground.patch.id, "digest": ground.patch.digest}
+    parts = parts_of(context.patch, proposal, target, proven, searched)
+    facts = {"patch": context.patch.id, "digest": context.patch.digest}
     return body.render(template, text, parts, facts, assisted=bool(proposal.assisted_by))
 
 
-def _message(ground: ProposalContext) -> str:
+def _message(context: ProposalContext) -> str:
     """The commit's message: title, reason, and the trailers that upstream asks for."""
-    declared, target = ground.patch.declaration, ground.target
+    declared, target = context.patch.declaration, context.target
     helpers = declared.proposal.assisted_by if declared.proposal else ()
     trailers = [f"{target.assistance}: {name}" for name in helpers]
-    if target.sign_off and ground.person:
-        trailers.append(f"Signed-off-by: {ground.person[0]} <{ground.person[1]}>")
+    if target.sign_off and context.person:
+        trailers.append(f"Signed-off-by: {context.person[0]} <{context.person[1]}>")
     parts = [declared.title, wrapped(declared.why, _COLUMNS), "\n".join(trailers)]
     return "\n\n".join(part for part in parts if part) + "\n"
