@@ -28,6 +28,12 @@ import torch
 from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
 from vllm import platforms
+from vllm.platforms.cpu import CpuPlatform
+
+# `vllm._C`, which cuda.py imports, is for CPUs with AVX-512 here. This loads what this CPU can run.
+CpuPlatform.import_kernels()
+sys.modules.setdefault("vllm._C", mock.MagicMock())
+
 from vllm.platforms import cuda
 from vllm.platforms.interface import DeviceCapability
 

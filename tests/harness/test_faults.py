@@ -62,6 +62,10 @@ def test_a_vllm_without_a_device_says_so_in_its_first_line(tmp_path):
             "TypeError: Cannot inspect kernel parameters for function",
             "vLLM 0.30 cannot draft several tokens on a CPU without triton-cpu",
         ),
+        (
+            "AttributeError: '_OpNamespace' '_C' object has no attribute 'cpu_gemm_wna16'",
+            "vLLM's CPU build multiplies INT4 weights only on CPUs with AVX-512",
+        ),
     ],
 )
 def test_a_defect_of_a_release_is_named(tmp_path, line, meaning):

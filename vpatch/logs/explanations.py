@@ -34,6 +34,10 @@ _NO_KERNEL_PARAMETERS = (
     "parameters of the function that takes a kernel's place"
 )
 
+_NO_INT4 = (
+    "vLLM's CPU build multiplies INT4 weights only on CPUs with AVX-512, and this CPU has none"
+)
+
 EXPLANATIONS = (
     Explanation("Device string must not be empty", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
     Explanation("Failed to infer device type", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
@@ -46,6 +50,11 @@ EXPLANATIONS = (
         "Cannot inspect kernel parameters for function",
         _NO_KERNEL_PARAMETERS,
         "use vLLM 0.31.0 or later",
+    ),
+    Explanation(
+        "object has no attribute 'cpu_gemm_wna16'",
+        _NO_INT4,
+        "run it on another machine, or quantise to W8A8 INT8",
     ),
     Explanation("cannot open shared object file", _LEFT_OUT, _REPLACE),
     Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec"),
