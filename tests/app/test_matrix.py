@@ -76,6 +76,8 @@ def test_every_combination_is_a_point(context):
         assert job.spec.version == point.vllm
         named = [] if point.patches == "pristine" else ["one", "two"]
         assert [patch.id for patch in job.patches] == named
+        # Where a recipe is named, a patch that finds nothing to do stops the run.
+        assert job.recipe is None
 
 
 def test_a_plan_has_the_models_and_the_needs_of_a_point(context):
