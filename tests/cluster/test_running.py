@@ -87,7 +87,7 @@ def test_a_cluster_that_stops_to_answer():
     run.mailbox = SimpleNamespace(take=SimpleNamespace(remote=lambda: None))
     run.cluster = RayCluster("head:1")
     with pytest.raises(ClusterError) as error:
-        list(run._letters())
+        list(run._messages())
     assert error.value.code == "cluster.lost"
     assert "--resume" in error.value.hint
 

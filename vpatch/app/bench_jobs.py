@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vpatch.bench.cells import ServerRun
     from vpatch.declare.bench import Bench
 
-# Of what results are kept under: it changes with what a result looks like.
+# A part of each key. Increase it when the content of a result changes.
 _FORMAT = 1
 
 OnSettled = Callable[["BenchTask", str, "Mapping[str, bytes] | None"], None]
@@ -76,8 +76,8 @@ class BenchTask(NodeTask):
     def key(self, engine: str, digests: Mapping[str, str]) -> str:
         return self.jobs.key(self, engine, digests)
 
-    def told(self, seen: SeenCluster) -> dict[str, Any]:
-        return self.jobs.told(self, seen)
+    def message(self, seen: SeenCluster) -> dict[str, Any]:
+        return self.jobs.message(self, seen)
 
     def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
         self.jobs.on_settled(self, node, files)
@@ -103,8 +103,8 @@ class BenchJobs:
         self._trees: list[list[dict[str, Any]]] = []
         self._digests: list[dict[str, str]] = []
         for number, side in enumerate(sides):
-            told, files = packed(side.trees.contents, f"sides/{number}")
-            self._trees.append(told)
+            listed, files = packed(side.trees.contents, f"sides/{number}")
+            self._trees.append(listed)
             self._digests.append({p: digest_of(content) for p, content in sorted(files.items())})
             self.files |= files
         self.files |= dict(self._dataset_files())
@@ -133,7 +133,7 @@ class BenchJobs:
         )
 
     def key(self, task: BenchTask, engine: str, digests: Mapping[str, str]) -> str:
-        """What the result of a task is kept under."""
+        """Return the key of a task's result."""
         model, side = self.plan.models[task.model], self.sides[task.side]
         return key_of(
             {
@@ -148,7 +148,7 @@ class BenchJobs:
             }
         )
 
-    def told(self, task: BenchTask, seen: SeenCluster) -> dict[str, Any]:
+    def message(self, task: BenchTask, seen: SeenCluster) -> dict[str, Any]:
         plan = self._plan_of(task.model)
         return {
             "do": "bench",
@@ -184,7 +184,7 @@ def runs_of(
 
 
 def lost_runs(task: BenchTask) -> Iterator[LoadRun]:
-    """Yield the points of a job that no attempt came back from."""
+    """Yield the points of a job whose attempts all failed."""
     fault = Fault("lost", task.why_lost, None, tuple(task.lost[-1][1].splitlines()))
     node = task.lost[-1][0]
     for visit in task.visits:
@@ -197,8 +197,8 @@ def _named(task: BenchTask, name: str) -> str:
     return f"{task.slug}-{name}"
 
 
-def _place(task: BenchTask, workdir: Path, told: str | None) -> Path:
-    if told is None:
+def _place(task: BenchTask, workdir: Path, path: str | None) -> Path:
+    if path is None:
         return workdir / "none"
-    kind, _, name = told.partition("/")
+    kind, _, name = path.partition("/")
     return workdir / kind / _named(task, name)

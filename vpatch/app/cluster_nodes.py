@@ -1,4 +1,4 @@
-"""Which nodes of a cluster can take what, asked of the nodes before anything is started."""
+"""Ask the nodes of a cluster what they can run, before anything starts."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class SeenCluster:
         return [one for one in self.nodes if self.why_not(one, wanted) == ""]
 
     def why_not(self, one: SeenNode, wanted: WantedNode) -> str:
-        """Say why a node cannot take a cell; nothing if it can."""
+        """Say why a node cannot take a cell; empty if it can."""
         for name in (wanted.image or "engine", "storage", wanted.model):
             if name in one.problems:
                 return one.problems[name]
@@ -130,7 +130,7 @@ class SeenCluster:
 
 
 def _too_small(node: ClusterNode, wanted: WantedNode, gpus: int) -> str:
-    """Say what Ray does not have on a node; nothing if it has all."""
+    """Say which resources or labels a node lacks in Ray; empty if it has all."""
     cpus, labels = cpus_of(wanted.needs), wanted.needs.labels or {}
     if node.fits(cpus, gpus, labels):
         return ""
@@ -143,7 +143,7 @@ def cpus_of(needs: Needs) -> float:
 
 
 def gpus_of(needs: Needs, tensor_parallel: int, kind: str) -> int:
-    """How many GPUs of a node are a cell's alone."""
+    """Return how many GPUs of a node a cell has to itself."""
     return needs.gpus if kind == "cpu" else max(needs.gpus, tensor_parallel)
 
 
@@ -222,7 +222,7 @@ _HINT = "pip install 'vpatch[ray]' in the Python of Ray on each node"
 
 
 def last_line(text: str) -> str:
-    """Return what a text ends with: the reason, where it is a traceback."""
+    """Return the last line of a text: in a traceback, that is the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else text
 

@@ -1,4 +1,4 @@
-"""The jobs of a command on a cluster: results that are kept are taken, and the other jobs run."""
+"""The jobs of a command on a cluster: use results that are kept, and run the other jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vpatch.evidence.kept_cells import KeptCells
     from vpatch.progress import Progress, Task
 
-# A node that has no engine makes one first.
+# A node without an engine makes one first.
 AROUND_SECONDS = 3 * 3600.0
 
 
@@ -49,7 +49,7 @@ class NodeTask(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What people call it."""
+        """The name that people see."""
 
     @property
     @abstractmethod
@@ -62,7 +62,7 @@ class NodeTask(ABC):
 
     @property
     def at_least(self) -> WantedNode:
-        """What it wants of a node whose engine is not known yet."""
+        """What it wants of a node before the kind of its engine is known."""
         return self.wanted
 
     @property
@@ -71,16 +71,16 @@ class NodeTask(ABC):
         return True
 
     def is_idle(self, kind: str) -> bool:  # noqa: ARG002 - most run in any engine
-        """Whether there is nothing to do in engines of this kind; it takes note of that."""
+        """Return whether engines of this kind have nothing to do, and report it."""
         return False
 
     @abstractmethod
     def key(self, engine: str, digests: Mapping[str, str]) -> str:
-        """Return the name that its result is kept under: it says all that the result is for."""
+        """Return the key of its result: a digest of all that the result depends on."""
 
     @abstractmethod
-    def told(self, seen: SeenCluster) -> dict[str, Any]:
-        """Return what the node is told, beside the engine."""
+    def message(self, seen: SeenCluster) -> dict[str, Any]:
+        """Return what `job.json` says beside the engine."""
 
     @property
     @abstractmethod
@@ -89,7 +89,7 @@ class NodeTask(ABC):
 
     @abstractmethod
     def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
-        """Take the files of the job; None of a job that was lost. Its log is written by now."""
+        """Take the files of the job, or None if it was lost. Its log is already written."""
 
     @property
     def why_lost(self) -> str:
@@ -213,7 +213,7 @@ class ClusterRun:
             try:
                 storage.remove()
             except ClusterError as error:
-                # All that it had is here by now.
+                # All results are here already.
                 self.progress.note(f"{error.what}; remove {storage.url} yourself")
 
     def _run(self, cluster: RayCluster, seen: SeenCluster, storage: Storage | None) -> None:
@@ -235,7 +235,7 @@ class ClusterRun:
         self._show(None)
 
     def _take(self, task: NodeTask, event: JobEvent, key: str) -> None:
-        """Take note of what happened to a job."""
+        """Handle one event of a job."""
         log = task.log
         match event:
             case JobBegun():
@@ -288,7 +288,7 @@ def _job(task: NodeTask, seen: SeenCluster, storage: Storage | None) -> ClusterJ
     return ClusterJob(
         task.title,
         JOB,
-        json.dumps(common | task.told(seen)).encode(),
+        json.dumps(common | task.message(seen)).encode(),
         alone if needs.cpus is None else needs.cpus,
         gpus_of(needs, wanted.tensor_parallel, seen.kind_for(wanted)),
         needs.labels or {},

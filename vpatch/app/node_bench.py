@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
 
-# It may be the node that hangs.
+# With these faults, another node may succeed.
 _HANGS = {"hangs", "takes too long"}
 
 
@@ -73,7 +73,7 @@ def measured_on_node(
 
 
 def _refuse_another(job: dict[str, Any], plan: Bench, digests: Path) -> None:
-    """Compare the checkpoint with that of the other nodes: first, for measuring takes long."""
+    """Compare the checkpoint with that of the other nodes, before a long measurement."""
     place = locate(plan.models[job["model"]])
     if place is None or job["digest"] is None:
         return

@@ -55,7 +55,7 @@ def main(folder: Path) -> None:
         return
     found |= {"machine": to_json(this_machine()), "inherited": inherited()}
     if job.get("storage") is not None:
-        # Nothing else runs any more: the credentials for the storage are this node's own.
+        # No engine runs any more, so the node's own credentials for the storage may come back.
         os.environ.update(given)
         if job["do"] == "look":
             _answer_probe(job["storage"], found)
@@ -64,7 +64,7 @@ def main(folder: Path) -> None:
         try:
             Storage(job["storage"]).leave(out, os.environ["VPATCH_JOB"], {RESULT})
         except VpatchError as error:
-            # The driver shows the last line of what a job said.
+            # The driver shows the last line of a job's output.
             sys.exit(error.what)
 
 
@@ -76,7 +76,7 @@ def _answer_probe(url: str, found: dict[str, Any]) -> None:
 
 
 def _keep_what_is_needed() -> dict[str, str]:
-    """Let nothing of the worker's environment reach an engine that it does not need: no tokens.
+    """Keep only the variables that an engine needs: no tokens.
 
     Return what there was.
     """
@@ -185,7 +185,7 @@ def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
 
 
 def _hangs(measured: Any) -> str | None:
-    """Why the cell would be worth another attempt elsewhere: it may be the node that hangs."""
+    """Say why a cell is worth an attempt on another node; None if it is not."""
     fault = measured.fault
     if fault is None:
         return None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vpatch.declare.patch import Proof
     from vpatch.library.patch import Patch
 
-# Of what results are kept under: it changes with what a result looks like.
+# A part of each key. Increase it when the content of a result changes.
 _FORMAT = 1
 
 
@@ -91,7 +91,7 @@ class ProofTask(NodeTask):
             }
         )
 
-    def told(self, seen: SeenCluster) -> dict[str, Any]:  # noqa: ARG002 - it needs no checkpoint
+    def message(self, seen: SeenCluster) -> dict[str, Any]:  # noqa: ARG002 - it needs no checkpoint
         return self.about
 
     def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
@@ -123,7 +123,7 @@ def proof_task(
         refuse_idle(patch, plans.all_after)
         trees = plans.trees
         changes = [trees.before, trees.after, *(changed for _, changed, _ in trees.plugins)]
-        told, files = packed(
+        listed, files = packed(
             [TreeContent(one, {}, is_release=True) for one in changes], f"{at}/trees"
         )
         folder = context.trust.copy_of(patch.folder)
@@ -133,7 +133,7 @@ def proof_task(
         about = {
             "do": "proof",
             "version": release,
-            "trees": told,
+            "trees": listed,
             "patch": f"{at}/patch",
             "proof": proof.model_dump(mode="json", by_alias=True, exclude_defaults=True),
             "plugins": dict(proof.trees),

@@ -1,4 +1,4 @@
-"""A smoke plan as jobs for a cluster: what each one is told, and what its files mean."""
+"""A smoke plan as jobs for a cluster: what each one gets, and what its files mean."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vpatch.smoke.cells import Cell
     from vpatch.smoke.prove import SmokeRequest
 
-# Of what evidence is kept under: it changes with what a result looks like.
+# A part of each key. Increase it when the content of a result changes.
 _FORMAT = 2
 
 OnSettled = Callable[["SmokeTask", str, "Mapping[str, Any] | None"], None]
@@ -83,8 +83,8 @@ class SmokeTask(NodeTask):
     def key(self, engine: str, digests: Mapping[str, str]) -> str:
         return self.jobs.key(self, engine, digests)
 
-    def told(self, seen: SeenCluster) -> dict[str, Any]:
-        return self.jobs.told(self, seen)
+    def message(self, seen: SeenCluster) -> dict[str, Any]:
+        return self.jobs.message(self, seen)
 
     def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
         self.jobs.on_settled(self, node, files and json.loads(files[RESULT]))
@@ -124,7 +124,7 @@ class SmokeJobs:
             for number, (round_, cell) in enumerate(planned, 1)
         ]
         imports = self.request.smoke.imports
-        # The phase with the patches tells of the environment as well.
+        # The phase with the patches also reports the environment.
         if phase == "after" or imports.modules or imports.operators:
             first = SmokeTask(jobs=self, phase=phase, number=0, count=0, round=0, cell=None)
             return [first, *found]
@@ -135,7 +135,7 @@ class SmokeJobs:
         return digest_of_subject(self.request.subject)
 
     def digests(self, phase: Phase) -> dict[str, str]:
-        """The digests of the files that are laid over, wherever a cell runs."""
+        """The digests of the files that patches change, the same on every node."""
         if phase == "before":
             return {}
         return {
@@ -145,7 +145,7 @@ class SmokeJobs:
         } | dict(self.installed)
 
     def key(self, task: SmokeTask, engine: str, digests: Mapping[str, str]) -> str:
-        """What the evidence of a task is kept under."""
+        """Return the key of a task's evidence."""
         facts: dict[str, Any] = {
             "format": _FORMAT,
             "phase": task.phase,
@@ -163,14 +163,18 @@ class SmokeJobs:
             }
         return key_of(facts)
 
-    def told(self, task: SmokeTask, seen: SeenCluster) -> dict[str, Any]:
-        told: dict[str, Any] = {"version": self.version, "trees": self._trees, "phase": task.phase}
+    def message(self, task: SmokeTask, seen: SeenCluster) -> dict[str, Any]:
+        message: dict[str, Any] = {
+            "version": self.version,
+            "trees": self._trees,
+            "phase": task.phase,
+        }
         if task.cell is None:
             imports = self.request.smoke.imports.model_dump_json(by_alias=True)
             environment = dict(self.request.cells[0].environment)
-            return told | {"do": "imports", "imports": imports, "environment": environment}
+            return message | {"do": "imports", "imports": imports, "environment": environment}
         name = task.cell.model
-        return told | {
+        return message | {
             "do": "cell",
             "cell": to_json(task.cell),
             "model": self.models[name].model_dump(mode="json", by_alias=True),
@@ -187,7 +191,7 @@ def run_of(task: SmokeTask, cell: Cell, node: str, result: Mapping[str, Any], lo
 
 
 def lost_run(task: SmokeTask, cell: Cell, log: Path) -> CellRun:
-    """Return the run of a cell that no attempt came back from: a finding."""
+    """Return the run of a cell whose attempts all failed: a finding."""
     fault = Fault("lost", task.why_lost, None, tuple(task.lost[-1][1].splitlines()))
     there = NodeRun(task.lost[-1][0] or "none", "", {}, tuple(task.lost))
     return CellRun(cell, log, Measured(fault=fault), there=there)

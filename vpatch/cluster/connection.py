@@ -70,7 +70,7 @@ def address_of(typed: str) -> str:
 
 
 def _refuse_silent(address: str) -> None:
-    """Refuse an address where nothing listens: Ray itself takes a minute to say so."""
+    """Refuse an address where nothing listens: Ray takes a minute to notice."""
     if address in {"auto", "local"}:
         return
     host, _, port = address.removeprefix(_CLIENT).rpartition(":")
@@ -91,10 +91,10 @@ def _no_cluster(address: str, error: Exception) -> ClusterError:
 
 
 def _local(stack: ExitStack) -> dict[str, Any]:
-    """Settings of a cluster that this process alone uses. It leaves nothing behind."""
+    """Return the settings of a cluster that only this process uses, and that leaves no files."""
     folder = tempfile.mkdtemp(prefix="vpatch-ray-")
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
-    # Its processes are given no tokens.
+    # Its processes get no tokens.
     kept = child_environment.environment_of_a_node()
     stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -117,12 +117,12 @@ def _open(address: str, settings: dict[str, Any]) -> None:
             ) from error
         raise _no_cluster(address, error) from error
     except Exception as error:
-        # Ray raises no other where a node of its own did not start in time.
+        # Ray raises a plain Exception if a node that it started did not answer in time.
         if type(error) is not Exception:
             raise
         raise _no_cluster(address, error) from error
     finally:
-        # Ray takes the signal, and would end without a word.
+        # Ray installs its own handler, which exits without a message.
         if handler is not None:
             signal.signal(signal.SIGTERM, handler)
 
@@ -131,7 +131,7 @@ def _first(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    # The reason comes last where the first line only announces it.
+    # If the first line ends in a colon, the reason is in the last line.
     return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") else lines[0]
 
 

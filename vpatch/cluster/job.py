@@ -1,4 +1,4 @@
-"""Jobs for a cluster, and what is told of them while they run."""
+"""Jobs for a cluster, and the events of their runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """A process of a module of vpatch on one node, in a work folder of its own.
+    """A Python module of vpatch that runs as one process on one node, in a new work folder.
 
     Attributes:
         name: what people call it.
@@ -58,7 +58,7 @@ class LogPiece:
 
 @dataclass(frozen=True)
 class JobLost:
-    """An attempt came to nothing. `node` is None if it did not begin; `last` says it was the last.
+    """An attempt failed. `node` is None if it did not begin; `last` says that no other one follows.
 
     `files` are those of an attempt that came back and is not to count.
     """

@@ -18,7 +18,7 @@ _SET = re.compile(r"in\((.*)\)")
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """A node that lives. `name` is its host, with a part of the id where hosts are not unique."""
+    """A node that is alive. `name` is its host, with a part of the id if several have that host."""
 
     id: str
     name: str
@@ -27,7 +27,7 @@ class ClusterNode:
     labels: Mapping[str, str]
 
     def fits(self, cpus: float, gpus: float, labels: Mapping[str, str]) -> bool:
-        """Whether the node has all of it, when nothing else runs there."""
+        """Return whether the node has these resources and labels, if nothing else runs there."""
         enough = self.cpus >= cpus and self.gpus >= gpus
         return enough and all(_matches(self.labels.get(k), v) for k, v in labels.items())
 
@@ -51,7 +51,7 @@ class LivingNodes:
         self._selectors: dict[object, dict[str, str]] = {}
 
     def fitting(self, job: ClusterJob) -> Sequence[ClusterNode]:
-        """Return the nodes that a job may run on, when nothing else runs there."""
+        """Return the nodes that a job may run on, if nothing else runs there."""
         key = _asked(job)
         if key not in self._fitting:
             ids = job.nodes
@@ -59,7 +59,7 @@ class LivingNodes:
         return self._fitting[key]
 
     def labels(self, job: ClusterJob, tried: Collection[str]) -> dict[str, str]:
-        """Return the labels to ask for: of a node that was not tried, if there is one."""
+        """Return the labels to ask for. They exclude the nodes in `tried`, if another one fits."""
         key = (_asked(job), frozenset(tried))
         if key not in self._selectors:
             fitting = self.fitting(job)
@@ -76,7 +76,7 @@ def _asked(job: ClusterJob) -> tuple[object, ...]:
 
 
 def nodes_from(found: Iterable[Mapping[str, Any]]) -> list[ClusterNode]:
-    """Return the nodes that live, from what ray.nodes() says."""
+    """Return the nodes that are alive, from the result of ray.nodes()."""
     living = [node for node in found if node["Alive"]]
     hosts = Counter(node["NodeManagerHostname"] for node in living)
     nodes = []
@@ -89,19 +89,19 @@ def nodes_from(found: Iterable[Mapping[str, Any]]) -> list[ClusterNode]:
 
 
 def selector(fitting: Sequence[ClusterNode], chosen: Sequence[ClusterNode]) -> dict[str, str]:
-    """Return what selects some nodes among those that fit; nothing if all of them are chosen."""
+    """Return a label selector for some of the nodes that fit; empty if all of them are chosen."""
     ids = {node.id for node in chosen}
     others = sorted(node.id for node in fitting if node.id not in ids)
     if not others:
         return {}
-    # The shorter one: each task carries it.
+    # Take the shorter form: each task carries it.
     if len(others) < len(ids):
         return {NODE_ID: f"!in({', '.join(others)})"}
     return {NODE_ID: f"in({', '.join(sorted(ids))})"}
 
 
 def _matches(value: str | None, selector: str) -> bool:
-    """Whether a label is as Ray's label selectors say it."""
+    """Return whether a label matches one of Ray's label selectors."""
     wanted = selector.removeprefix("!")
     group = _SET.fullmatch(wanted)
     values = {part.strip() for part in group[1].split(",")} if group else {wanted}

@@ -1,4 +1,4 @@
-"""What runs in a worker of Ray: it starts a job's process, and sends back what came of it.
+"""Code for a worker of Ray: it starts a job's process, and sends its log and its files back.
 
 Ray sends this module's functions by value. So they use Ray and Python's own library alone: the
 worker may have another vpatch, or none. The process runs the code that came with the job.
@@ -30,23 +30,23 @@ _SHOWN = 30
 
 
 class Mailbox:
-    """An actor that keeps what jobs tell until the driver takes it."""
+    """An actor that keeps the messages of jobs until the driver takes them."""
 
     def __init__(self) -> None:
-        self.letters: list[tuple[str, str, Any]] = []
+        self.messages: list[tuple[str, str, Any]] = []
         self.ended: set[str] = set()
 
     def add(self, attempt: str, kind: str, content: Any) -> bool:
-        """Keep a letter; return whether the attempt is to end."""
-        self.letters.append((attempt, kind, content))
+        """Keep a message; return whether the attempt must end."""
+        self.messages.append((attempt, kind, content))
         return attempt in self.ended
 
     def end(self, attempts: list[str]) -> None:
-        """Let attempts end. To cancel tasks can bring down Ray 2.60 in the driver."""
+        """Make attempts end. Ray 2.60 can crash the driver if it cancels tasks."""
         self.ended.update(attempts)
 
     def take(self) -> list[tuple[str, str, Any]]:
-        taken, self.letters = self.letters, []
+        taken, self.messages = self.messages, []
         return taken
 
 
@@ -62,11 +62,11 @@ def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, byt
         raise RuntimeError("what arrived is not what was sent")
     node = ray.get_runtime_context().get_node_id()
     place = {"host": socket.gethostname(), "node": node, "clock": time.time()}
-    _tell(mailbox, order["attempt"], "begun", place)
+    _send(mailbox, order["attempt"], "begun", place)
     work = Path(tempfile.gettempdir(), f"vpatch-job-{order['attempt']}")
     with (
         zipfile.ZipFile(io.BytesIO(packed)) as archive,
-        # It knows of the folder before that is there: this worker may be killed at any moment.
+        # The guard starts before the folder exists, because this worker may die at any moment.
         _guarded(archive.read(_GUARD).decode(), work, order["attempt"]),
     ):
         work.mkdir(mode=0o700)
@@ -74,14 +74,14 @@ def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, byt
         return _run_in(work, order, mailbox)
 
 
-def _tell(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
+def _send(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
     import ray  # noqa: PLC0415 - of the extra `ray`
 
-    letter = mailbox.add.remote(attempt, kind, content)
+    message = mailbox.add.remote(attempt, kind, content)
     try:
         # Ray gives the CPUs of a task to another one while its main thread waits for an answer.
         with ThreadPoolExecutor(1) as other:
-            ended = other.submit(ray.get, letter, timeout=_ANSWER_SECONDS).result()
+            ended = other.submit(ray.get, message, timeout=_ANSWER_SECONDS).result()
     except ray.exceptions.RayError:
         return  # the mailbox is started again; without a driver, Ray ends this worker
     if ended:
@@ -90,9 +90,9 @@ def _tell(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
 
 @contextmanager
 def _guarded(guard_code: str, work: Path, attempt: str) -> Iterator[None]:
-    """Let a process outside of Ray's reach end what runs, with the block or with this worker.
+    """Start a process that ends the job when this block ends or this worker dies.
 
-    It removes the work folder, too.
+    Ray does not know that process. It also removes the work folder.
     """
     with subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", guard_code, work, attempt],
@@ -102,7 +102,7 @@ def _guarded(guard_code: str, work: Path, attempt: str) -> Iterator[None]:
         try:
             yield
         finally:
-            # It has the other ends: its output ends when it does.
+            # The guard holds the other ends of the pipes: end of file means that it has ended.
             if guard.stdin is not None and guard.stdout is not None:
                 guard.stdin.close()
                 guard.stdout.read()
@@ -140,7 +140,7 @@ def _run_in(work: Path, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]
 def _watch(
     process: subprocess.Popen[bytes], work: Path, order: dict[str, Any], mailbox: Any
 ) -> None:
-    """Wait for the process, and send on its log as it grows."""
+    """Wait for the process, and send its log while it grows."""
     begun = told = time.monotonic()
     log, sent = work / "out" / order["log"], 0
     ended = False
@@ -152,10 +152,10 @@ def _watch(
                 file.seek(sent)
                 piece = file.read(_PIECE)
             sent, told = sent + len(piece), now
-            _tell(mailbox, order["attempt"], "log", piece)
+            _send(mailbox, order["attempt"], "log", piece)
         elif now - told > _BEAT_SECONDS:
             told = now
-            _tell(mailbox, order["attempt"], "alive", None)
+            _send(mailbox, order["attempt"], "alive", None)
         if not ended and now - begun > order["limit"]:
             raise RuntimeError(f"the job was not done after {order['limit']:g} s")
         if not ended:

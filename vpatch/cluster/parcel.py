@@ -1,4 +1,4 @@
-"""What a job needs, as one archive: it travels by content, and its name is its digest."""
+"""The files that a job needs, as one archive with a digest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[1]
 _SUFFIXES = {".py", ".html", ".typed"}
-# So that the same files make the same archive.
+# A fixed time: the same files make the same archive.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -44,6 +44,6 @@ class Parcel:
 def _own_code() -> Iterator[tuple[str, bytes]]:
     for path in sorted(_PACKAGE.rglob("*")):
         relative = path.relative_to(_PACKAGE)
-        # The library's data is of the driver: a job brings what it needs of it.
+        # Leave the library's data out: each job brings the files that it needs.
         if path.suffix in _SUFFIXES and relative.parts[0] != "data":
             yield f"code/vpatch/{relative.as_posix()}", path.read_bytes()

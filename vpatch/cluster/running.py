@@ -1,4 +1,4 @@
-"""Jobs on the nodes of a cluster: each done once, and again elsewhere where a node is lost."""
+"""Run jobs on the nodes of a cluster: each once, and again elsewhere if its node is lost."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from vpatch.cluster.storage import Storage
 
 _WAIT_SECONDS = 0.5
-# Until the next look at what began, while nothing runs.
+# The pause between two looks while no job runs.
 _IDLE_SECONDS = 0.1
 _LOOK_SECONDS = 5.0
-# A worker tells of itself every second.
+# A worker sends a message every second.
 _SILENT_SECONDS = 180.0
 _CANCEL_SECONDS = 90.0
 # A node may be started again, or added.
@@ -34,7 +34,7 @@ _NOWHERE_SECONDS = 60.0
 
 @dataclass
 class _JobAttempt:
-    """One attempt at a job. `heard` is when it last told something; `node` is where it began."""
+    """One attempt at a job. `heard` is the time of its last message; `node` is where it began."""
 
     job: int
     number: int
@@ -59,7 +59,7 @@ class RayCluster:
 
     @property
     def mailbox(self) -> Any:
-        """The actor that jobs tell of themselves, on the node that this process is connected to."""
+        """The actor that gets the messages of jobs, on the node that this process uses."""
         import ray  # noqa: PLC0415 - as above
         from ray.util.scheduling_strategies import (  # noqa: PLC0415 - as above
             NodeAffinitySchedulingStrategy,
@@ -96,7 +96,7 @@ class RayCluster:
         return self._sent[parcel.digest]
 
     def close(self) -> None:
-        """Remove what was put there."""
+        """Free the object store, and end the actor."""
         import ray  # noqa: PLC0415 - as above
 
         self._sent.clear()
@@ -112,7 +112,7 @@ class RayCluster:
         again: Callable[[Mapping[str, bytes]], str | None] | None = None,
         storage: Storage | None = None,
     ) -> Generator[JobEvent]:
-        """Run jobs, each until it is done or was attempted so often; yield what happens.
+        """Run each job until it is done or has failed `attempts` times; yield what happens.
 
         `again` is given the files of a job and says why they are not to count, if so. `storage` is
         where jobs leave large files. To close the iterator cancels what runs, and waits for its
@@ -153,19 +153,19 @@ class _JobRun:
         self.nowhere: dict[int, float] = {}
         self.open: dict[str, _JobAttempt] = {}
         self.of_ref: dict[Any, str] = {}
-        # The attempts that began. All others wait for a node.
+        # Attempts that began. The others wait for a node.
         self.begun: set[Any] = set()
 
     def events(self) -> Iterator[JobEvent]:
         for number in range(len(self.jobs)):
             self._submit(number, 1)
         while self.open:
-            # A look at all attempts takes time for each, and thousands may wait for a node.
+            # Ray needs time for each reference, and thousands may wait for a node.
             due = time.monotonic() - self.looked >= _LOOK_SECONDS
             refs = list(self.of_ref if due else self.begun)
             ready = self._first_of(refs)
-            # Before a result is looked at: what a job told before its end comes first.
-            yield from self._letters()
+            # Read messages first: those of a job come before its result.
+            yield from self._messages()
             if ready:
                 ready, _ = self.ray.wait(refs, num_returns=len(refs), timeout=0)
             for ref in ready:
@@ -197,15 +197,15 @@ class _JobRun:
             num_cpus=declared.cpus,
             num_gpus=declared.gpus,
             label_selector=labels or None,
-            # An attempt is counted here: Ray would not say that it made another one.
+            # Ray would repeat a task without a word, so vpatch counts attempts itself.
             max_retries=0,
         ).remote(self.sent, order, self.mailbox)
         self.open[attempt] = _JobAttempt(job, number, ref, time.monotonic(), id=attempt)
         self.of_ref[ref] = attempt
 
-    def _letters(self) -> Iterator[JobEvent]:
+    def _messages(self) -> Iterator[JobEvent]:
         try:
-            letters = self.ray.get(self.mailbox.take.remote(), timeout=_SILENT_SECONDS)
+            messages = self.ray.get(self.mailbox.take.remote(), timeout=_SILENT_SECONDS)
         except self.ray.exceptions.RayActorError:
             return  # its node was lost, and Ray starts it again
         except self.ray.exceptions.RayError as error:
@@ -216,7 +216,7 @@ class _JobRun:
                 code="cluster.lost",
             ) from error
         now = time.monotonic()
-        for name, kind, content in letters:
+        for name, kind, content in messages:
             attempt = self.open.get(name)
             if attempt is None:
                 continue  # it was given up
@@ -274,8 +274,8 @@ class _JobRun:
 
     def _overdue(self) -> Iterator[JobEvent]:
         """Give up attempts that are silent, and attempts that no living node can take."""
-        # To take files may have lasted, and what jobs told meanwhile is not read yet.
-        yield from self._letters()
+        # Fetching files may have taken long. Read the messages that came meanwhile.
+        yield from self._messages()
         now = time.monotonic()
         self._look()
         for attempt in list(self.open.values()):
@@ -296,7 +296,7 @@ class _JobRun:
         if not self.open:
             return
         self.mailbox.end.remote(list(self.open))
-        for _ in self._letters():
+        for _ in self._messages():
             pass  # what began until now is waited for; what begins from now on ends at once
         if self.begun:
             refs = list(self.begun)
@@ -304,7 +304,7 @@ class _JobRun:
 
 
 def _said(error: Exception) -> str:
-    """The end of what Ray says, which names the reason, without its traceback."""
+    """Return the part of Ray's message that names the reason, without the traceback."""
     cause = getattr(error, "cause", None)
     text = str(cause if cause is not None else error)
     lines = [line for line in text.splitlines() if line.strip()]

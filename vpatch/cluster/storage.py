@@ -19,18 +19,18 @@ from vpatch.util.urls import redact
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-# A job of a cluster writes it in place of the files that it left in the storage.
+# A job writes this file in place of the files that it left in the storage.
 STORED = "stored.json"
 # Ray keeps a result above 100 kB in the object store of its node until the driver has it. Thousands
 # of them may wait.
 STORED_BYTES = 2**20
 _PROBE = "probe"
-# They have no folders. To make one would make a bucket that is not there.
+# These have no folders: makedirs would create a bucket.
 _WITHOUT_FOLDERS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}
 
 
 class Storage:
-    """A folder of the storage, which one run of a command has for itself."""
+    """A folder of the storage that belongs to one run of a command."""
 
     def __init__(self, url: str) -> None:
         """Open a folder by its URL; nothing is written.
