@@ -136,6 +136,8 @@ with made_visible():
     task = progress.start("Working")
     click.echo(style("a result", fg="green") + " \x9b1m")
     progress.note("a note \x9b1m")
+    # It reaches the stream in two parts.
+    print("of Ray")
     task.done()
     click.echo("the end")
 """
@@ -171,8 +173,8 @@ def test_what_is_printed_beside_a_bar_takes_its_place(is_piped):
     os.close(ours)
     note = "\x1b[33mnote:\x1b[0m a note \\x9b1m"
     if is_piped:
-        assert piped.splitlines() == ["a result \\x9b1m", "the end"]
+        assert piped.splitlines() == ["a result \\x9b1m", "of Ray", "the end"]
         assert lines_on(seen.decode()) == [note]
     else:
         result = "\x1b[32ma result\x1b[0m \\x9b1m"
-        assert lines_on(seen.decode()) == [result, note, "the end"]
+        assert lines_on(seen.decode()) == [result, note, "of Ray", "the end"]

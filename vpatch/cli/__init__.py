@@ -20,8 +20,7 @@ import click
 
 from vpatch import __version__
 from vpatch.cli.log_options import add_log_options
-from vpatch.cli.output import Group, made_visible, style
-from vpatch.cli.progress import stop_bars
+from vpatch.cli.output import Group, made_visible, remove_bars, style
 from vpatch.cli.result import CommandResult, InterruptedRunError, VpatchFaultError, print_document
 from vpatch.cli.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError
@@ -188,7 +187,7 @@ def _ended(log: RunLog) -> CommandResult:
         try:
             returned = cli.main(prog_name="vpatch", standalone_mode=False, obj=log)
         finally:
-            stop_bars()
+            remove_bars()
         answer = (
             returned if isinstance(returned, CommandResult) else CommandResult(None, returned or 0)
         )

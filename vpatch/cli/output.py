@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -37,8 +38,30 @@ class Bar(Protocol):
         """Erase the line."""
 
 
-# The bars on the terminal now. What is printed takes their place, and they come below it.
-BARS: list[Bar] = []
+# The bars on the terminal now. What is printed takes their place, and they come below it. The lock
+# is for Ray, which prints from a thread of its own.
+_BARS: list[Bar] = []
+_DRAWING = threading.RLock()
+
+
+def show_bar(bar: Bar) -> None:
+    with _DRAWING:
+        bar.start()
+        _BARS.append(bar)
+
+
+def remove_bar(bar: Bar) -> None:
+    with _DRAWING:
+        if bar in _BARS:
+            _BARS.remove(bar)
+        bar.stop()
+
+
+def remove_bars() -> None:
+    """Give the terminal back, also if an error ended the task that a bar belongs to."""
+    with _DRAWING:
+        while _BARS:
+            _BARS.pop().stop()
 
 
 def style(text: str, **styles: Any) -> str:
@@ -110,12 +133,13 @@ class _Visible(io.TextIOWrapper):
         # Text and the codes of own styles by turns.
         parts = _STYLE.split(text)
         shown = [_START + part if place % 2 else visible(part) for place, part in enumerate(parts)]
-        bars = list(BARS) if text else []
-        for bar in bars:
-            bar.stop()
-        super().write("".join(shown))
-        if bars:
-            self.flush()
-        for bar in bars:
-            bar.start()
+        with _DRAWING:
+            for bar in _BARS if text else ():
+                bar.stop()
+            super().write("".join(shown))
+            # A line that is not complete yet would be erased with the bar.
+            if _BARS and text.endswith("\n"):
+                self.flush()
+                for bar in _BARS:
+                    bar.start()
         return len(text)

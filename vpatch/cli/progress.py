@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.cli.log_options import is_verbose
-from vpatch.cli.output import BARS, style
+from vpatch.cli.output import remove_bar, show_bar, style
 from vpatch.util.logged_progress import LoggedProgress
 from vpatch.util.visible import visible
 
@@ -19,14 +20,10 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress, Task
 
 
-def stop_bars() -> None:
-    """Give the terminal back, also where an error ended the task that a bar belongs to."""
-    while BARS:
-        BARS.pop().stop()
-
-
 def progress_for_terminal() -> Progress:
-    has_bars = sys.stderr.isatty() and not is_verbose()
+    # rich cannot erase a bar on the terminals that it calls dumb.
+    is_dumb = os.environ.get("TERM", "").lower() in {"dumb", "unknown"}
+    has_bars = sys.stderr.isatty() and not is_dumb and not is_verbose()
     return LoggedProgress(_Terminal() if has_bars else _Lines())
 
 
@@ -75,8 +72,7 @@ class _Terminal:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        bar.start()
-        BARS.append(bar)
+        show_bar(bar)
         task = _Bar(bar, bar.add_task(visible(what), total=None), unit)
         if total is not None:
             task.resize(total)
@@ -104,6 +100,4 @@ class _Bar:
         self.bar.update(self.task, advance=amount)
 
     def done(self) -> None:
-        if self.bar in BARS:
-            BARS.remove(self.bar)
-        self.bar.stop()
+        remove_bar(self.bar)
