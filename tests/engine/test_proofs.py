@@ -17,6 +17,8 @@ from vpatch.app.behaviour_records import digest_of_test, recorded
 from vpatch.app.context import Context
 from vpatch.git.command import BASE_BRANCH
 from vpatch.library.loading import load_patch
+from vpatch.planning.footprint import digest_of_changes
+from vpatch.planning.plan import plan
 from vpatch.progress import Silent
 from vpatch.source.spec import parse_vllm
 from vpatch.trust.decision import EVERYTHING
@@ -47,19 +49,22 @@ ALWAYS = ("mtp-proj-prefix", "cpu-spec-decode-expand-copy-back", "cve-2026-93592
 def skip_what_is_on_record(patch_id):
     """Skip tests whose result is kept beside the patch, as `vpatch test --record` does.
 
-    A result counts only for these bytes of patch and test. `VPATCH_TEST_RELEASES=all` runs all.
+    A result counts only for these bytes of patch and test, and if the patch makes the same of the
+    release as it did then. `VPATCH_TEST_RELEASES=all` runs all.
     """
     if os.environ.get("VPATCH_TEST_RELEASES") == "all" or patch_id in ALWAYS:
         return
-    with Context(trust_everything=True) as context:
+    with Context(trust_everything=True) as context, context.tree(parse_vllm(RELEASE)) as tree:
         (patch,) = context.library.load([patch_id])
+        (decision,) = plan([patch], tree, findings_for="none").decisions
+        change = digest_of_changes(decision.changes)
         tests = [proof for proof in patch.declaration.proof if proof.engine == "cpu"]
         digests = [digest_of_test(context, patch, proof, RELEASE) for proof in tests]
         found = [
             recorded(patch, proof, RELEASE, digest)
             for proof, digest in zip(tests, digests, strict=True)
         ]
-    if all(one is not None and one[1].outcome == "holds" for one in found):
+    if all(one and (one[1].outcome, one[1].change_digest) == ("holds", change) for one in found):
         pytest.skip("this patch and its tests are on record as they are")
 
 
