@@ -60,11 +60,16 @@ def test_what_a_killed_job_left_to_do_is_done(tmp_path, content):
     code.mkdir(parents=True)
     (code / "cleans.py").write_text(CLEANS)
     command = json.dumps(["cleans", str(done), str(work)])
+    # Where the worker was started, others may have put modules of the same name.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "cleans.py").write_text("")
     if content is not None:
         text = command if content == "whole" else command[:-5]
         (work / "if-killed.json").write_text(text)
     subprocess.run(
         [sys.executable, "-I", "-S", guard.__file__, work, "three"],
+        cwd=elsewhere,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         timeout=LIMIT,

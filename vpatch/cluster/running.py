@@ -27,7 +27,8 @@ _IDLE_SECONDS = 0.1
 _LOOK_SECONDS = 5.0
 # A worker sends a message every second.
 _SILENT_SECONDS = 180.0
-_CANCEL_SECONDS = 90.0
+# The guard of a job takes up to two minutes to end what does not end by itself.
+_CANCEL_SECONDS = 150.0
 # A node may be started again, or added.
 _NOWHERE_SECONDS = 60.0
 

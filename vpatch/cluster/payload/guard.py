@@ -19,7 +19,7 @@ import time
 _POLL_SECONDS = 0.05
 _TRACKER_SECONDS = 5.0
 _KILL_SECONDS = 60.0
-_CLEAN_UP_SECONDS = 300.0
+_CLEAN_UP_SECONDS = 60.0
 
 
 def main(folder: str, mark: str) -> None:
@@ -54,6 +54,8 @@ def clean_up(folder: str) -> None:
     try:
         subprocess.run(
             [sys.executable, "-m", *command],
+            # Python looks for modules in this folder first, and not where the worker was started.
+            cwd=f"{folder}/sent/code",
             env=os.environ | {"PYTHONPATH": f"{folder}/sent/code"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
