@@ -7,6 +7,7 @@ import json
 import pytest
 
 from vpatch.app.cluster_nodes import WantedNode, look_at_cluster, refuse_unfit
+from vpatch.app.node_image import ImageName
 from vpatch.cluster.job import JobBegun, JobDone, JobLost
 from vpatch.cluster.nodes import ClusterNode
 from vpatch.cluster.storage import Storage
@@ -106,7 +107,9 @@ def test_a_node_that_does_not_share_the_storage_takes_no_cells(tmp_path):
 
 def test_a_node_without_one_image_runs_the_other_one():
     """Two sides of a benchmark are two images."""
-    one, other = (WantedNode(f"of {name}", Needs(), 1, "m", image=name) for name in ("a", "b"))
+    one, other = (
+        WantedNode(f"of {name}", Needs(), 1, "m", image=ImageName(name, "id")) for name in "ab"
+    )
     has_both = {"models": {"m": "sha256:1"}, "images": {"a": "cuda", "b": "cpu"}}
     has_one = {"models": {"m": "sha256:1"}, "images": {"a": "cuda"}}
     has_one["problems"] = {"b": "b: the image is not on this node"}

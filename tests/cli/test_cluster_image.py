@@ -16,7 +16,7 @@ from tests.cli.test_cluster_bench import places
 from tests.cluster.local_cluster import local_cluster
 from tests.docker_engine import PACKAGES
 from tests.waiting import until
-from vpatch.app.node_image import image_on_node
+from vpatch.app.node_image import ImageName, image_on_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
@@ -136,7 +136,9 @@ def test_a_job_that_ends_has_cleaned_up(patched, docker, tmp_path, monkeypatch):
     monkeypatch.setenv("VPATCH_JOB", job)
     before = docker.containers()
     with ExitStack() as stack:
-        found, _, gpus = image_on_node(docker.id(patched.tag), tmp_path, stack)
+        # Nobody has it under that name: it was loaded, and not pulled.
+        name = ImageName(f"nowhere.invalid/image@sha256:{'0' * 64}", docker.id(patched.tag))
+        found, _, gpus = image_on_node(name, tmp_path, stack)
         assert (found.version, found.kind, gpus) == ("0.50.0", "cpu", False)
         text = (tmp_path / "if-killed.json").read_text()
         assert json.loads(text) == ["vpatch.docker.job_containers", job]

@@ -155,7 +155,7 @@ class _BenchOnCluster:
             "digest": digest_of_subject(side.subject),
             "subject": side.subject,
             "engine": {
-                "kind": nodes[node] if node is not None else run.kind,
+                "kind": nodes[node] if node is not None else side.trees.kind or run.kind,
                 "vllm": side.trees.version,
             },
             "nodes": list(nodes),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vpatch.declare.bench import Bench
 
 # A part of each key. Increase it when the content of a result changes.
-_FORMAT = 1
+_FORMAT = 2
 
 OnSettled = Callable[["BenchTask", str, "Mapping[str, bytes] | None"], None]
 
@@ -108,6 +108,9 @@ class BenchJobs:
             self._digests.append({p: digest_of(content) for p, content in sorted(files.items())})
             self.files |= files
         self.files |= dict(self._dataset_files())
+        # Of sides that are equal, each is measured by itself.
+        identities = [self._identity(number) for number in range(len(sides))]
+        self._equal = [identities[:n].count(one) for n, one in enumerate(identities)]
         self.tasks = [
             BenchTask(
                 jobs=self,
@@ -126,6 +129,9 @@ class BenchJobs:
                 file = Path(shape.path).expanduser()
                 yield f"datasets/{number}/{file.name}", file.read_bytes()
 
+    def _identity(self, side: int) -> tuple[object, ...]:
+        return digest_of_subject(self.sides[side].subject), self._digests[side], self.images[side]
+
     def _plan_of(self, model: str) -> Bench:
         cells = tuple(one for one in self.plan.cells if one.model == model)
         return self.plan.model_copy(
@@ -139,6 +145,7 @@ class BenchJobs:
             {
                 "format": _FORMAT,
                 "subject": digest_of_subject(side.subject),
+                "equal sides before": self._equal[task.side],
                 "files": self._digests[task.side],
                 "engine": [engine, side.trees.version],
                 "plan": self._plan_of(task.model).model_dump(mode="json"),

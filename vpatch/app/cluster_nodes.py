@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.node_job import REFUSED, RESULT
@@ -19,6 +19,7 @@ from vpatch.util.plural import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from vpatch.app.node_image import ImageName
     from vpatch.cluster.nodes import ClusterNode
     from vpatch.cluster.parcel import Parcel
     from vpatch.cluster.running import RayCluster
@@ -71,7 +72,7 @@ class WantedNode:
         tensor_parallel: the number of GPUs of one engine.
         model: the name of the checkpoint; empty if the cell runs none.
         alone: whether the cell takes all CPUs of a node, unless the needs say how many.
-        image: the image that the node runs, by the name that nodes use; None for an engine.
+        image: the image that the node runs; None for an engine.
     """
 
     name: str
@@ -79,7 +80,7 @@ class WantedNode:
     tensor_parallel: int
     model: str
     alone: bool = False
-    image: str | None = None
+    image: ImageName | None = None
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,14 @@ class SeenCluster:
     def engine_for(self, wanted: WantedNode) -> str:
         """Return what runs a cell: the name of an image, a kind of engine, or a Python."""
         if wanted.image is not None:
-            return wanted.image
+            return wanted.image.name
         needed = wanted.needs.engine
         return str(needed) if self.is_free and needed in KINDS else self.engine
 
     def kind_for(self, wanted: WantedNode) -> str:
         if wanted.image is not None:
-            kinds = [one.images[wanted.image] for one in self.nodes if wanted.image in one.images]
+            name = wanted.image.name
+            kinds = [one.images[name] for one in self.nodes if name in one.images]
             return next(iter(kinds), self.kind)
         needed = wanted.needs.engine
         return str(needed) if self.is_free and needed in KINDS else self.kind
@@ -120,13 +122,18 @@ class SeenCluster:
 
     def why_not(self, one: SeenNode, wanted: WantedNode) -> str:
         """Say why a node cannot take a cell; empty if it can."""
-        for name in (wanted.image or "engine", "storage", wanted.model):
+        for name in (_name_of_engine(wanted), "storage", wanted.model):
             if name in one.problems:
                 return one.problems[name]
         kind = self.kind_for(wanted)
         gpus = gpus_of(wanted.needs, wanted.tensor_parallel, kind)
         lacking = missing(wanted.needs, one.machine, kind)
         return _too_small(one.node, wanted, gpus) or "; ".join(error.what for error in lacking)
+
+
+def _name_of_engine(wanted: WantedNode) -> str:
+    """Return the name under which a node reports problems with what runs a cell."""
+    return "engine" if wanted.image is None else wanted.image.name
 
 
 def _too_small(node: ClusterNode, wanted: WantedNode, gpus: int) -> str:
@@ -173,8 +180,14 @@ def look_at_cluster(
         refuse_unfit(SeenCluster([], others, str(engine), str(kind)), wanted, progress)
     asked = {name: model.model_dump(mode="json", by_alias=True) for name, model in models.items()}
     url = storage.url if storage else None
-    images = sorted({one.image for one in wanted if one.image is not None})
-    look = {"do": "look", "models": asked, "engine": engine, "images": images, "storage": url}
+    images = {one.image.name: asdict(one.image) for one in wanted if one.image is not None}
+    look = {
+        "do": "look",
+        "models": asked,
+        "engine": engine,
+        "images": [*images.values()],
+        "storage": url,
+    }
     content = json.dumps(look).encode()
     jobs = [
         ClusterJob(
@@ -259,7 +272,7 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
                 hint="add a node that has it, or change the needs of the plan",
             )
             errors.setdefault(lines, error)
-        which = {one.image or "engine": "", "storage": "", one.model: f" of {one.model}"}
+        which = {_name_of_engine(one): "", "storage": "", one.model: f" of {one.model}"}
         noted |= {
             f"{each.node.name} takes no cells{cells}: {each.problems[name]}"
             for each in seen.nodes

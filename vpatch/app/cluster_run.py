@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_nodes import JOB, gpus_of, last_line, look_at_cluster, refuse_unfit
@@ -192,7 +192,8 @@ class ClusterRun:
             return
         for task in self._pending():
             wanted = task.wanted
-            engine = seen.engine_for(wanted) if seen else wanted.image or str(self.engine)
+            here = str(self.engine) if wanted.image is None else wanted.image.name
+            engine = seen.engine_for(wanted) if seen else here
             found = self.kept.find(task.key(engine, digests))
             if found is not None:
                 self.again += task.is_cell
@@ -281,7 +282,7 @@ def _job(task: NodeTask, seen: SeenCluster, storage: Storage | None) -> ClusterJ
     needs = wanted.needs
     common = {
         "engine": seen.engine_for(wanted),
-        "image": wanted.image,
+        "image": None if wanted.image is None else asdict(wanted.image),
         "storage": storage.url if storage else None,
     }
     alone = min((node.cpus for node in fitting), default=1.0) if wanted.alone else 1.0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vpatch.errors import UnavailableError
+from vpatch.errors import UnavailableError, VpatchError
 from vpatch.harness.machine import this_machine
 from vpatch.progress import Silent
 from vpatch.util.extras import require
@@ -20,25 +21,38 @@ if TYPE_CHECKING:
     from vpatch.docker.engine import Docker
     from vpatch.image.running import PatchedImage
 
-# The guard of a job runs what this file says, if the job is killed.
+# The guard of a job runs what this file says, if it is still there at the end.
 _IF_KILLED = "if-killed.json"
 
 
-def name_for_nodes(about: Mapping[str, Any]) -> str:
-    """Return the name by which nodes run an image: a digest of a registry, or else its id.
+@dataclass(frozen=True)
+class ImageName:
+    """How nodes find an image: by its id if they have it, or else by the digest of a registry.
 
-    `about` is what evidence says of the image. An image may be in several registries: the digest is
-    that of the repository that the user named, if there is one.
+    `name` is that digest, or the id again if no registry has the image.
+    """
+
+    name: str
+    id: str
+
+
+def name_for_nodes(about: Mapping[str, Any]) -> ImageName:
+    """Return how nodes find an image; `about` is what evidence says of it.
+
+    An image may be in several registries: the digest is that of the repository that the user named,
+    if there is one.
     """
     # Only a run in an image needs it.
     from vpatch.docker.names import repository_of  # noqa: PLC0415
 
     named = repository_of(about["name"])
     own = [digest for digest in about["digests"] if repository_of(digest) == named]
-    return str([*own, *about["digests"], about["id"]][0])
+    return ImageName([*own, *about["digests"], about["id"]][0], about["id"])
 
 
-def image_on_node(name: str, folder: Path, stack: ExitStack) -> tuple[PatchedImage, Docker, bool]:
+def image_on_node(
+    image: ImageName, folder: Path, stack: ExitStack
+) -> tuple[PatchedImage, Docker, bool]:
     """Return an image, the connection to this node's engine, and whether the node has GPUs.
 
     An image that a registry has is pulled. `folder` is that of the job: its guard removes the
@@ -55,8 +69,9 @@ def image_on_node(name: str, folder: Path, stack: ExitStack) -> tuple[PatchedIma
     from vpatch.image.running import look_at  # noqa: PLC0415
 
     docker = stack.enter_context(closing(Docker()))
+    name = image.name if docker.image(image.id) is None else image.id
     if docker.image(name) is None:
-        if "@" not in name:
+        if name == image.id:
             raise UnavailableError(
                 "the image is not on this node, and no registry has it",
                 where=name,
@@ -64,13 +79,20 @@ def image_on_node(name: str, folder: Path, stack: ExitStack) -> tuple[PatchedIma
                 code="cluster.no-image",
             )
         docker.pull(name, None, Silent())
-    _clean_up_if_killed(folder, stack)
+    _clean_up_at_the_end(folder, docker, stack)
     gpus = bool(this_machine().gpus)
     return look_at(docker, name, gpus=gpus), docker, gpus
 
 
-def _clean_up_if_killed(folder: Path, stack: ExitStack) -> None:
-    file = folder / _IF_KILLED
-    command = ["vpatch.docker.job_containers", os.environ["VPATCH_JOB"]]
+def _clean_up_at_the_end(folder: Path, docker: Docker, stack: ExitStack) -> None:
+    """Leave a file for the guard. It stays there if a container could not be removed."""
+    job, file = os.environ["VPATCH_JOB"], folder / _IF_KILLED
+    command = ["vpatch.docker.job_containers", job]
     file.write_text(json.dumps(command), encoding="utf-8")
-    stack.callback(file.unlink)
+
+    def at_the_end() -> None:
+        with suppress(VpatchError):
+            docker.remove_of_job(job)
+            file.unlink()
+
+    stack.callback(at_the_end)

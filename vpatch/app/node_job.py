@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.node_image import image_on_node
+from vpatch.app.node_image import ImageName, image_on_node
 from vpatch.app.packed_trees import unpacked
 from vpatch.app.targets import image_target
 from vpatch.cluster.storage import Storage
@@ -105,14 +105,15 @@ def _look(job: dict[str, Any], folder: Path, _out: Path) -> dict[str, Any]:
             found["problems"]["engine"] = str(error)
         else:
             found["engine"] = {"kind": engine.kind, "version": engine.version}
-    for name in job["images"]:
+    for named in job["images"]:
+        image = ImageName(**named)
         try:
             with ExitStack() as stack:
-                image, _, _ = image_on_node(name, folder, stack)
+                seen, _, _ = image_on_node(image, folder, stack)
         except VpatchError as error:
-            found["problems"][name] = str(error)
+            found["problems"][image.name] = str(error)
         else:
-            found["images"][name] = image.kind
+            found["images"][image.name] = seen.kind
     return found
 
 
@@ -126,7 +127,7 @@ def _target(
     """
     with ExitStack() as stack:
         if job["image"] is not None:
-            found, docker, gpus = image_on_node(job["image"], folder, stack)
+            found, docker, gpus = image_on_node(ImageName(**job["image"]), folder, stack)
             place = None if model is None else locate(Model.model_validate(model))
             seen = [*files, *([] if place is None else [seen_folder(place)])]
             yield image_target(found, docker, seen, gpus=gpus)

@@ -81,6 +81,7 @@ class _ClusterSmoke:
     def __init__(self, point: PointRun, on_result: OnResult) -> None:
         self.request, self.workdir, self.point = point.request, point.workdir, point.name
         self.on_result, self.image = on_result, point.trees.image
+        self.kind_of_image = point.trees.kind
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
         logs = point.workdir / LOGS
         self.jobs = SmokeJobs(point.request, point.trees, logs, self._settle, point.name)
@@ -157,7 +158,9 @@ class _ClusterSmoke:
             asked=request.asked if image else {**request.asked, "engine": run.engine},
             subject=request.subject,
             plan=request.smoke,
-            target=ClusterTarget(next(iter(self.kinds), run.kind), self.jobs.version, image),
+            target=ClusterTarget(
+                next(iter(self.kinds), self.kind_of_image or run.kind), self.jobs.version, image
+            ),
             machine=machine_from(nodes[first]["machine"]) if first else request.machine,
             checkpoints=self.prepared,
             imports=self.imports,

@@ -73,8 +73,8 @@ def release_asked(found: Sequence[Selection]) -> str | None:
 class PlannedTrees:
     """What is to be laid over an engine: plans, and the files of trees that are no release.
 
-    Of an image, nothing is: `image` says which one it is, and `installed` has the digests of its
-    patched files.
+    Of an image, nothing is: `image` says which one it is, `kind` what its vLLM runs on, and
+    `installed` has the digests of its patched files.
     """
 
     plans: list[Plan]
@@ -82,6 +82,7 @@ class PlannedTrees:
     version: str
     image: Mapping[str, Any] | None = None
     installed: Mapping[str, str] = field(default_factory=dict)
+    kind: str | None = None
 
     @property
     def contents(self) -> list[TreeContent]:
@@ -168,7 +169,8 @@ def image_target(
 
 def trees_in_image(found: PatchedImage) -> PlannedTrees:
     """Return what an image already has, for a run elsewhere."""
-    return PlannedTrees([], [], found.version, about_image(found), found.digests)
+    about = about_image(found)
+    return PlannedTrees([], [], found.version, about, found.digests, found.kind)
 
 
 def about_image(found: PatchedImage) -> dict[str, Any]:

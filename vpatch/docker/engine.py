@@ -29,13 +29,13 @@ from vpatch.docker.errors import (
 )
 from vpatch.docker.names import platform_of, repository_of
 from vpatch.docker.transfer import counted
+from vpatch.errors import VpatchError, combine
 from vpatch.util.run_log import command_line, timed
 from vpatch.util.visible import without_colours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from vpatch.errors import VpatchError
     from vpatch.progress import Task
 
 _log = logging.getLogger(__name__)
@@ -339,13 +339,24 @@ class Docker:
         finally:
             found.remove()
 
-    def remove_of_job(self, job: str) -> None:
-        """Remove the containers that a job of a cluster created."""
+    def remove_of_job(self, job: str) -> int:
+        """Remove the containers that a job of a cluster created; return how many there were.
+
+        Raises:
+            DockerError: the engine does not answer, or cannot remove one. The others are removed.
+        """
         with asking(self.where):
             of_job = {"label": [f"{JOB_LABEL}={job}"]}
             found = self.api.containers(all=True, filters=of_job)
+        errors: list[VpatchError] = []
         for one in found:
-            Container(self.api, one["Id"]).remove()
+            try:
+                Container(self.api, one["Id"]).remove()
+            except VpatchError as error:
+                errors.append(error)
+        if errors:
+            raise combine(errors)
+        return len(found)
 
     def _dialogue(self) -> APIClient:
         """A connection of its own: to close it is to cancel what it was told to do.

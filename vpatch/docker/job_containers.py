@@ -7,17 +7,24 @@ import time
 from contextlib import closing
 
 from vpatch.docker.engine import Docker
+from vpatch.errors import VpatchError
 
-# An engine creates a container also when whoever asked for it was killed meanwhile.
-_LATE_SECONDS = 2.0
+# An engine creates a container even if the process that asked for it was killed meanwhile.
+_LATE_SECONDS = 10.0
+_PAUSE_SECONDS = 1.0
+_EMPTY_LOOKS = 3
 
 
 def main(job: str) -> None:
-    """Remove them, and once more those that were about to be created."""
+    """Remove them, until none is there several times in a row, or the time is over."""
+    end, empty = time.monotonic() + _LATE_SECONDS, 0
     with closing(Docker()) as docker:
-        docker.remove_of_job(job)
-        time.sleep(_LATE_SECONDS)
-        docker.remove_of_job(job)
+        while empty < _EMPTY_LOOKS and time.monotonic() < end:
+            try:
+                empty = 0 if docker.remove_of_job(job) else empty + 1
+            except VpatchError:
+                empty = 0  # try again: it may be busy
+            time.sleep(_PAUSE_SECONDS)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ _TAG = re.compile(
 def repository_of(name: str) -> str:
     """Return an image's name without its tag or digest, as an engine has it."""
     found: str = parse_repository_tag(name)[0]
-    return found.removeprefix("docker.io/").removeprefix("library/")
+    for host in ("index.docker.io/", "docker.io/"):
+        found = found.removeprefix(host)
+    return found.removeprefix("library/")
 
 
 def is_tag(name: str) -> bool:
