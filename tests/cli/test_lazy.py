@@ -52,7 +52,6 @@ def test_help_needs_click_alone_and_imports_no_command(args):
         "vpatch.errors",
         "vpatch.util",
         "vpatch.util.log_output",
-        "vpatch.util.logged_progress",
         "vpatch.util.os_errors",
         "vpatch.util.own_environment",
         "vpatch.util.recursion",

@@ -60,15 +60,15 @@ class Container:
     api: APIClient
     id: str
 
-    def create(self, image: str, command: Sequence[str], workdir: ContainerConfig) -> None:
+    def create(self, image: str, command: Sequence[str], config: ContainerConfig) -> None:
         """Create it. Ctrl-C and SIGTERM reach the command through an init process."""
         with asking(image):
-            binds = [f"{path}:{path}:{mode}" for path, mode in workdir.folders.items()]
+            binds = [f"{path}:{path}:{mode}" for path, mode in config.folders.items()]
             settings = self.api.create_host_config(
                 binds=binds,
-                network_mode=workdir.network,
-                device_requests=[_ALL_GPUS] if workdir.gpus else None,
-                shm_size=workdir.shared_memory,
+                network_mode=config.network,
+                device_requests=[_ALL_GPUS] if config.gpus else None,
+                shm_size=config.shared_memory,
                 init=True,
             )
             self.api.create_container(
@@ -76,9 +76,9 @@ class Container:
                 list(command[1:]),
                 name=self.id,
                 entrypoint=[command[0]],
-                environment=dict(workdir.environment),
-                working_dir=workdir.folder,
-                user=workdir.user,
+                environment=dict(config.environment),
+                working_dir=config.folder,
+                user=config.user,
                 labels={_LABEL: __version__, **_job()},
                 # The image's own health check is for its own command, and takes time of a CPU.
                 healthcheck={"test": ["NONE"]},

@@ -325,13 +325,13 @@ class Docker:
 
     @contextmanager
     def container(
-        self, image: str, command: Sequence[str], workdir: ContainerConfig | None = None
+        self, image: str, command: Sequence[str], config: ContainerConfig | None = None
     ) -> Iterator[Container]:
         """Create a container that runs a command, not the image's own, and remove it after."""
         found = Container(self.api, f"vpatch-{uuid.uuid4().hex}")
         _log.info("container %s of %s: %s", found.id, image, command_line(command))
         try:
-            found.create(image, command, workdir or ContainerConfig())
+            found.create(image, command, config or ContainerConfig())
             yield found
         except KeyboardInterrupt:
             found.await_creation()
