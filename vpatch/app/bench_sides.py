@@ -19,6 +19,7 @@ from vpatch.app.targets import (
     planned_trees,
     refuse_missing,
     release_asked,
+    require_trust_in_folders,
     trees_in_image,
 )
 from vpatch.bench.cells import LETTERS
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from vpatch.app.targets import PlannedTrees
     from vpatch.bench.running import RunningServer
     from vpatch.declare.bench import Bench
+    from vpatch.docker.engine import Docker
     from vpatch.engine.environment import Engine
     from vpatch.harness.machine import Machine
     from vpatch.harness.sandbox import Sandbox
@@ -208,7 +210,7 @@ class Opening:
     def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
         """Plan the sides for other machines; return plan, sides, and a title."""
         if subjects.kind == "images":
-            return self._planned_images([name for (name,) in subjects.sides])
+            return self._planned_images(name for (name,) in subjects.sides)
         if self.matrix is not None:
             points = self.matrix.points
         else:
@@ -226,16 +228,22 @@ class Opening:
         title = recipe or sides[0].trees.version
         return bench, sides, f"{title}-{self.engine or 'cluster'}"
 
-    def _planned_images(self, names: Sequence[str]) -> tuple[Bench, list[PlannedSide], str]:
+    def _looked_at(
+        self, names: Iterable[str]
+    ) -> tuple[list[tuple[PatchedImage, Docker]], str | None, Bench, list[str]]:
+        """Ask images what they are; return them, the recipe of the plan, the plan and its files."""
         gpus = bool(self.machine.gpus)
-        found = [look_at_image(name, self.stack, gpus=gpus)[0] for name in names]
-        recipe = found[0].lock.recipe
-        plan = self.recipe or recipe
+        found = [look_at_image(name, self.stack, gpus=gpus) for name in names]
+        plan = self.recipe or found[0][0].lock.recipe
         bench = self.said.plan(self.context, plan)
-        checkpoints = any(model.checkpoint for model in bench.models.values())
-        # A container is on the network of its node, and sees what the plan names.
-        if (self.said.model is None and checkpoints) or any(one.path for one in bench.shapes):
-            self.context.require_trust((), plan)
+        files = [shape.path for shape in bench.shapes if shape.path is not None]
+        return found, plan, bench, files
+
+    def _planned_images(self, names: Iterable[str]) -> tuple[Bench, list[PlannedSide], str]:
+        found, plan, bench, files = self._looked_at(names)
+        first, _ = found[0]
+        named = self.said.model is not None
+        require_trust_in_folders(self.context, plan, bench.models.values(), files, named=named)
         sides = [
             PlannedSide(
                 trees_in_image(image),
@@ -243,9 +251,9 @@ class Opening:
                 subject_of_locks(*image.locks),
                 bench.needs,
             )
-            for image in found
+            for image, _ in found
         ]
-        return bench, sides, f"{recipe or found[0].version}-image"
+        return bench, sides, f"{first.lock.recipe or first.version}-image"
 
     def _jobs(self, vllm: str) -> list[Selection]:
         """What a side of trees means; `pristine:VERSION` is one without its patches."""
@@ -266,19 +274,15 @@ class Opening:
         return replace(opened, described={**opened.described, "point": point.said})
 
     def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
-        gpus = bool(self.machine.gpus)
-        found = [look_at_image(name, self.stack, gpus=gpus) for (name,) in sides]
+        found, plan, bench, files = self._looked_at(name for (name,) in sides)
         first, _ = found[0]
-        plan = self.recipe or first.lock.recipe
-        bench = self.said.plan(self.context, plan)
         self._refuse_missing(bench, first.kind, [image.version for image, _ in found])
-        files = [shape.path for shape in bench.shapes if shape.path is not None]
         seen = folders_to_show(
             self.context, plan, bench.models.values(), files, named=self.said.model is not None
         )
         opened = []
         for image, docker in found:
-            target = image_target(image, docker, seen, gpus=gpus)
+            target = image_target(image, docker, seen, gpus=bool(self.machine.gpus))
             subject = subject_of_locks(*image.locks)
             opened.append(self._opened(_image_in_words(image), subject, target))
         title = f"{first.lock.recipe or first.version}-{first.kind}-image"

@@ -69,8 +69,10 @@ def image_on_node(
     from vpatch.image.running import look_at  # noqa: PLC0415
 
     docker = stack.enter_context(closing(Docker()))
-    name = image.name if docker.image(image.id) is None else image.id
-    if docker.image(name) is None:
+    names = (image.id, image.name)
+    name = next((one for one in names if docker.image(one) is not None), None)
+    if name is None:
+        name = image.name
         if name == image.id:
             raise UnavailableError(
                 "the image is not on this node, and no registry has it",

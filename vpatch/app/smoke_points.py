@@ -19,6 +19,7 @@ from vpatch.app.targets import (
     open_target,
     planned_trees,
     refuse_missing,
+    require_trust_in_folders,
     trees_in_image,
 )
 from vpatch.engine.environment import KINDS
@@ -97,9 +98,8 @@ def _planned_image(
     found, _ = look_at_image(name, stack, gpus=bool(this_machine().gpus))
     plan = options.plan_of(context, found.lock.recipe)
     smoke = smoke_plan_of(context, plan)
-    # A container is on the network of its node, and sees the checkpoint.
-    if options.model is None and any(one.checkpoint for one in smoke.models.values()):
-        context.require_trust((), plan)
+    named = options.model is not None
+    require_trust_in_folders(context, plan, smoke.models.values(), named=named)
     subject = subject_of_locks(*found.locks)
     return _Planned(
         None, trees_in_image(found), smoke, subject, plan

@@ -19,7 +19,7 @@ from vpatch.source.spec import PypiSpec
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
     from vpatch.app.context import Context
@@ -181,8 +181,8 @@ def about_image(found: PatchedImage) -> dict[str, Any]:
 def folders_to_show(
     context: Context,
     plan: str | None,
-    models: Iterable[Model],
-    files: Iterable[str] = (),
+    models: Collection[Model],
+    files: Collection[str] = (),
     *,
     named: bool,
 ) -> list[Path]:
@@ -196,6 +196,22 @@ def folders_to_show(
     """
     checkpoints = [seen_folder(path) for model in models if (path := locate(model)) is not None]
     datasets = [Path(file).resolve().parent for file in files]
-    if datasets or (checkpoints and not named):
-        context.require_trust((), plan)
+    require_trust_in_folders(context, plan, models, files, named=named)
     return [*checkpoints, *datasets]
+
+
+def require_trust_in_folders(
+    context: Context,
+    plan: str | None,
+    models: Collection[Model],
+    files: Collection[str] = (),
+    *,
+    named: bool,
+) -> None:
+    """Refuse to show folders that an untrusted plan names; see `folders_to_show`.
+
+    Raises:
+        UntrustedError: the plan names a folder, and is not trusted.
+    """
+    if files or (not named and any(model.checkpoint for model in models)):
+        context.require_trust((), plan)
