@@ -112,7 +112,7 @@ NAMES = ("here", "there", "kept")
 
 
 def test_a_container_sees_the_dataset_of_its_job(benched, cluster, docker):
-    """The small client reads nothing of it; the path that it is given must be there."""
+    """The small client opens the file that it is given."""
     (benched.folder / "mixed.jsonl").write_text("{}\n")
     text = benched.recipe.read_text().replace(
         "[{input: 8, output: 7}]", "[{dataset: custom, path: mixed.jsonl, output: 7}]"
