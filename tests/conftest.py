@@ -3,15 +3,22 @@ from __future__ import annotations
 import os
 import signal
 import string
+import sys
 
 import pytest
 
 from tests.docker_engine import engine_for_tests
 from tests.fake_github.fixtures import fixture_github, fixture_published_github  # noqa: F401
 
+pytest_plugins = ("tests.import_guard", "tests.tiers")
+
 # The trees of tests are a few lines long and use names that nothing defines. pyflakes reads here
 # what counts as defined; tests of undefined names use other names.
 os.environ["PYFLAKES_BUILTINS"] = ",".join([*string.ascii_letters, "new"])
+
+# Without bytecode, each process compiles all that it imports, and each run rewrites all assertions.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell's job in the background ignores Ctrl-C, and one of nohup ignores SIGHUP. What tests start
 # must not inherit that: vpatch leaves an ignored signal ignored.
@@ -31,8 +38,13 @@ NEEDS = {
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
-        needs = {NEEDS[name] for name in item.fixturenames if name in NEEDS}
-        for mark in needs | ({"slow"} if needs or item.get_closest_marker("cuda") else set()):
+        marks = {NEEDS[name] for name in item.fixturenames if name in NEEDS}
+        if marks:
+            marks.add("slow")
+        # What CI has no GPU for.
+        if item.get_closest_marker("cuda"):
+            marks |= {"slow", "full"}
+        for mark in marks:
             item.add_marker(mark)
 
 

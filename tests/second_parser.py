@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
+from copy import copy
+from functools import cache, lru_cache
 
 from vpatch.planning.names import STATEMENT
 
@@ -17,9 +18,13 @@ def differs(key, tree, other):
     assert codes[0] or STATEMENT in name, key
     if not codes[1] and codes[0]:
         # It may have moved from another file.
-        last = name.rpartition(".")[2].encode()
-        files = [p for p, text in other.package_files.items() if p.endswith(".py") and last in text]
-        return all(_code_of(other.package_files, p, name) != codes[0] for p in files)
+        *scopes, _ = name.partition("#")[0].split(".")
+        words = [word.encode() for word in (*scopes, name.rpartition(".")[2])]
+        return all(
+            _code_of(other.package_files, p, name) != codes[0]
+            for p, text in other.package_files.items()
+            if p.endswith(".py") and all(word in text for word in words)
+        )
     return codes[0] != codes[1]
 
 
@@ -40,9 +45,14 @@ def _code_of(files, path, name):
     return list(_code_in(files[path], name)) if path in files else []
 
 
+@lru_cache(maxsize=64)
+def _parsed(content):
+    return ast.parse(content).body
+
+
 @cache
 def _code_in(content, name):
-    body = ast.parse(content).body
+    body = _parsed(content)
     *scopes, last = name.partition("#")[0].split(".")
     for scope in scopes:
         body = [n for c in body if isinstance(c, ast.ClassDef) and c.name == scope for n in c.body]
@@ -50,11 +60,9 @@ def _code_in(content, name):
     for node in _with_blocks(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == last:
             body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-            node.body = body or [ast.Pass()]
-            found.append(ast.unparse(node))
+            found.append(_unparsed(node, body or [ast.Pass()]))
         elif isinstance(node, ast.ClassDef) and node.name == last:
-            node.body = [ast.Pass()]
-            found.append(ast.unparse(node))
+            found.append(_unparsed(node, [ast.Pass()]))
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if [t.id for t in targets if isinstance(t, ast.Name)] == [last]:
@@ -64,3 +72,10 @@ def _code_in(content, name):
             bound = [a for a in node.names if (a.asname or a.name.partition(".")[0]) == last]
             found += [repr((type(node), module, a.name)) for a in bound]
     return found
+
+
+def _unparsed(node, body):
+    """A definition with another body. The node stays as it is: other names are looked up in it."""
+    other = copy(node)
+    other.body = body
+    return ast.unparse(other)

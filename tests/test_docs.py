@@ -25,6 +25,7 @@ from vpatch.codemods.allowed import LIBCST, PURE, VPATCH
 from vpatch.codemods.inputs import inputs_of
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
+from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.project_settings import read_settings
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.smoke import Figure
@@ -32,6 +33,7 @@ from vpatch.declare.target import Target
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import ExitCode
 from vpatch.evidence.records import BehaviourTestRecord, SmokeRecord
+from vpatch.library.catalog import find_library
 from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
 from vpatch.output.base import Envelope, ErrorOutput
 from vpatch.output.commands import RESULTS
@@ -43,23 +45,28 @@ def blocks(name):
     return [YAML(typ="safe").load(block) for block in found]
 
 
-LOADED = [*blocks("reference/edits.md"), *blocks("reference/patch.md")]
-PROPOSAL, NOT_PROPOSED = blocks("how-to/upstream.md")
-TARGETS = blocks("reference/target.md")
-EDITS = [edit for block in LOADED if isinstance(block, list) for edit in block]
-KEYS = [block for block in LOADED if isinstance(block, dict)]
+@pytest.fixture(scope="module")
+def loaded():
+    return [*blocks("reference/edits.md"), *blocks("reference/patch.md")]
+
+
+@pytest.fixture(scope="module")
+def shown_edits(loaded):
+    return [edit for block in loaded if isinstance(block, list) for edit in block]
+
+
 CODEMOD = "from vpatch.codemods import SiteTransformer\nclass Codemod(SiteTransformer): ...\n"
 DIFF = "--- a/x.sh\n+++ b/x.sh\n@@ -1 +1 @@\n-a\n+b\n"
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=str)
-def test_an_edit_that_is_shown_loads(edit, tmp_path):
+def test_each_edit_that_is_shown_loads(shown_edits, tmp_path):
     (tmp_path / "bf16.py").write_text("def bf16_o_proj():\n    return 1\n")
     (tmp_path / "expand.py").write_text("def _expand_kernel_impl():\n    return 1\n")
     (tmp_path / "codemod.py").write_text(CODEMOD)
     (tmp_path / "install.diff").write_text(DIFF)
     (tmp_path / "compat.py").write_text("")
-    assert edits_of(edit, tmp_path)
+    for edit in shown_edits:
+        assert edits_of(edit, tmp_path), edit
 
 
 ENTRIES = """\
@@ -90,10 +97,14 @@ class Platform:
 """
 
 
-def test_the_edits_of_entries_that_are_shown_change_them():
+def test_the_edits_of_entries_that_are_shown_change_them(shown_edits):
     code = ENTRIES
-    edits = [e for e in EDITS if any(word in str(e.get("find")) for word in ("KINDS", "_MODELS"))]
-    edits += [e for e in EDITS if any(w in str(e.get("find")) for w in ("CONFIG", "$kind in"))]
+    edits = [
+        edit
+        for words in (("KINDS", "_MODELS"), ("CONFIG", "$kind in"))
+        for edit in shown_edits
+        if any(word in str(edit.get("find")) for word in words)
+    ]
     assert len(edits) == 5
     for edit in edits:
         result = run(edit, code)
@@ -115,10 +126,10 @@ class ModelKind(Enum):
 '''
 
 
-def test_the_edits_of_fields_that_are_shown_add_them():
+def test_the_edits_of_fields_that_are_shown_add_them(shown_edits):
     code = FIELDS
-    edits = [e for e in EDITS if e.get("within") in {"SchedulerConfig", "ModelKind"}]
-    edits += [e for e in EDITS if e.get("at-end-of") == "class ModelKind: ..."]
+    edits = [e for e in shown_edits if e.get("within") in {"SchedulerConfig", "ModelKind"}]
+    edits += [e for e in shown_edits if e.get("at-end-of") == "class ModelKind: ..."]
     assert len(edits) == 3
     for edit in edits:
         result = run(edit, code)
@@ -131,21 +142,28 @@ def test_the_edits_of_fields_that_are_shown_add_them():
     assert code == wanted + "    OTHER = auto()\n"
 
 
-@pytest.mark.parametrize("keys", KEYS, ids=str)
-def test_keys_of_a_patch_that_are_shown_load(keys, tmp_path):
+def test_keys_of_a_patch_that_are_shown_load(loaded, tmp_path):
     edits = [{"find": "f()", "rewrite": "g()"}]
-    patch_of(tmp_path, edits=edits, files={"test_behaviour.py": ""}, **keys)
+    shown_keys = [block for block in loaded if isinstance(block, dict)]
+    assert shown_keys
+    for number, keys in enumerate(shown_keys):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        patch_of(folder, edits=edits, files={"test_behaviour.py": ""}, **keys)
 
 
-def test_every_edit_is_shown():
-    assert {verb for edit in EDITS for verb in edit if verb in VERBS} == set(VERBS)
+def test_every_edit_is_shown(shown_edits):
+    assert {verb for edit in shown_edits for verb in edit if verb in VERBS} == set(VERBS)
 
 
-CODEMODS = re.findall(
-    r"^```yaml\n(.*?)^```\n\n```python\n(.*?)^```\n\n```diff\n(.*?)^```",
-    page("how-to/codemods.md"),
-    re.MULTILINE | re.DOTALL,
-)
+@pytest.fixture(scope="module")
+def codemods():
+    """The edit, the codemod and the diff of each example."""
+    return re.findall(
+        r"^```yaml\n(.*?)^```\n\n```python\n(.*?)^```\n\n```diff\n(.*?)^```",
+        page("how-to/codemods.md"),
+        re.MULTILINE | re.DOTALL,
+    )
 
 
 def test_the_modules_are_listed_that_a_codemod_may_import():
@@ -165,21 +183,21 @@ def side(diff, sign):
     return "".join(f"{line[1:]}\n" for line in lines)
 
 
-@pytest.mark.parametrize(("edit", "codemod", "diff"), CODEMODS)
-def test_a_codemod_that_is_shown_does_what_is_shown(edit, codemod, diff, tmp_path):
-    (tmp_path / "codemod.py").write_text(codemod)
-    before, after = side(diff, "-"), side(diff, "+")
-    (declared,) = YAML(typ="safe").load(edit)["edits"]
-    assert inputs_of(codemod.encode(), tmp_path / "codemod.py").reason is None
-    result = run(declared, before, tmp_path)
-    assert result.mismatch is None
-    assert result.view.read(MODULE).decode() == after
-    assert not run(declared, after, tmp_path).todo
+def test_each_codemod_that_is_shown_does_what_is_shown(codemods, tmp_path):
+    for edit, codemod, diff in codemods:
+        (tmp_path / "codemod.py").write_text(codemod)
+        before, after = side(diff, "-"), side(diff, "+")
+        (declared,) = YAML(typ="safe").load(edit)["edits"]
+        assert inputs_of(codemod.encode(), tmp_path / "codemod.py").reason is None
+        result = run(declared, before, tmp_path)
+        assert result.mismatch is None
+        assert result.view.read(MODULE).decode() == after
+        assert not run(declared, after, tmp_path).todo
 
 
-def test_both_kinds_of_codemod_are_shown():
+def test_both_kinds_of_codemod_are_shown(codemods):
     bases = [
-        re.findall(r"^class \w+\((\w+)\)", codemod, re.MULTILINE) for _, codemod, _ in CODEMODS
+        re.findall(r"^class \w+\((\w+)\)", codemod, re.MULTILINE) for _, codemod, _ in codemods
     ]
     assert bases == [["SiteTransformer"], ["VisitorBasedCodemodCommand"]]
 
@@ -192,14 +210,16 @@ def test_every_name_of_the_base_class_is_documented():
 
 
 def test_the_proposal_that_is_shown_loads(tmp_path):
+    proposal, _ = blocks("how-to/upstream.md")
     edits = [{"find": "f()", "rewrite": "g()"}]
-    patch = patch_of(tmp_path, edits=edits, files={"test_behaviour.py": ""}, **PROPOSAL)
+    patch = patch_of(tmp_path, edits=edits, files={"test_behaviour.py": ""}, **proposal)
     assert patch.declaration.proposal.keywords == ("expand_kernel",)
 
 
 def test_why_a_patch_is_not_for_upstream_loads(tmp_path):
+    _, not_proposed = blocks("how-to/upstream.md")
     edits = [{"find": "f()", "rewrite": "g()"}]
-    patch = patch_of(tmp_path, edits=edits, **NOT_PROPOSED)
+    patch = patch_of(tmp_path, edits=edits, **not_proposed)
     assert patch.declaration.not_for_upstream.startswith("It declares operators")
     assert patch.digest == patch_of(tmp_path, edits=edits).digest
 
@@ -218,11 +238,13 @@ def test_every_key_of_a_benchmark_plan_is_told_of():
     assert {name for name in names if f"`{name}`" not in text} == set()
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target["repository"])
-def test_a_target_that_is_shown_loads(target, tmp_path):
-    with (tmp_path / "target.yaml").open("w") as file:
-        YAML(typ="safe", pure=True).dump(target, file)
-    assert read_yaml(tmp_path / "target.yaml", Target)[0].repository == target["repository"]
+def test_each_target_that_is_shown_loads(tmp_path):
+    targets = blocks("reference/target.md")
+    assert targets
+    for target in targets:
+        with (tmp_path / "target.yaml").open("w") as file:
+            YAML(typ="safe", pure=True).dump(target, file)
+        assert read_yaml(tmp_path / "target.yaml", Target)[0].repository == target["repository"]
 
 
 def test_every_gate_is_in_the_table():
@@ -288,23 +310,19 @@ def unnamed(keys, *names):
     return {key for key in keys if key not in words}
 
 
-def schema(kind, tmp_path):
-    return json.loads(documents.run(f"vpatch schema {kind}", tmp_path))
-
-
 @pytest.mark.parametrize(
-    ("kind", "names"),
+    ("declaration", "names"),
     [
-        ("patch", ["reference/patch.md", "reference/edits.md", "how-to/upstream.md"]),
-        ("target", ["reference/target.md"]),
+        (PatchDeclaration, ["reference/patch.md", "reference/edits.md", "how-to/upstream.md"]),
+        (Target, ["reference/target.md"]),
     ],
 )
-def test_every_key_of_a_declaration_is_named(kind, names, tmp_path):
-    assert unnamed(keys_of(schema(kind, tmp_path)), *names) == set()
+def test_every_key_of_a_declaration_is_named(declaration, names):
+    assert unnamed(keys_of(declaration.model_json_schema()), *names) == set()
 
 
-def test_every_key_of_a_recipe_is_named_on_the_page_of_its_part(tmp_path):
-    found = schema("recipe", tmp_path)
+def test_every_key_of_a_recipe_is_named_on_the_page_of_its_part():
+    found = RecipeDeclaration.model_json_schema()
     definitions = found.pop("$defs")
     own = keys_of(found)
     shared = {"Smoke", "CellSettings", "Cells", "Model", "Needs", "Imports", "Sampling", "Timeouts"}
@@ -457,8 +475,7 @@ def test_a_project_finds_what_its_page_says(tmp_path):
     for folder in ("patches", *settings.patches):
         write_patch(tmp_path / folder, folder.replace("/", "-"), NAME_PROJ)
     (tmp_path / "pins").mkdir()
-    listed = json.loads(documents.run("vpatch list --json", tmp_path))["result"]["patches"]
-    assert {"patches", "carried", "vendor-patches"} <= {patch["id"] for patch in listed}
+    assert {"patches", "carried", "vendor-patches"} <= set(find_library(tmp_path).patches)
 
 
 def test_every_exit_code_is_told_of():

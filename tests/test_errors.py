@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,6 @@ def is_code(text):
     return bool(found) and found[1] in AREAS
 
 
-def sources():
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
-
-
 def name_of(node):
     return getattr(node, "id", None) or getattr(node, "attr", None)
 
@@ -47,9 +44,9 @@ def attributes_of(definition):
     return found
 
 
-def errors_of(trees):
+def errors_of(nodes):
     """VpatchError and all below it, by name, as classes with the same bases."""
-    defined = [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    defined = [node for node in nodes if isinstance(node, ast.ClassDef)]
     (base,) = [one for one in defined if one.name == "VpatchError"]
     errors = {base.name: type(base.name, (), attributes_of(base))}
     while True:
@@ -88,59 +85,73 @@ def given(node, tree):
     return {f"not a literal: {ast.unparse(node)}"}
 
 
+@pytest.fixture(scope="module")
 def constructions():
-    trees = sources()
-    errors = errors_of(trees.values())
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and (error := errors.get(name_of(node.func))):
-                yield path, tree, node, error
+    """Each construction of an error: its file, the module in there, the call, and the class."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+    nodes = {path: list(ast.walk(tree)) for path, tree in trees.items()}
+    errors = errors_of(chain.from_iterable(nodes.values()))
+    return [
+        (path, trees[path], node, error)
+        for path in trees
+        for node in nodes[path]
+        if isinstance(node, ast.Call) and (error := errors.get(name_of(node.func)))
+    ]
 
 
-def raised():
+@pytest.fixture(scope="module")
+def raised(constructions):
     """Each construction of an error: the place, its codes, and the exit code."""
-    for path, tree, node, error in constructions():
+    found = []
+    for path, tree, node, error in constructions:
         if error.__name__ != "ManyErrors":  # its errors have codes and exit codes of their own
             place = f"{path.relative_to(ROOT)}:{node.lineno}"
             codes = [given(k.value, tree) for k in node.keywords if k.arg == "code"]
-            yield place, codes[0] if codes else {error.code}, error.exit_code
+            found.append((place, codes[0] if codes else {error.code}, error.exit_code))
+    return found
 
 
-RAISED = list(raised())
-CODES = {code for _, codes, _ in RAISED for code in codes if code}
-TABLE = re.findall(r"^\| `([^`]+)` \| (\d+) \| (.+) \|$", page("reference/errors.md"), re.MULTILINE)
+@pytest.fixture(scope="module")
+def codes(raised):
+    return {code for _, codes, _ in raised for code in codes if code}
 
 
-def test_every_error_has_a_code():
-    assert [place for place, codes, _ in RAISED if None in codes] == []
+@pytest.fixture(scope="module")
+def table():
+    rows = r"^\| `([^`]+)` \| (\d+) \| (.+) \|$"
+    return re.findall(rows, page("reference/errors.md"), re.MULTILINE)
 
 
-def test_every_error_says_what_to_do_next():
+def test_every_error_has_a_code(raised):
+    assert [place for place, codes, _ in raised if None in codes] == []
+
+
+def test_every_error_says_what_to_do_next(constructions):
     without = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, _, node, error in constructions()
+        for path, _, node, error in constructions
         if error.__name__ not in HINTLESS and "hint" not in {k.arg for k in node.keywords}
     ]
     assert without == []
 
 
-def test_every_code_says_where_and_what():
-    assert {code for code in CODES if not is_code(code)} == set()
+def test_every_code_says_where_and_what(codes):
+    assert {code for code in codes if not is_code(code)} == set()
 
 
-def test_the_table_has_every_code_once_and_no_other():
-    assert sorted(code for code, _, _ in TABLE) == sorted(CODES)
+def test_the_table_has_every_code_once_and_no_other(table, codes):
+    assert sorted(code for code, _, _ in table) == sorted(codes)
 
 
-def test_the_table_has_the_exit_codes():
-    found = {(code, int(ends)) for _, codes, ends in RAISED for code in codes}
-    assert {(code, int(ends)) for code, ends, _ in TABLE} == found
+def test_the_table_has_the_exit_codes(table, raised):
+    found = {(code, int(ends)) for _, codes, ends in raised for code in codes}
+    assert {(code, int(ends)) for code, ends, _ in table} == found
 
 
-def test_a_test_pins_every_code():
+def test_a_test_pins_every_code(codes):
     files = [file for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
     texts = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    assert {code for code in CODES if f'"{code}"' not in texts} == set()
+    assert {code for code in codes if f'"{code}"' not in texts} == set()
 
 
 def test_the_sections_are_the_areas():
@@ -162,8 +173,8 @@ class VpatchError(Exception): exit_code = ExitCode.FINDINGS; code = "error"
 class Other(Exception): code = "b"
 """
     with pytest.raises(TypeError):  # Python refuses this order of bases as well
-        errors_of([ast.parse(text)])
-    found = errors_of([ast.parse(text.replace("VpatchError, Un", "Un"))])
+        errors_of(ast.walk(ast.parse(text)))
+    found = errors_of(ast.walk(ast.parse(text.replace("VpatchError, Un", "Un"))))
     assert set(found) == {"CutError", "IndexError_", "UnavailableError", "VpatchError"}
     assert (found["CutError"].code, found["CutError"].exit_code) == ("source.a", 4)
     assert found["UnavailableError"].code is None

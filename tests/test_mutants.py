@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# The fuzzer gives the figures of docs/explanation/states.md.
+pytestmark = [pytest.mark.slow, pytest.mark.full]
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 # Releases in which a patch is needed, upstreamed and absent.
 RELEASES = {
@@ -22,13 +25,10 @@ RELEASES = {
     "import-time-op-compat": (["0.20.0", "0.23.0", "0.33.0"], [], []),
     "optional-disable-inplace": (["needed-0.17", "needed-0.22", "needed-0.23"], [], ["0.22.1"]),
 }
-# Their files are long, so that one release is enough for the quick tests.
+# Their files are long.
 LONG = {"deepgemm-next-n-3", "import-time-op-compat"}
 CASES = [
-    pytest.param(
-        *(patch, release, answer),
-        marks=[pytest.mark.slow] if patch in LONG and release != "0.23.0" else [],
-    )
+    (patch, release, answer)
     for patch, lists in RELEASES.items()
     for answer, releases in zip(["defect", "cured", "absent"], lists, strict=True)
     for release in releases
@@ -67,7 +67,6 @@ def test_an_oracle_tells_releases_apart(fuzzer, grounds, patch, release, answer)
         assert fuzzer.scene.judged(case.oracle, patched.scene(patched.files)) == "cured"
 
 
-@pytest.mark.slow
 def test_no_decision_on_a_mutant_is_wrong_without_a_mark(tmp_path):
     report = tmp_path / "report.json"
     command = [sys.executable, BENCHMARKS / "mutate.py", "--count", "105", "--json", report]

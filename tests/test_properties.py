@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import tokenize
 from functools import cache
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from tests.helpers import decide, edits_of, patch_of, tree_of
 from vpatch.library.loading import load_patch
 from vpatch.planning.editing import run_edit
+from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.planning.view import View
 from vpatch.trust.decision import EVERYTHING
@@ -148,10 +150,15 @@ def meaning(data):
     return ast.dump(ast.parse(data))
 
 
+def decided(patch, tree):
+    """The decision alone, without what takes longer: its shape and the lines of its findings."""
+    return plan([patch], tree, findings_for="none", shapes=False).decisions[0]
+
+
 def holds(patch, path, source, plain, others=None):
     """The patch decides alike on both, and makes the same of both."""
     files = others or {}
-    wanted = decide(patch, tree_of({**files, path: plain}))
+    wanted = decided(patch, tree_of({**files, path: plain}))
     assert wanted.state is State.NEEDED, wanted.reason
     decision = decide(patch, tree_of({**files, path: source.bytes}))
     assert decision.state is State.NEEDED, decision.reason
@@ -159,18 +166,32 @@ def holds(patch, path, source, plain, others=None):
     after = decision.changes[path].after
     assert meaning(after) == meaning(wanted.changes[path].after)
     source.check(after)
-    again = decide(patch, tree_of({**files, path: after}))
+    again = decided(patch, tree_of({**files, path: after}))
     assert again.state is State.UPSTREAMED, again.reason
     return after
 
 
+@cache
+def patch_of_library(name):
+    return load_patch(LIBRARY / name, EVERYTHING)
+
+
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return tmp_path_factory.mktemp("patches")
+def patch_with(tmp_path_factory):
+    """A patch with some keys, which all examples share."""
+    made = {}
+
+    def find(**keys):
+        text = json.dumps(keys)
+        if text not in made:
+            made[text] = patch_of(tmp_path_factory.mktemp("patch"), **keys)
+        return made[text]
+
+    return find
 
 
 PROPERTY = settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -187,7 +208,7 @@ LINEAR = [
 @given(data=st.data())
 def test_mtp_proj_prefix(data):
     draw = data.draw
-    patch = load_patch(LIBRARY / "mtp-proj-prefix", EVERYTHING)
+    patch = patch_of_library("mtp-proj-prefix")
     targets = [f"self.{name} = {draw(st.sampled_from(LINEAR))}" for name in ("e_proj", "h_proj")]
     top, between, end = draw(some(AT_TOP)), draw(some(IN_BODY)), draw(some(AT_TOP))
     frame = [
@@ -214,7 +235,7 @@ HEADS = [
 @given(data=st.data())
 def test_cpu_spec_decode_fp64_gumbel(data):
     draw = data.draw
-    patch = load_patch(LIBRARY / "cpu-spec-decode-fp64-gumbel", EVERYTHING)
+    patch = patch_of_library("cpu-spec-decode-fp64-gumbel")
     head = draw(st.sampled_from(HEADS))
     call = "torch.ops._C.sample_recovered_tokens_kernel_impl(a, 'b', inv_q, k)"
     top, end = "".join(draw(some(AT_TOP))), "".join(draw(some(AT_TOP)))
@@ -237,10 +258,9 @@ USES = [
 
 @PROPERTY
 @given(data=st.data())
-def test_rewrite(data, root):
+def test_rewrite(data, patch_with):
     draw = data.draw
-    patch = patch_of(
-        root,
+    patch = patch_with(
         concerns={"text": "disable_inplace"},
         edits=[
             {
@@ -260,10 +280,10 @@ def test_rewrite(data, root):
 
 @PROPERTY
 @given(data=st.data())
-def test_rewrite_of_one_argument(data, root):
+def test_rewrite_of_one_argument(data, patch_with):
     draw = data.draw
     edit = {"find": "x.f(..., q, ...)", "rewrite": "x.f(..., q.to(d), ...)"}
-    patch = patch_of(root, edits=[edit])
+    patch = patch_with(edits=[edit])
     call = draw(st.sampled_from(["r = x.f(a, q, 'b', k=1)", "x.f(q)", "x.f(*a, q, **k)"]))
     frame = ["".join(draw(some(AT_TOP))), draw(TRAILING) + "\n" + "".join(draw(some(AT_TOP)))]
     source = Source(draw, [frame[0], reformat(draw, call), frame[1]])
@@ -272,12 +292,11 @@ def test_rewrite_of_one_argument(data, root):
 
 @PROPERTY
 @given(data=st.data())
-def test_insert(data, root):
+def test_insert(data, patch_with):
     draw = data.draw
     position = draw(st.sampled_from(["after", "before"]))
     code = "if self.y:\n    self.log('y', $x)  # said"
-    patch = patch_of(
-        root,
+    patch = patch_with(
         concerns={"text": "make"},
         edits=[{"insert": code, position: "self.y = make($x, ...)"}],
     )
@@ -302,26 +321,26 @@ def test_insert(data, root):
             lines, pieces[2] = [*lines, pieces[2][:above]], pieces[2][above:]
         pieces[0] = "".join(lines)
     source = Source(draw, pieces)
-    wanted = decide(patch, tree_of({"vllm/a.py": plain}))
+    wanted = decided(patch, tree_of({"vllm/a.py": plain}))
     decision = decide(patch, tree_of({"vllm/a.py": source.bytes}))
     assert (wanted.state, decision.state) == (State.NEEDED, State.NEEDED), decision.reason
     after = decision.changes["vllm/a.py"].after
     assert meaning(after) == meaning(wanted.changes["vllm/a.py"].after)
     assert after.startswith(source.bom + source.pieces[0])
     assert after.endswith(source.pieces[2])
-    assert decide(patch, tree_of({"vllm/a.py": after})).state is State.UPSTREAMED
+    assert decided(patch, tree_of({"vllm/a.py": after})).state is State.UPSTREAMED
 
 
 @PROPERTY
 @given(data=st.data())
-def test_replace_body(data, root):
+def test_replace_body(data, patch_with):
     draw = data.draw
     edit = {
         "find": "def run(self, $x, ...): ...",
         "replace-body": "if $x:\n    return new($x)\nreturn None",
         "having": "return old($x, ...)",
     }
-    patch = patch_of(root, concerns={"text": "run"}, edits=[edit])
+    patch = patch_with(concerns={"text": "run"}, edits=[edit])
     head = "def run(self, a, *rest, k=1):"
     start = "".join(draw(some(AT_TOP))) + "class C:\n    @d\n    "
     made = reformat(draw, head, is_def=True)

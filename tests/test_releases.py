@@ -17,12 +17,14 @@ import pytest
 
 from tests.second_parser import differs
 from vpatch.app.context import Context
+from vpatch.app.planned import planned
+from vpatch.app.selection import Request, with_required
+from vpatch.app.status import status
 from vpatch.bump.changed import ReleaseSide, changed_code
 from vpatch.bump.verdict import Verdict, judge
 from vpatch.planning.names import STATEMENT
 from vpatch.planning.plan import plan
-from vpatch.planning.shape import CodeShape
-from vpatch.planning.state import Decision, State
+from vpatch.planning.state import State
 from vpatch.planning.view import View
 from vpatch.source.cache import default_cache_folder
 from vpatch.source.spec import parse_vllm
@@ -59,6 +61,11 @@ PATCHES = {
     "P5d": "cpu-spec-decode-expand-copy-back",
     "P6": "import-time-op-compat",
     "P7": "draft-hf-config-path",
+}
+# Releases of vllm-ascend, and the file that P1 changes in each.
+PLUGINS = {
+    "0.23.0": "vllm_ascend/models/deepseek_v4_mtp.py",
+    "0.30.0rc2": "vllm_ascend/models/deepseek_v4/mtp.py",
 }
 ON_REQUEST = {"P4c", "P6"}
 STATES = """
@@ -161,50 +168,63 @@ def checkout(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def states(tmp_path_factory):
-    trees = ["--tree", "vllm-ascend==0.23.0", "--tree", "vllm-ascend==0.30.0rc2"]
-    text = vpatch(tmp_path_factory.mktemp("status"), "status", "--all", *trees, "--json")
+def context():
+    with Context() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def decisions(context):
+    """What `vpatch status --all` decides of each release, by patch. It is kept in the cache."""
+    rows = status(context, context.releases(), Request(), located=False)
+    assert not any(row.has_findings for row in rows)
+    return {row.plan.pin.version: {d.patch.id: d for d in row.plan.decisions} for row in rows}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What `vpatch status --json` shows, where nothing is taken from the cache."""
+    trees = [word for version in PLUGINS for word in ("--tree", f"vllm-ascend=={version}")]
+    folder = tmp_path_factory.mktemp("status")
+    text = vpatch(folder, "status", "--vllm", "0.23.0", *trees, "--json")
     rows = json.loads(text)["result"]["trees"]
     return {
         (row["tree"], row["version"]): {d["patch"]: d for d in row["decisions"]} for row in rows
     }
 
 
-def test_every_release_is_a_known_shape(states):
+def test_every_release_is_a_known_shape(decisions):
     new = [
         (version, patch_id)
-        for (tree, version), decisions in states.items()
-        if tree == "vllm"
+        for version, found in decisions.items()
         for patch_id in PATCHES.values()
-        if decisions[patch_id]["new_shape"]
+        if found[patch_id].new_shape
     ]
     assert new == []
 
 
-def test_a_release_that_nobody_has_seen_is_marked_where_its_codediffers():
+def test_a_release_that_nobody_has_seen_is_marked_where_its_code_differs(context):
     """Hold 0.33.0 out: what is recorded of the others alone decides."""
     unseen, marked = "0.33.0", set()
-    with Context(offline=True) as context:
-        held = []
-        for patch in context.library.load(sorted(PATCHES.values())):
-            known = [
-                shape.model_copy(update={"releases": tuple(set(shape.releases) - {unseen})})
-                for shape in patch.shapes.shapes["vllm"]
-            ]
-            known = [shape for shape in known if shape.releases]
-            shapes = patch.shapes.model_copy(update={"shapes": {"vllm": tuple(known)}})
-            held.append(replace(patch, shapes=shapes))
-        with (
-            context.tree(parse_vllm(unseen)) as tree,
-            context.tree(parse_vllm("0.32.0")) as last,
-        ):
-            decisions = plan(held, tree, alone=PATCHES.values()).decisions
-            for decision in decisions:
-                definitions = decision.shape.definitions
-                changed = {key for key in definitions if differs(key, tree, last)}
-                assert {one.name for one in decision.shape.differing} == changed
-                assert decision.new_shape == bool(changed)
-                marked |= {decision.patch.id} if changed else set()
+    held = []
+    for patch in context.library.load(sorted(PATCHES.values())):
+        known = [
+            shape.model_copy(update={"releases": tuple(set(shape.releases) - {unseen})})
+            for shape in patch.shapes.shapes["vllm"]
+        ]
+        known = [shape for shape in known if shape.releases]
+        shapes = patch.shapes.model_copy(update={"shapes": {"vllm": tuple(known)}})
+        held.append(replace(patch, shapes=shapes))
+    with (
+        context.tree(parse_vllm(unseen)) as tree,
+        context.tree(parse_vllm("0.32.0")) as last,
+    ):
+        for decision in plan(held, tree, alone=PATCHES.values(), answers=context.answers).decisions:
+            definitions = decision.shape.definitions
+            changed = {key for key in definitions if differs(key, tree, last)}
+            assert {one.name for one in decision.shape.differing} == changed
+            assert decision.new_shape == bool(changed)
+            marked |= {decision.patch.id} if changed else set()
     assert {"draft-hf-config-path", "deepgemm-next-n-3"} <= marked < set(PATCHES.values())
 
 
@@ -221,7 +241,7 @@ def test_two_commits_on_the_pristine_release(checkout):
         assert trailers[0] == f"Vpatch-Id: {patch_id}"
 
 
-def test_nothing_but_the_intended_linesdiffers(checkout):
+def test_nothing_but_the_intended_lines_differs(checkout):
     assert git(checkout, "diff", "--name-only", BASE, "HEAD").split() == sorted(DIFF)
     for path, lines in DIFF.items():
         diff = git(checkout, "diff", "-U0", "--no-color", BASE, "HEAD", "--", path).splitlines()
@@ -294,43 +314,36 @@ def test_hostile_settings_give_the_same_commits(checkout, tmp_path):
     ).read_bytes()
 
 
-def test_status_of_all_releases(states):
-    found = {version: decisions for (tree, version), decisions in states.items() if tree == "vllm"}
-    assert list(found) == list(TABLE)
-    for version, row in TABLE.items():
-        wanted = {PATCHES[column]: LETTERS[letter] for column, letter in row.items()}
-        assert {patch: d["state"] for patch, d in found[version].items()} == wanted, version
-        assert [d["disagreement"] for d in found[version].values()] == [None] * len(PATCHES)
+def wanted_states(version):
+    return {PATCHES[column]: LETTERS[letter] for column, letter in TABLE[version].items()}
 
 
-def _decision(row, library):
-    shape = row["shape"] and CodeShape(row["shape"]["definitions"])
-    return Decision(
-        library.patch(row["patch"]),
-        State(row["state"]),
-        row["reason"],
-        variant=row["variant"],
-        disagreement=row["disagreement"],
-        shape=shape,
-        places=row["places"],
-    )
+def test_status_of_all_releases(decisions):
+    assert list(decisions) == list(TABLE)
+    for version, found in decisions.items():
+        assert {i: str(d.state) for i, d in found.items()} == wanted_states(version), version
+        assert {d.disagreement for d in found.values()} == {None}, version
+
+
+def test_status_as_json_says_the_same(shown, decisions):
+    found = shown["vllm", "0.23.0"]
+    assert {i: d["state"] for i, d in found.items()} == wanted_states("0.23.0")
+    for i, d in found.items():
+        assert (d["disagreement"], d["new_shape"]) == (None, False)
+        assert d["shape"]["definitions"] == dict(decisions["0.23.0"][i].shape.definitions)
 
 
 @pytest.fixture(scope="module")
-def steps(states):
+def steps(context, decisions):
     """What each step from a release to the next one means for each patch."""
     found = {}
-    with Context(offline=True) as context, ExitStack() as stack:
+    with ExitStack() as stack:
         trees = [stack.enter_context(context.tree(parse_vllm(version))) for version in TABLE]
-        views = [View(tree) for tree in trees]
-        decided = [
-            {i: _decision(row, context.library) for i, row in states["vllm", version].items()}
-            for version in TABLE
-        ]
-        for number, version in enumerate(list(TABLE)[1:]):
-            old, new = views[number : number + 2]
-            was, now = decided[number : number + 2]
-            found[version] = {
+        views = [View(tree, answers=context.answers) for tree in trees]
+        for (old, new), (was, now) in zip(
+            pairwise(views), pairwise(decisions.values()), strict=True
+        ):
+            found[new.tree.pin.version] = {
                 i: judge(
                     was[i],
                     now[i],
@@ -339,7 +352,7 @@ def steps(states):
                 )
                 for i in was
             }
-        yield found
+    return found
 
 
 def test_every_step_has_the_right_verdict(steps):
@@ -352,18 +365,16 @@ def test_every_step_has_the_right_verdict(steps):
     assert found.keys() == STEPS.keys()
 
 
-def test_a_step_that_is_kept_has_the_same_code_by_another_parser(steps):
+def test_a_step_that_is_kept_has_the_same_code_by_another_parser(context, steps):
     """And one to look at again differs: `ast.unparse` says so, and not vpatch's digests."""
-    versions = list(TABLE)
-    with Context(offline=True) as context:
-        for old, new in pairwise(versions):
-            with context.tree(parse_vllm(old)) as before, context.tree(parse_vllm(new)) as after:
-                for one in steps[new].values():
-                    if {one.old.state, one.new.state} != {State.NEEDED}:
-                        continue
-                    keys = [k for k in one.new.shape.definitions if STATEMENT not in k]
-                    same = not any(differs(key, after, before) for key in keys)
-                    assert same == (one.verdict is Verdict.KEEP), (new, one.id)
+    for old, new in pairwise(TABLE):
+        with context.tree(parse_vllm(old)) as before, context.tree(parse_vllm(new)) as after:
+            for one in steps[new].values():
+                if {one.old.state, one.new.state} != {State.NEEDED}:
+                    continue
+                keys = [k for k in one.new.shape.definitions if STATEMENT not in k]
+                same = not any(differs(key, after, before) for key in keys)
+                assert same == (one.verdict is Verdict.KEEP), (new, one.id)
 
 
 @pytest.mark.parametrize("version", TABLE)
@@ -385,33 +396,31 @@ def test_apply_to_every_release(version, tmp_path):
 
 
 @pytest.mark.parametrize("version", [v for v, row in TABLE.items() if row["P4c"] == "n"])
-def test_the_kernel_patch_on_request(version, tmp_path):
-    vpatch(tmp_path, "apply", "--vllm", version, "--patch", PATCHES["P4c"])
-    folder = tmp_path / ".vpatch" / f"vllm-{version}"
-    names = git(folder, "diff", "--name-only", "HEAD~1", "HEAD").split()
+def test_the_kernel_patch_on_request(context, version):
+    with context.tree(parse_vllm(version)) as tree:
+        patches = with_required([PATCHES["P4c"]], context.library)
+        made = planned(context, patches, tree, to_write=True)
+    (decision,) = [one for one in made.decisions if one.patch.id == PATCHES["P4c"]]
+    assert decision in made.taken
+    names = sorted(decision.changes)
     assert names == [
         "cmake/external_projects/deepgemm.cmake",
         "tools/install_deepgemm.sh",
         "vllm/v1/attention/backends/mla/indexer.py",
     ]
-    subprocess.run(["bash", "-n", folder / names[1]], check=True)
-    ast.parse((folder / names[2]).read_bytes())
+    _, script, module = (decision.changes[name].after for name in names)
+    subprocess.run(["bash", "-n"], input=script, check=True)
+    ast.parse(module)
 
 
-@pytest.mark.parametrize(
-    ("version", "path"),
-    [
-        ("0.23.0", "vllm_ascend/models/deepseek_v4_mtp.py"),
-        ("0.30.0rc2", "vllm_ascend/models/deepseek_v4/mtp.py"),
-    ],
-)
-def test_status_of_a_plugin(states, version, path):
-    decision = states["vllm-ascend", version]["mtp-proj-prefix"]
+@pytest.mark.parametrize(("version", "path"), PLUGINS.items())
+def test_status_of_a_plugin(shown, version, path):
+    decision = shown["vllm-ascend", version]["mtp-proj-prefix"]
     assert decision["state"] == "needed"
     assert decision["files"] == [path]
 
 
-@pytest.mark.parametrize("version", ["0.23.0", "0.30.0rc2"])
+@pytest.mark.parametrize("version", PLUGINS)
 def test_apply_to_a_plugin(version, tmp_path):
     vpatch(tmp_path, "apply", "--tree", f"vllm-ascend=={version}")
     folder = tmp_path / ".vpatch" / f"vllm-ascend-{version}"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.helpers import fails
 from tests.projects import NO_SUCH, VERSION, write_patch, write_tree
 from vpatch.app.selection import Request
 from vpatch.errors import ExitCode
+from vpatch.library import catalog
+from vpatch.library.catalog import installed
 
 FILE = """
 - add-file: {path}
@@ -96,22 +100,23 @@ def test_a_patch_that_does_not_fit_stops_the_run(asking):
         asking.ask(Request(VERSION, patches=("tail",)))
 
 
-def test_nothing_to_apply(asking):
+def test_nothing_to_apply(asking, monkeypatch, tmp_path):
     for name in ("name-proj", "slow-mode"):
-        folder = asking.project / "patches" / name
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
+        shutil.rmtree(asking.project / "patches" / name)
+    # A library of one patch: all of them take long to load.
+    name = "mtp-proj-prefix"
+    shutil.copytree(installed("patches") / name, tmp_path / "library" / name)
+    monkeypatch.setattr(catalog, "installed", lambda _: tmp_path / "library")
     with fails("checkout.nothing-to-apply", "mtp-proj-prefix is absent"):
         asking.ask(Request(VERSION))
 
 
 def test_another_tree_beside_it(asking):
     with fails("engine.several-trees", "this is vllm, vllm-ascend"):
-        asking.ask(Request(VERSION, trees=("vllm-ascend==9.9.9",)))
+        asking.ask(Request(VERSION, patches=("slow-mode",), trees=("vllm-ascend==9.9.9",)))
 
 
 def test_a_source_that_is_no_release(asking, isolated):
     write_tree(isolated / "checkout")
     with fails("engine.no-release"):
-        asking.ask(Request(str(isolated / "checkout")))
+        asking.ask(Request(str(isolated / "checkout"), patches=("slow-mode",)))

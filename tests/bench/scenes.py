@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from html import escape
 from xml.etree import ElementTree as ET
 
+from vpatch.bench import plots as plots_module
+from vpatch.bench import scene as scene_module
+from vpatch.bench import svg
 from vpatch.bench.plots import plots_of
 from vpatch.bench.scene import PlotData
 from vpatch.bench.summary import rows_of, speed_ups
@@ -26,9 +30,25 @@ def all_of(found, ratios=None):
     return by_title
 
 
-def pictures(found):
-    found = all_of(found).values()
-    return [text for plot in found for text in (*plot.panels, *(sample for sample, _ in plot.key))]
+def pictures(plots):
+    return [text for plot in plots for text in (*plot.panels, *(sample for sample, _ in plot.key))]
+
+
+def outline(figure, _key, name=""):
+    """In place of `svg_of`, which takes longer than all else of a page: the lines of a figure."""
+    lines = ""
+    for line in figure.axes[0].get_lines():
+        kind = (line.get_gid() or "").removeprefix(svg.classed(""))
+        style = f"{line.get_color()} {line.get_marker()} {line._unscaled_dash_pattern}"
+        lines += f'<path class="{kind}" style="{style}" />'
+    about = f'role="img" aria-label="{escape(name)}"' if name else 'aria-hidden="true"'
+    return f"<svg {about}>{lines}</svg>"
+
+
+def draw_with(monkeypatch, draw):
+    """Let `draw` make the SVG of each figure."""
+    for module in (plots_module, scene_module):
+        monkeypatch.setattr(module, "svg_of", draw)
 
 
 def parsed(picture):

@@ -182,9 +182,9 @@ def test_counters_that_cannot_be_read(at):
     assert found.what.startswith("its counters cannot be read: /metrics answered 404")
 
 
-@pytest.mark.parametrize("version", TABLE)
-def test_every_release_knows_what_it_is_told(version):
-    """The options of the real one, and the keys that are read of what it writes."""
+@pytest.fixture(scope="module")
+def options():
+    """The options that a client is given."""
     source = Path(sys.modules["vpatch.bench.load"].__file__).read_text()
     options = {
         node.value
@@ -192,6 +192,16 @@ def test_every_release_knows_what_it_is_told(version):
         if isinstance(node, ast.Constant) and str(node.value).startswith("--")
     }
     assert len(options) > 20
+    return options
+
+
+# Other quick tests need the archive of 0.23.0 as well; to fetch those of all others takes long.
+@pytest.mark.parametrize(
+    "version",
+    ["0.23.0", *(pytest.param(v, marks=pytest.mark.slow) for v in TABLE if v != "0.23.0")],
+)
+def test_every_release_knows_what_it_is_told(version, options):
+    """The options of the real one, and the keys that are read of what it writes."""
     with Context().tree(parse_vllm(version)) as tree:
         paths = [path for path in tree.paths() if path.startswith("vllm/benchmarks/")]
         text = "\n".join(tree.read(path).decode() for path in paths if path.endswith(".py"))

@@ -10,8 +10,9 @@ from tests.bench.scenes import (
     SPEED_UP,
     THROUGHPUT,
     all_of,
+    draw_with,
+    outline,
     scene_of,
-    texts,
 )
 from vpatch.bench import plots, svg
 from vpatch.bench.plots import plots_of
@@ -21,16 +22,16 @@ from vpatch.harness.predict import Counters
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def drawn(monkeypatch):
-    """All axes that were drawn, by the names of their pictures."""
+    """All axes that were drawn, by the names of their pictures. `test_svg.py` renders pictures."""
     found = {}
 
-    def spy(figure, key, name=""):
+    def note(figure, key, name=""):
         found[name] = figure.axes[0]
-        return svg.svg_of(figure, key, name)
+        return outline(figure, key, name)
 
-    monkeypatch.setattr(plots, "svg_of", spy)
+    draw_with(monkeypatch, note)
     return found
 
 
@@ -300,18 +301,6 @@ def test_many_lines_of_several_sides_are_in_a_picture_each_to_one_scale(drawn):
     assert tops[1] == pytest.approx(1.5 * tops[0], rel=0.02)
 
 
-def test_a_side_of_which_nothing_was_measured_has_no_picture():
-    found = record(sides=(1.0, 1.5))
-    found["points"] = [
-        point(None, side=1, k=p["k"], concurrency=p["concurrency"], repeat=p["repeat"])
-        if p["side"]
-        else p
-        for p in found["points"]
-    ]
-    plot = all_of(found)[THROUGHPUT]
-    assert [texts(panel)[-1] for panel in plot.panels] == ["A"]
-
-
 def test_not_every_of_many_values_has_a_tick(drawn):
     all_of(record(ks=(0, 1), concurrency=tuple(range(1, 26)), repeats=1))
     shown = [t.get_text() for t in drawn[f"{THROUGHPUT}, tiny, 24/32"].get_xticklabels()]
@@ -333,15 +322,6 @@ def test_drafts_without_positions():
     plots_found = all_of(found)
     assert plots_found[POSITIONS].missing == "the servers counted no drafts, or did not tell"
     assert plots_found[RATE].panels
-
-
-def test_large_numbers_are_written_out():
-    found = record(ks=(0,), repeats=1)
-    for one in found["points"]:
-        one["measured"]["output_tokens_per_second"] *= 1e5
-    (panel,) = all_of(found)[THROUGHPUT].panels
-    assert "10000000" in texts(panel)
-    assert not any("e" in text for text in texts(panel) if text[0].isdigit())
 
 
 def test_counters_of_no_draft_tokens_have_a_rate_of_nothing(drawn):

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
 
 from tests.bench.records import record
 from tests.declare.test_words import RAW
@@ -28,6 +29,19 @@ WRONG = (
     True,
     "x\n\n# Approved\n![](http://evil/p.png)<script>\x1b[2J",
 )
+
+
+@pytest.fixture
+def compiled_once(monkeypatch):
+    """Pages whose template is compiled for the first of them alone."""
+    compile_template, codes = Environment.compile, {}
+
+    def compile_once(self, source, *args, **options):
+        if source not in codes:
+            codes[source] = compile_template(self, source, *args, **options)
+        return codes[source]
+
+    monkeypatch.setattr(Environment, "compile", compile_once)
 
 
 @pytest.fixture
@@ -62,6 +76,7 @@ def test_a_whole_one(small, read):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
 def test_whatever_is_wrong_with_it(small, read, wrong, monkeypatch):
     monkeypatch.setattr("vpatch.bench.page.plots_of", lambda _: [])

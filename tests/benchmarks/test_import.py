@@ -52,6 +52,8 @@ TEXT = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.full
 def test_every_pair_is_imported_byte_for_byte_and_most_by_meaning(benchmark):
     rows = list(benchmark.pairs())
     assert {row.name for row in rows if row.gives != "exact" or row.failure} == set()

@@ -183,6 +183,7 @@ def test_a_row_is_json_with_its_counts(group):
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_merged_changes_become_patches_for_the_release_before(group):
     names = ("#44744", "#52952", "0.27.1 quantised draft")
     changes = [c for c in group["merged"].MERGED if c.name.startswith(names)]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,6 @@ from tests.projects import (
     git,
     names_in,
     opened,
-    plan_of,
     snapshot,
     write_patch,
 )
@@ -33,24 +33,28 @@ from vpatch.checkout.apply import ApplyRequest, apply
 from vpatch.checkout.lockfile import read_lock
 from vpatch.checkout.transaction import CheckoutTransaction, UnwritableTargetError
 from vpatch.errors import ExitCode
+from vpatch.library.loading import load_patch
+from vpatch.planning.answers import Answers
+from vpatch.planning.plan import plan
 from vpatch.source import entry
 from vpatch.source.tree import LOCK_FILE
+from vpatch.trust.decision import EVERYTHING
 from vpatch.util import directories
 from vpatch.util.filelock import wait_for_lock
 
 pytestmark = pytest.mark.usefixtures("isolated")
 
 
-@pytest.fixture
-def tree(tmp_path):
-    with opened(tmp_path) as tree:
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    with opened(tmp_path_factory.mktemp("tree")) as tree:
         yield tree
 
 
-@pytest.fixture
-def both(tmp_path):
-    """Two patches, for two files."""
-    patches = tmp_path / "patches"
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Two patches, for two files; no test changes them."""
+    patches = tmp_path_factory.mktemp("patches")
     return [
         write_patch(patches, "name-proj", NAME_PROJ),
         write_patch(patches, "slow-mode", SLOW_MODE),
@@ -63,11 +67,22 @@ def target(tmp_path):
     return tmp_path / "out" / "vllm"
 
 
-@pytest.fixture
-def applying(tree, both):
+@pytest.fixture(scope="module")
+def planned():
+    """Plan as vpatch does, but read each folder once, and answer each question on a file once."""
+    answers = Answers()
+
+    @cache
+    def load(folder):
+        return load_patch(folder, EVERYTHING)
+
+    return lambda folders, tree: plan([load(one) for one in folders], tree, answers=answers)
+
+
+def applying_to(tree, both, planned):
     def applied(*targets, patches=both, force=False, recipe=None, progress=None, begin=False):
         progress = progress or Notes()
-        made = plan_of(tree, *patches)
+        made = planned(patches, tree)
         with ExitStack() as stack:
             places = [stack.enter_context(CheckoutTransaction(t, tree, progress)) for t in targets]
             for place in places if begin else ():
@@ -78,9 +93,29 @@ def applying(tree, both):
     return applied
 
 
+@pytest.fixture(scope="module")
+def applying(tree, both, planned):
+    return applying_to(tree, both, planned)
+
+
 @pytest.fixture
-def made(applying, target):
-    applying(target)
+def applying_alone(tmp_path, both, planned):
+    """The same, with a source and a cache of its own in `tmp_path`."""
+    with opened(tmp_path) as tree:
+        yield applying_to(tree, both, planned)
+
+
+@pytest.fixture(scope="module")
+def first_made(applying, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("first")
+    applying(folder / "vllm")
+    return folder
+
+
+@pytest.fixture
+def made(first_made, target):
+    """A checkout of both patches."""
+    shutil.copytree(first_made, target.parent, symlinks=True)
     return target
 
 
@@ -116,8 +151,9 @@ def test_apply_makes_a_commit_for_each_patch(applying, target):
 
 
 @pytest.mark.parametrize("what", ["message", "base"])
-def test_a_checkout_with_other_commits_is_made_anew(applying, target, monkeypatch, what):
+def test_a_checkout_with_other_commits_is_made_anew(applying_alone, target, monkeypatch, what):
     """An earlier version of vpatch may have made it; a fresh checkout has to be the same."""
+    applying = applying_alone
     with monkeypatch.context() as earlier:
         if what == "message":
             earlier.setattr(commits, "_message", lambda decision: f"{decision.patch.id}, earlier")
@@ -190,11 +226,9 @@ def test_a_second_apply_touches_nothing(applying, made):
 
 
 @pytest.mark.parametrize("how", ["fewer", "other", "recipe"])
-def test_apply_replaces_a_checkout_that_is_not_up_to_date(applying, made, both, how):
-    if how == "other":
-        text = (both[1] / "patch.yaml").read_text()
-        (both[1] / "patch.yaml").write_text(text.replace('"slow"', '"slower"'))
-    patches = both[:1] if how == "fewer" else both
+def test_apply_replaces_a_checkout_that_is_not_up_to_date(applying, made, both, how, tmp_path):
+    other = write_patch(tmp_path, "slow-mode", SLOW_MODE.replace('"slow"', '"slower"'))
+    patches = {"fewer": both[:1], "other": [both[0], other], "recipe": both}[how]
     (applied,) = applying(made, patches=patches, recipe="new" if how == "recipe" else None)
     assert applied.outcome == "replaced"
     wanted = {"fewer": b"fast", "other": b"slower", "recipe": b"slow"}[how]
@@ -562,11 +596,12 @@ def test_apply_waits_for_another_and_says_so(applying, target):
     assert (target / LOCK_FILE).exists()
 
 
-def test_the_checkout_stands_alone(made, tmp_path):
+def test_the_checkout_stands_alone(applying_alone, target, tmp_path):
     """Its objects are its own: neither the cache nor the source is needed any more."""
+    applying_alone(target)
     shutil.rmtree(tmp_path / "cache")
     shutil.rmtree(tmp_path / "source")
-    subprocess.run(["git", "-C", str(made), "fsck", "--strict"], check=True, capture_output=True)
+    subprocess.run(["git", "-C", str(target), "fsck", "--strict"], check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("name", [".vllm.old", ".vllm.new-mine", ".vllm.lock.d"])

@@ -28,6 +28,9 @@ RELEASES = (
 CONFIG = "vllm/config/speculative.py"
 REGISTRY = "vllm/model_executor/models/registry.py"
 
+# It fetches the archives of all these releases.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def trees():

@@ -58,31 +58,47 @@ QUANTISED = st.fixed_dictionaries(
 )
 
 
+@pytest.fixture
+def folder(tmp_path):
+    """A checkpoint for all examples, which write its config and its tokenizer anew."""
+    return b.write_checkpoint(tmp_path / "any", {}, b.trunk() | b.mimo_head())
+
+
+@pytest.fixture
+def sharded(tmp_path):
+    """The same for examples of an index."""
+    return b.write_checkpoint(tmp_path, {}, {"a.safetensors": b.trunk()})
+
+
+@pytest.fixture
+def other(tmp_path):
+    return b.look_at(b.mimo(tmp_path / "other")).checkpoint
+
+
 @SLOW
 @given(st.dictionaries(KEYS, JSON), st.none() | QUANTISED, st.dictionaries(WORDS, JSON))
-def test_any_config(tmp_path, keys, quantised, tokenizer):
+def test_any_config(folder, other, keys, quantised, tokenizer):
     config = b.config_of("DeepseekV4ForCausalLM") | keys
     config |= {"quantization_config": quantised} if quantised else {}
     tokenizer |= {"tokenizer_class": keys.get("architectures"), "auto_map": keys.get("text_config")}
-    folder = tmp_path / "any"
-    b.write_checkpoint(folder, config, b.trunk() | b.mimo_head(), tokenizer=tokenizer)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     found = b.look_at(folder)
     assert found.mtp.scheme.name == "model.mtp_layers.N"
     assert findings_of(found, tokenizer_of(FolderFiles(folder), None), "cpu")
     needs_of(found, "cpu")
     assert found.quantisation is None or isinstance(found.quantisation.bits, tuple)
-    lost_keys(b.look_at(b.mimo(tmp_path / "other")).checkpoint, found.checkpoint)
-    lost_keys(found.checkpoint, b.look_at(tmp_path / "other").checkpoint)
+    lost_keys(other, found.checkpoint)
+    lost_keys(found.checkpoint, other)
 
 
 @SLOW
 @given(JSON, st.dictionaries(st.text(max_size=3), JSON, min_size=1))
-def test_any_index(tmp_path, document, weights):
-    b.write_checkpoint(tmp_path, {}, {"a.safetensors": b.trunk()})
+def test_any_index(sharded, document, weights):
     for written in (document, {"weight_map": weights}):
-        (tmp_path / "model.safetensors.index.json").write_text(json.dumps(written))
+        (sharded / "model.safetensors.index.json").write_text(json.dumps(written))
         with pytest.raises(VpatchError):
-            b.look_at(tmp_path)
+            b.look_at(sharded)
 
 
 @SLOW

@@ -26,25 +26,34 @@ def state(folder):
     return {name: (folder / name).read_bytes() for name in OLD}
 
 
-def killed(step, work):
+def is_change(event, args):
+    return event in STEPS or (event == "open" and args[2] & WRITING)
+
+
+def killed(step, work, is_change=is_change):
     """Do work in a process that is killed before its n-th change; say whether it was."""
     child = os.fork()
     if child == 0:
-        steps = 0
+        steps, code = 0, 1
 
         def hook(event, args):
             nonlocal steps
-            if event in STEPS or (event == "open" and args[2] & WRITING):
+            if is_change(event, args):
                 steps += 1
                 if steps == step:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         try:
+            # What a killed process wrote is there without it.
+            os.fsync = lambda _: None
             sys.addaudithook(hook)
             work()
+            code = 0
         finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in {0, -signal.SIGKILL}
+    return code == -signal.SIGKILL
 
 
 def test_files_are_exchanged(tmp_path):

@@ -16,9 +16,8 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
-import jsonschema
 import pytest
-from jsonschema.validators import Draft202012Validator
+from ruamel.yaml import YAML
 
 from tests.cli.proposals import make
 from tests.docker_engine import PACKAGES
@@ -41,24 +40,70 @@ from tests.smoke.planned import give_plan
 from tests.waiting import LIMIT, until
 from vpatch import cli
 from vpatch.cli import main
+from vpatch.declare import yamlfile
+from vpatch.declare.plain_yaml import PlainComposer, PlainConstructor
 from vpatch.errors import VpatchError
 from vpatch.library import catalog
 from vpatch.library.catalog import find_library
-from vpatch.output.base import Envelope, OutputModel
-from vpatch.output.commands import RESULTS, schema_of
+from vpatch.planning.answers import Answers
 from vpatch.trust.store import Store, content_of, default_folder
 
 ROOT = Path(__file__).parents[2]
 
 
 @cache
-def _schema(command):
+def _validator(command):
+    # The schemas of all commands take 1 s to import.
+    from jsonschema.validators import Draft202012Validator
+
+    from vpatch.output.base import Envelope, OutputModel
+    from vpatch.output.commands import RESULTS, schema_of
+
     if command in RESULTS:
-        return schema_of(command)
-    # A wrong command line may name no command, or a group of them.
-    schema = Envelope[OutputModel].model_json_schema()
-    schema["properties"]["result"] = {"type": "null"}
-    return schema
+        schema = schema_of(command)
+    else:
+        # A wrong command line may name no command, or a group of them.
+        schema = Envelope[OutputModel].model_json_schema()
+        schema["properties"]["result"] = {"type": "null"}
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+@cache
+def _parsed(text):
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Composer, yaml.Constructor = PlainComposer, PlainConstructor
+    return yaml.load(text)
+
+
+class _ParsedOnce(YAML):
+    """Parses each text once in all tests: they have the same patches, and ruamel takes 20 ms.
+
+    Nothing changes what `read_yaml` returns.
+    """
+
+    def load(self, stream):
+        return _parsed(stream)
+
+
+_ask = Answers.ask
+_answers = {}
+
+
+def _ask_once(self, question, contents, find):
+    """Answer each question on the same contents once in all tests: planning takes most time.
+
+    A run keeps answers in its own cache as always.
+    """
+    contents = tuple(contents)
+    key = self._key(question, contents)
+
+    def find_or_recall():
+        if key not in _answers:
+            _answers[key] = json.dumps(find())
+        return json.loads(_answers[key])
+
+    return _ask(self, question, contents, find_or_recall)
 
 
 @dataclass
@@ -75,7 +120,7 @@ class Run:
     def document(self):
         """The one document that --json printed; it is as its own schema says."""
         found = json.loads(self.out)
-        jsonschema.validate(found, _schema(found["command"]), cls=Draft202012Validator)
+        _validator(found["command"]).validate(found)
         assert found["exit_code"] == self.code
         return found
 
@@ -137,17 +182,18 @@ class Project:
             **options,
         )
 
-    def run(self, *args, code=0, in_process=None, **options):
+    def run(self, *args, code=0, in_process=None, prefix=(), **options):
         """Run the command line: a process of its own, or for speed this one.
 
-        `code` is how it must end; None where that does not matter.
+        `code` is how it must end; None where that does not matter. `prefix` is a command that
+        starts the process.
         """
-        if self.in_process if in_process is None else in_process:
+        if not prefix and (self.in_process if in_process is None else in_process):
             if self.trusting:
                 self.trust()
             run = _run_here(self, args, **options)
         else:
-            with self.start(*args, **options) as process:
+            with self.start(*args, prefix=prefix, **options) as process:
                 out, err = process.communicate(timeout=LIMIT)
             run = Run(process.returncode, out, err)
         assert code in {None, run.code}, f"{args}: {run.code}\n{run.out}\n{run.err}"
@@ -198,6 +244,8 @@ def _run_here(project, args, cwd=None):
 
     with (
         mock.patch.object(cli, "_ended", noted),
+        mock.patch.object(yamlfile, "YAML", _ParsedOnce),
+        mock.patch.object(Answers, "ask", _ask_once),
         redirect_stdout(out),
         redirect_stderr(err),
         chdir(cwd or project.folder),
@@ -240,12 +288,22 @@ def _command(file):
         return ""
 
 
+@pytest.fixture(scope="session")
+def served():
+    """The index of all tests, with its archives."""
+    archives = {VERSION: archive(), "0.51.0": archive("0.51.0", LARGE)}
+    with serve(Index()) as index:
+        yield index, archives
+
+
 @pytest.fixture
-def index():
-    with serve(Index()) as served:
-        served.add(VERSION, archive())
-        served.add("0.51.0", archive("0.51.0", LARGE))
-        yield served
+def index(served):
+    """The one index, as if no test had used it."""
+    index, archives = served
+    vars(index).update(vars(Index(url=index.url)))
+    for version, data in archives.items():
+        index.add(version, data)
+    return index
 
 
 @pytest.fixture(scope="session")
@@ -309,10 +367,23 @@ def plugged(project):
     return project
 
 
+@pytest.fixture(scope="session")
+def first_checkout(tmp_path_factory):
+    """A folder for a copy of the first checkout, and of its cache."""
+    return tmp_path_factory.mktemp("first")
+
+
 @pytest.fixture
-def applied(project):
-    """The same, applied."""
-    project.apply(in_process=True)
+def applied(project, first_checkout):
+    """The same, applied: by vpatch for the first test, and copied for each later one."""
+    checkouts, cache = first_checkout / "checkouts", first_checkout / "cache"
+    if cache.exists():
+        shutil.copytree(checkouts, project.folder / ".vpatch", symlinks=True)
+        shutil.copytree(cache, project.cache, symlinks=True)
+    else:
+        project.apply(in_process=True)
+        shutil.copytree(project.folder / ".vpatch", checkouts, symlinks=True)
+        shutil.copytree(project.cache, cache, symlinks=True)
     return project
 
 

@@ -13,10 +13,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 from urllib.parse import urlsplit
 
 from tests.projects import FILES, LLAMA, write_tree
 from tests.waiting import LIMIT
+from vpatch.cli import upstream_pr_command
 
 if TYPE_CHECKING:
     from tests.fake_github import GitHub
@@ -114,20 +116,37 @@ class Upstream:
         found = git(self.fork, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
         return found or None
 
-    def submit(self, *args, typed="name-proj", code=0, plain=False, meanwhile=None):
-        """Run --submit at a terminal where somebody types; what was printed there.
+    def submit(self, *args, typed="name-proj", code=0, plain=False, meanwhile=None, terminal=False):
+        """Run --submit where somebody types; what was printed.
 
         GitHub's published description is checked, unless it is `plain`; `meanwhile` is called
-        while the person thinks.
+        while the person thinks. With `terminal`, it is a process of its own at a real terminal.
         """
         if plain:
             self.api(self.github.plain_url)
-        command = ["upstream-pr", "name-proj", "--submit", *args]
         try:
-            return at_terminal(self.project, command, f"{typed}\n", code, meanwhile)
+            if terminal:
+                command = ["upstream-pr", "name-proj", "--submit", *args]
+                return at_terminal(self.project, command, f"{typed}\n", code, meanwhile)
+            run = self.submit_here(*args, typed=typed, code=code, meanwhile=meanwhile)
+            return run.err + run.out
         finally:
             if plain:
                 self.api(self.github.url)
+
+    def submit_here(self, *args, typed="name-proj", code=0, meanwhile=None):
+        """The same in this process, as if it had a terminal."""
+
+        def answer(*_, **__):
+            if meanwhile is not None:
+                meanwhile()
+            return typed
+
+        with (
+            mock.patch("click.prompt", answer),
+            mock.patch.object(upstream_pr_command, "_refuse_unfit"),
+        ):
+            return self.run("--submit", *args, code=code)
 
     def api(self, url):
         path = self.project.folder / "targets" / "vllm.yaml"
@@ -191,13 +210,13 @@ def make(project, github, folder, kept):
     project.env |= {"GITHUB_API_URL": github.url, "NO_PROXY": "127.0.0.1"}
     project.env |= {"GH_HOST": urlsplit(github.plain_url).netloc}
     repo, fork = folder / "upstream", folder / "fork.git"
-    write_tree(repo, FILES | THERE)
-    git(repo, "init", "-q", "-b", "main")
-    for key, value in (("name", "up"), ("email", "up@example.com")):
-        git(repo, "config", f"user.{key}", value)
-    git(repo, "add", "--all", "--force")
-    git(repo, "commit", "-q", "-m", "one")
-    git(folder, "clone", "-q", "--bare", str(repo), str(fork))
+    if _FIRST:
+        shutil.copytree(_FIRST[0] / repo.name, repo, symlinks=True)
+        shutil.copytree(_FIRST[0] / fork.name, fork, symlinks=True)
+    else:
+        make_repositories(repo, fork)
+        shutil.copytree(repo, kept / repo.name, symlinks=True)
+        shutil.copytree(fork, kept / fork.name, symlinks=True)
     there = github.add_repository(UPSTREAM, clone_url=repo.as_uri())
     github.add_repository(FORK, fork_of=UPSTREAM, clone_url=fork.as_uri())
     there.add_issue("The projection is not found", 7)
@@ -210,16 +229,28 @@ def make(project, github, folder, kept):
     with (project.patches / "name-proj" / "patch.yaml").open("a") as file:
         file.write(PROPOSAL)
     made = Upstream(project, github, repo, fork)
-    # The same for every test, and two runs of pytest to make.
-    if not _EVIDENCE:
-        made.evidence()
-        _EVIDENCE.append(shutil.copytree(project.folder / "evidence", kept / "evidence"))
+    # Two runs of pytest make it.
+    if _FIRST:
+        shutil.copytree(_FIRST[0] / "evidence", project.folder / "evidence")
     else:
-        shutil.copytree(_EVIDENCE[0], project.folder / "evidence")
+        made.evidence()
+        shutil.copytree(project.folder / "evidence", kept / "evidence")
+        _FIRST.append(kept)
     return made
 
 
-_EVIDENCE: list[Path] = []
+def make_repositories(repo, fork):
+    write_tree(repo, FILES | THERE)
+    git(repo, "init", "-q", "-b", "main")
+    for key, value in (("name", "up"), ("email", "up@example.com")):
+        git(repo, "config", f"user.{key}", value)
+    git(repo, "add", "--all", "--force")
+    git(repo, "commit", "-q", "-m", "one")
+    git(repo, "clone", "-q", "--bare", str(repo), str(fork))
+
+
+# Where the repositories and the evidence of the first test lie: they are the same for every test.
+_FIRST: list[Path] = []
 
 
 __all__ = ["BRANCH", "FORK", "LLAMA", "TEST_AT", "TOKEN", "UPSTREAM", "Upstream", "git", "make"]

@@ -98,16 +98,16 @@ def test_apply_of_what_is_known_imports_no_parser(project, recipe):
     text = f"vllm: {VERSION}\npatches: [name-proj]\n"
     (project.folder / "recipes" / "own.yaml").write_text(text)
     source = ["--recipe", "own"] if recipe else ["--vllm", VERSION]
-    for folder in ("first", "second"):
-        command = [sys.executable, "-c", IMPORTS, "apply", *source, "--trust", "--checkout", folder]
-        run = subprocess.run(
-            command,
-            cwd=project.folder,
-            env=os.environ | project.env,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+    words = ["apply", *source, "--trust", "--checkout"]
+    project.run(*words, "first")
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORTS, *words, "second"],
+        cwd=project.folder,
+        env=os.environ | project.env,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert run.stdout.splitlines()[-1] == "0 []"
     assert (project.folder / "second" / LLAMA).is_file()
 

@@ -24,10 +24,25 @@ from tests.waiting import LIMIT, until
 from vpatch.app.proofs import refuse_unfit
 from vpatch.engine.environment import Engine
 from vpatch.evidence.store import read_evidence
+from vpatch.harness.behaviour import run_behaviour_test
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture
+def ran_once(monkeypatch):
+    """A behaviour test runs once in a test; the next command gets the same result."""
+    results = []
+
+    def run(*args):
+        if not results:
+            results.append(run_behaviour_test(*args))
+        return results[0]
+
+    monkeypatch.setattr("vpatch.app.proofs.run_behaviour_test", run)
+
+
+@pytest.mark.usefixtures("ran_once")
 def test_a_proof_that_holds(proven):
     run = proven.run("test", "name-proj", "--engine", sys.executable)
     assert run.out == (
@@ -50,6 +65,7 @@ def test_a_proof_that_holds(proven):
     assert [t["outcome"] for t in document["pristine"]["tests"]] == ["failed", "passed"]
 
 
+@pytest.mark.usefixtures("ran_once")
 def test_a_proof_that_does_not_hold(proven):
     (proven.patches / "name-proj" / "test_it.py").write_text(TEST.replace("pass", "assert 0"))
     run = proven.run("test", "name-proj", "--engine", sys.executable, code=1)
@@ -231,6 +247,24 @@ def test_a_behaviour_test_leaves_evidence(proven):
     assert proven.run("evidence", "list").out.endswith("passed  matches\n")
 
 
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    """Where the evidence of one run is kept."""
+    return tmp_path_factory.mktemp("first") / "evidence"
+
+
+@pytest.fixture
+def evidence(proven, first_run):
+    """The folder of the evidence of a run that passed, which the first test made for all."""
+    if first_run.exists():
+        shutil.copytree(first_run, proven.folder / "evidence")
+        (folder,) = (proven.folder / "evidence").iterdir()
+    else:
+        _, folder = left_by(proven)
+        shutil.copytree(proven.folder / "evidence", first_run)
+    return folder
+
+
 def test_evidence_of_a_test_that_does_not_hold(proven):
     (proven.patches / "name-proj" / "test_it.py").write_text(TEST.replace("pass", "assert 0"))
     _, folder = left_by(proven, code=1)
@@ -248,19 +282,17 @@ def test_evidence_of_a_test_that_does_not_hold(proven):
          "has no proof test_it.py any more"),
     ],
 )  # fmt: skip
-def test_evidence_of_a_test_that_no_longer_matches(proven, file, old, new, said):
-    _, folder = left_by(proven)
+def test_evidence_of_a_test_that_no_longer_matches(proven, evidence, file, old, new, said):
     path = proven.patches / "name-proj" / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
-    assert said in proven.run("evidence", "verify", folder.name, code=1).out
+    assert said in proven.run("evidence", "verify", evidence.name, code=1).out
 
 
-def test_evidence_of_a_test_that_was_changed(proven):
-    _, folder = left_by(proven)
-    results = folder / "results.json"
+def test_evidence_of_a_test_that_was_changed(proven, evidence):
+    results = evidence / "results.json"
     results.write_text(results.read_text().replace('"failed"', '"passed"', 1))
-    assert "results.json" in proven.run("evidence", "verify", folder.name, code=1).out
+    assert "results.json" in proven.run("evidence", "verify", evidence.name, code=1).out
 
 
 def test_evidence_is_of_behaviour_tests_alone(proven):

@@ -12,7 +12,9 @@ from tests.docker_engine import PACKAGES
 
 
 @pytest.fixture
-def benched(patched):
+def benched(patched, monkeypatch):
+    # They take longer to draw than the loads to run.
+    monkeypatch.setattr("vpatch.bench.page.plots_of", lambda _: [])
     checkpoint = str(patched.folder / "model")
     plan = PLAN.replace("MODEL", checkpoint).replace("k: [0, 2]", "k: [2]")
     patched.recipe.write_text(patched.recipe.read_text() + plan)

@@ -53,6 +53,30 @@ def tag(docker):
     docker.forget(name)
 
 
+@pytest.fixture(scope="module")
+def first_build(docker_engine, tmp_path_factory):
+    """The name of the image that is built once for all tests that change it, and its lock."""
+    name = f"vpatch-test-built:{uuid.uuid4().hex[:8]}"
+    yield name, tmp_path_factory.mktemp("built") / "vpatch.lock"
+    docker_engine.forget(name)
+
+
+@pytest.fixture
+def locked(project, docker, small, first_build):  # noqa: ARG001 - `docker` says where the engine is
+    """The lock of the image `built`."""
+    name, lock = first_build
+    if not lock.exists():
+        build(project, small, name)
+        shutil.copy(project.target / "vpatch.lock", lock)
+    return lock
+
+
+@pytest.fixture
+def built(locked, first_build):  # noqa: ARG001 - it builds the image
+    """The name of an image of the two patches; tests build others from it."""
+    return first_build[0]
+
+
 ONE_BYTE = FILES[LLAMA].replace(b"narrow", b"narrov")
 
 
@@ -339,9 +363,8 @@ def changed(docker, tag, command):
         ("echo '[]' > /opt/vpatch/installed.json", ["/opt/vpatch/installed.json: it is missing"]),
     ],
 )
-def test_an_image_that_was_changed_afterwards(project, docker, small, tag, command, lines):
-    build(project, small, tag)
-    name = changed(docker, tag, command)
+def test_an_image_that_was_changed_afterwards(project, docker, built, command, lines):
+    name = changed(docker, built, command)
     try:
         run = project.run("verify-image", name, code=1)
         found = run.out.splitlines()
@@ -352,10 +375,9 @@ def test_an_image_that_was_changed_afterwards(project, docker, small, tag, comma
         docker.forget(name)
 
 
-def test_vllm_installed_over_the_patch(project, docker, small, tag):
-    build(project, small, tag)
-    name = f"{tag}-reinstalled"
-    docker.build(name, DOCKERFILE % (tag, ""), SMALL)
+def test_vllm_installed_over_the_patch(project, docker, built):
+    name = f"{built}-reinstalled"
+    docker.build(name, DOCKERFILE % (built, ""), SMALL)
     try:
         run = project.run("verify-image", name, code=1)
         what = "it is as before the patch: vLLM was installed over it"
@@ -394,8 +416,7 @@ def lying(docker, tag, command):
     return name
 
 
-def test_a_python_that_answers_for_itself_hides_no_file(project, docker, small, tag):
-    build(project, small, tag)
+def test_a_python_that_answers_for_itself_hides_no_file(project, docker, locked, built):
     package = f"{PACKAGES}/vllm"
     commands = [
         f"echo '# mine' >> {PACKAGES}/{LLAMA}",
@@ -404,7 +425,7 @@ def test_a_python_that_answers_for_itself_hides_no_file(project, docker, small, 
         f"echo '# mine' >> {package}/__init__.py",
         f"ln -sf /answer {PACKAGES}/{VERSION_FILE}",
     ]
-    name = lying(docker, tag, " && ".join(commands))
+    name = lying(docker, built, " && ".join(commands))
     try:
         run = project.run("verify-image", name, code=1)
         lines = [
@@ -420,21 +441,19 @@ def test_a_python_that_answers_for_itself_hides_no_file(project, docker, small, 
         for one, start in zip(found, lines, strict=True):
             assert one.startswith(start)
         # A lock of one's own says the same of it.
-        kept = project.target / "vpatch.lock"
-        assert project.run("verify-image", name, "--lock", kept, code=1).out == run.out
+        assert project.run("verify-image", name, "--lock", locked, code=1).out == run.out
     finally:
         docker.forget(name)
 
 
-def test_a_python_that_puts_a_file_back_hides_nothing(project, docker, small, tag):
+def test_a_python_that_puts_a_file_back_hides_nothing(project, docker, built):
     """Files are read where nothing of the image has run, whatever runs at the same time."""
-    build(project, small, tag)
-    name = f"{tag}-restoring"
+    name = f"{built}-restoring"
     script = f'#!/bin/sh\ncp /whole {PACKAGES}/{LLAMA}\nexec /usr/bin/python3.11 "$@"\n'
     change = f"cp {PACKAGES}/{LLAMA} /whole && echo '# mine' >> {PACKAGES}/{LLAMA}"
     lines = [f"RUN {change}", "COPY python3 /usr/local/bin/python3"]
     lines += ["RUN chmod 755 /usr/local/bin/python3"]
-    docker.build(name, "\n".join([f"FROM {tag}", *lines]), {"python3": script.encode()})
+    docker.build(name, "\n".join([f"FROM {built}", *lines]), {"python3": script.encode()})
     try:
         run = project.run("verify-image", name, code=1)
         assert run.out.startswith(f"{PACKAGES}/{LLAMA}: it was changed: it is sha256:")
@@ -443,22 +462,20 @@ def test_a_python_that_puts_a_file_back_hides_nothing(project, docker, small, ta
         docker.forget(name)
 
 
-def test_what_only_the_images_python_can_tell_is_named_so(project, docker, small, tag):
-    build(project, small, tag)
-    name = lying(docker, tag, "true")
+def test_what_only_the_images_python_can_tell_is_named_so(project, docker, locked, built):
+    name = lying(docker, built, "true")
     try:
-        out = project.run("verify-image", name, "--lock", project.target / "vpatch.lock").out
+        out = project.run("verify-image", name, "--lock", locked).out
         assert "  its own Python says: 2 names found to be the patched code\n" in out
         assert "the lock is the image's own" not in out
     finally:
         docker.forget(name)
 
 
-def test_a_list_of_files_that_was_made_up(project, docker, small, tag):
+def test_a_list_of_files_that_was_made_up(project, docker, built):
     """The lock has its digest, and so nobody can hide a file by changing the list as well."""
-    build(project, small, tag)
     listed = f"sed -i s/[0-9a-f]/0/ /opt/vpatch/package.json && echo >> {PACKAGES}/vllm/__init__.py"
-    name = lying(docker, tag, listed)
+    name = lying(docker, built, listed)
     try:
         run = project.run("verify-image", name, code=1)
         said = "/opt/vpatch/package.json: it is not the list of files that was locked\n"
@@ -468,22 +485,20 @@ def test_a_list_of_files_that_was_made_up(project, docker, small, tag):
 
 
 @pytest.mark.usefixtures("docker")
-def test_a_lock_without_a_list_of_files(project, small, tag):
+def test_a_lock_without_a_list_of_files(project, locked, built):
     """As vpatch wrote it before it read images from outside."""
-    build(project, small, tag)
-    lock = read_lock(project.target / "vpatch.lock")
+    lock = read_lock(locked)
     early = lock.image.model_copy(update={"package": None, "contents": None})
     kept = project.folder / "early.lock"
     kept.write_text(lock.model_copy(update={"image": early}).dump())
-    run = project.run("verify-image", tag, "--lock", kept, code=1)
+    run = project.run("verify-image", built, "--lock", kept, code=1)
     assert f"{PACKAGES}/" not in run.out
     assert "not asked: files that no patch touches: the lock is of an early vpatch" in run.out
 
 
-def test_another_vllm_that_is_imported_instead(project, docker, small, tag):
-    build(project, small, tag)
-    name = f"{tag}-elsewhere"
-    docker.build(name, f"FROM {tag}\nCOPY vllm /else/vllm\nENV PYTHONPATH=/else", SMALL)
+def test_another_vllm_that_is_imported_instead(project, docker, built):
+    name = f"{built}-elsewhere"
+    docker.build(name, f"FROM {built}\nCOPY vllm /else/vllm\nENV PYTHONPATH=/else", SMALL)
     try:
         run = project.run("verify-image", name, code=1)
         said = f"{PACKAGES}/vllm: its python3 imports vllm from /else/vllm"
@@ -492,10 +507,9 @@ def test_another_vllm_that_is_imported_instead(project, docker, small, tag):
         docker.forget(name)
 
 
-def test_a_plugin_that_replaces_a_patched_function(project, docker, small, tag):
-    build(project, small, tag)
+def test_a_plugin_that_replaces_a_patched_function(project, docker, built):
     plugin = "import vllm.engine\\nvllm.engine.start = lambda config: 0\\n"
-    name = changed(docker, tag, f"printf '{plugin}' > {PACKAGES}/vllm/__init__.py")
+    name = changed(docker, built, f"printf '{plugin}' > {PACKAGES}/vllm/__init__.py")
     try:
         run = project.run("verify-image", name, code=1)
         said = "is not what its source says: it comes from"
@@ -518,11 +532,9 @@ def test_an_image_that_vpatch_did_not_build(project, small):
 
 
 @pytest.mark.usefixtures("docker")
-def test_any_image_against_ones_own_lock(project, small, tag):
-    build(project, small, tag)
-    lock = project.target / "vpatch.lock"
-    assert "as locked" in project.run("verify-image", tag, "--lock", lock).out
-    run = project.run("verify-image", small, "--lock", lock, code=1)
+def test_any_image_against_ones_own_lock(project, small, locked, built):
+    assert "as locked" in project.run("verify-image", built, "--lock", locked).out
+    run = project.run("verify-image", small, "--lock", locked, code=1)
     assert f"{PACKAGES}/{LLAMA}: it is as before the patch" in run.out
     assert run.out.startswith("/opt/vpatch/lock: it is missing\n")
 
@@ -761,9 +773,8 @@ def test_a_lock_that_is_not_there(project, command):
     assert "File 'nowhere' does not exist" in run.err
 
 
-def test_an_image_whose_lock_is_gone(project, docker, small, tag):
-    build(project, small, tag)
-    name = changed(docker, tag, "rm -r /opt/vpatch")
+def test_an_image_whose_lock_is_gone(project, docker, built):
+    name = changed(docker, built, "rm -r /opt/vpatch")
     try:
         run = project.run("verify-image", name, code=1)
         assert run.codes == ("image.lock-gone",)

@@ -38,6 +38,16 @@ def both(docker_engine):
     docker_engine.forget(tag)
 
 
+@pytest.fixture(scope="module")
+def with_compilers(docker_engine):
+    """A base with most of what a CPU image needs of Debian: to install that takes minutes."""
+    tag = f"vpatch-test-compilers:{uuid.uuid4().hex[:8]}"
+    install = "apt-get update && apt-get install --yes --no-install-recommends g++ python3-dev"
+    docker_engine.build(tag, f"FROM {docker_engine.base}\nRUN {install}\n", network="host")
+    yield tag
+    docker_engine.forget(tag)
+
+
 @pytest.fixture
 def names(docker):
     """Names for two images, which are removed at last."""
@@ -49,6 +59,22 @@ def names(docker):
 
 def build(project, base, tag, *args, **options):
     return project.run("build-image", *TREES, "--base", base, "--tag", tag, *args, **options)
+
+
+@pytest.fixture(scope="module")
+def first_build(docker_engine):
+    """A name for an image, which is removed at last."""
+    name = f"vpatch-test-built:{uuid.uuid4().hex[:8]}"
+    yield name
+    docker_engine.forget(name)
+
+
+@pytest.fixture
+def built(plugged, docker, both, first_build):
+    """The name of an image with the plugin, which the first test builds for all."""
+    if not docker.has(first_build):
+        build(plugged, both, first_build)
+    return first_build
 
 
 def image_of(project):
@@ -124,10 +150,9 @@ def test_a_plugin_beside_vllm(plugged, docker, both, names):
         ),
     ],
 )
-def test_a_plugin_that_was_changed(plugged, docker, both, names, command, where, what):
-    tag, changed = names
-    build(plugged, both, tag)
-    docker.build(changed, f"FROM {tag}\nRUN {command}\n")
+def test_a_plugin_that_was_changed(plugged, docker, built, names, command, where, what):
+    changed = names[0]
+    docker.build(changed, f"FROM {built}\nRUN {command}\n")
     run = plugged.run("verify-image", changed, "--json", code=1)
     found = [(one["where"], one["what"]) for one in run.json["differences"]]
     assert any(place == where and text.startswith(what) for place, text in found), found
@@ -165,7 +190,7 @@ def test_a_base_without_that_plugin(plugged, docker, names, release, copies, cod
     assert not docker.has(tag)
 
 
-def test_a_plugin_in_a_cpu_image(plugged, docker, names, monkeypatch, tmp_path):
+def test_a_plugin_in_a_cpu_image(plugged, with_compilers, names, monkeypatch, tmp_path):
     """Pip installs the plugin's release beside vLLM, and the lock has it."""
     plugged.index.add("1.1.0", sdist("1.1.0", PLUGIN, "vllm-tiny"), "vllm-tiny")
     content = {path: text.decode() for path, text in SMALL.items()}
@@ -180,18 +205,18 @@ def test_a_plugin_in_a_cpu_image(plugged, docker, names, monkeypatch, tmp_path):
         settings = tmp_path / "pip.conf"
         settings.write_text(SETTINGS.format(url))
         words = ["--mode", "cpu", "--network", "host", "--secret", f"id=pip.conf,src={settings}"]
-        build(plugged, docker.base, names[0], *words)
+        build(plugged, with_compilers, names[0], *words)
         assert ("vllm-tiny", "1.0.0") in {(one.name, one.version) for one in image_of(plugged).pip}
         assert image_of(plugged).trees["vllm-tiny"].package.endswith("/vllm_tiny")
         found = plugged.run("verify-image", names[0]).out
         assert "3 names found to be the patched code" in found
         # Pins of the first build make the same packages, at any time.
         plugged.env["SOURCE_DATE_EPOCH"] = "700000000"
-        build(plugged, docker.base, names[1], *words, "--no-cache")
+        build(plugged, with_compilers, names[1], *words, "--no-cache")
         # A plugin that wants other packages than vLLM's gets none of them.
         wheel(wheels, "tiny", "2.0")
         wheel(wheels, "vllm-tiny", "1.1.0", package, ["tiny<2"])
         trees = ("--vllm", "0.50", "--tree", "vllm-tiny==1.1.0")
-        tagged = ("--base", docker.base, "--tag", names[1], *words)
+        tagged = ("--base", with_compilers, "--tag", names[1], *words)
         run = plugged.run("build-image", *trees, *tagged, "--repin", code=1)
         assert "tiny<2" in run.errors

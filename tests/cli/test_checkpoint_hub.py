@@ -6,28 +6,42 @@ import os
 import subprocess
 import sys
 
+import huggingface_hub.constants
 import pytest
 
 from tests.checkpoint import builders as b
-from tests.checkpoint.fake_hub import COMMIT, TOKEN, running
+from tests.checkpoint.fake_hub import COMMIT, TOKEN, Hub, running
 from tests.cli.test_extras import MAIN, WITHOUT
 
 NAME = "acme/small"
 
 
-@pytest.fixture
-def hub(empty, tmp_path):
+@pytest.fixture(scope="module")
+def hub_server():
     with running() as found:
-        found.add(NAME, b.v4(tmp_path / "v4", ["mtp.0.e_proj"]))
-        cache = str(tmp_path / "hub")
-        empty.env |= {"HF_ENDPOINT": found.url, "HF_HOME": cache, "NO_PROXY": "127.0.0.1,localhost"}
-        empty.env |= {"HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
         yield found
 
 
+@pytest.fixture
+def hub(hub_server, empty, tmp_path, monkeypatch):
+    vars(hub_server).update(vars(Hub(url=hub_server.url, elsewhere=hub_server.elsewhere)))
+    hub_server.add(NAME, b.v4(tmp_path / "v4", ["mtp.0.e_proj"]))
+    cache = str(tmp_path / "hub")
+    empty.env |= {
+        "HF_ENDPOINT": hub_server.url,
+        "HF_HOME": cache,
+        "NO_PROXY": "127.0.0.1,localhost",
+    }
+    empty.env |= {"HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
+    # The client reads these variables when it is imported: in this process, long ago.
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", f"{cache}/hub")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    yield hub_server
+    huggingface_hub.close_session()
+
+
 def inspect(project, *args, **options):
-    # The client reads its settings when it is imported, so each has a process of its own.
-    return project.run("checkpoint", "inspect", *args, in_process=False, **options)
+    return project.run("checkpoint", "inspect", *args, **options)
 
 
 # Each way to be refused: what is typed, what the Hub answers, and how the command ends.
@@ -118,38 +132,32 @@ def test_no_hub(empty):
     assert f"{NAME}: the Hub does not answer: ConnectError" in run.errors
 
 
-def test_offline_with_nothing_in_the_cache(hub, empty):
-    empty.env["HF_HUB_OFFLINE"] = "1"
+def test_offline_with_nothing_in_the_cache(hub, empty, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     run = inspect(empty, NAME, code=4)
     assert "the cache of the Hub's client does not have it" in run.errors
     assert hub.requests == []
 
 
 def test_the_cache_is_used(hub, empty):
-    fetched = "import sys, huggingface_hub as h; print(h.snapshot_download(sys.argv[1]))"
-    done = subprocess.run(
-        [sys.executable, "-c", fetched, NAME],
-        env=os.environ | empty.env,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    fetched = huggingface_hub.snapshot_download(NAME, endpoint=hub.url)
     hub.requests.clear()
     online = inspect(empty, NAME, code=1)
     assert not [one.path for one in hub.requests if "/resolve/" in one.path]
     hub.requests.clear()
+    # A process of its own: it has the cache's place and its mode from variables.
     empty.env["HF_HUB_OFFLINE"] = "1"
-    offline = inspect(empty, NAME, code=1)
+    offline = inspect(empty, NAME, code=1, in_process=False)
     assert hub.requests == []
-    assert same(offline.out, done.stdout.strip()) == same(online.out, NAME)
+    assert same(offline.out, fetched) == same(online.out, NAME)
 
 
 @pytest.mark.usefixtures("hub")
 def test_names_are_compared_there_and_not_corrected(empty):
     words = ["checkpoint", "ignore-names", NAME]
-    run = empty.run(*words, code=1, in_process=False)
+    run = empty.run(*words, code=1)
     assert "missed   model.layers.2.e_proj" in run.out
-    run = empty.run(*words, "--fix", "--json", code=2, in_process=False)
+    run = empty.run(*words, "--fix", "--json", code=2)
     (error,) = run.json_errors
     assert error["code"] == "checkpoint.read-only"
     assert error["hint"] == "download it, and name its folder"
@@ -175,7 +183,7 @@ def lacking(hub, smoked):  # noqa: ARG001 - it is asked
 
 def test_a_smoke_run_looks_at_the_hub_before_it_starts(hub, lacking):
     """What keeps the checkpoint from running is said before anybody downloads it."""
-    run = lacking.run("smoke", *RUN, in_process=False, code=2)
+    run = lacking.run("smoke", *RUN, code=2)
     shown = inspect(lacking, NAME, code=1).out
     title = shown.splitlines()[0]
     assert title.startswith("DeepseekV4ForCausalLM")
@@ -195,7 +203,7 @@ def test_a_smoke_run_looks_at_the_hub_before_it_starts(hub, lacking):
 def test_a_benchmark_looks_at_the_hub_before_it_starts(lacking):
     words = ("--vllm", "0.50", "--engine", sys.executable, "--model", NAME)
     lacking.recipe.write_text(lacking.recipe.read_text() + BENCH)
-    run = lacking.run("bench", *words, in_process=False, code=2)
+    run = lacking.run("bench", *words, code=2)
     assert "the Hub has it:\n      DeepseekV4ForCausalLM" in run.err
 
 
@@ -209,31 +217,33 @@ bench:
 
 
 @pytest.mark.parametrize(
-    ("typed", "environment", "ends", "words", "code", "says"),
+    ("typed", "ends", "words", "code", "says"),
     [
-        ("acme/none", {}, {}, (), 2, "the Hub shows this user no such repository"),
-        (NAME, {}, {f"/{NAME}/resolve": (403, "GatedRepo")}, (), 4, "the repository is gated"),
-        (NAME, {}, {"/api/": (500, "")}, (), 2, "the Hub tells no more: the Hub answers with 500"),
-        (NAME, {}, {}, ("--offline",), 2, "the Hub was not asked, because of --offline"),
-        (NAME, {"HF_HUB_OFFLINE": "1"}, {}, (), 2, "tells no more: HF_HUB_OFFLINE is set"),
+        ("acme/none", {}, (), 2, "the Hub shows this user no such repository"),
+        (NAME, {f"/{NAME}/resolve": (403, "GatedRepo")}, (), 4, "the repository is gated"),
+        (NAME, {"/api/": (500, "")}, (), 2, "the Hub tells no more: the Hub answers with 500"),
+        (NAME, {}, ("--offline",), 2, "the Hub was not asked, because of --offline"),
     ],
 )
-def test_a_run_that_learns_nothing_of_the_hub(
-    hub, lacking, typed, environment, ends, words, code, says
-):
-    lacking.env |= environment
+def test_a_run_that_learns_nothing_of_the_hub(hub, lacking, typed, ends, words, code, says):
     lacking.recipe.write_text(lacking.recipe.read_text().replace(NAME, typed))
-    lacking.run("apply", "--vllm", "0.50")  # what is offline has the source then
+    if "--offline" in words:
+        lacking.run("apply", "--vllm", "0.50")  # it has the source then
     hub.ends = {path: [end] * 9 for path, end in ends.items()}
-    run = lacking.run("smoke", *RUN, *words, in_process=False, code=code)
+    run = lacking.run("smoke", *RUN, *words, code=code)
     assert says in run.err
+
+
+def test_a_run_whose_client_is_offline(lacking, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert "tells no more: HF_HUB_OFFLINE is set" in lacking.run("smoke", *RUN, code=2).err
 
 
 def test_all_that_is_missing_is_said_with_what_the_hub_refuses(hub, lacking):
     text = lacking.recipe.read_text()
     lacking.recipe.write_text(text.replace("smoke:\n", "smoke:\n  needs: {gpus: 64}\n"))
     hub.ends = {f"/{NAME}/resolve": [(403, "GatedRepo")] * 9}
-    run = lacking.run("smoke", *RUN, in_process=False, code=4)
+    run = lacking.run("smoke", *RUN, code=4)
     assert "the repository is gated" in run.err
     assert "needs 64 GPUs" in run.err
 
@@ -244,7 +254,7 @@ def test_a_checkpoint_that_vpatch_cannot_read_is_still_to_be_fetched(hub, lackin
     (folder / "model.gguf").write_bytes(b"GGUF" + bytes(60))
     hub.add("acme/gguf", folder)
     lacking.recipe.write_text(lacking.recipe.read_text().replace(NAME, "acme/gguf"))
-    run = lacking.run("smoke", *RUN, in_process=False, code=2)
+    run = lacking.run("smoke", *RUN, code=2)
     assert "the Hub tells no more: it is in GGUF" in run.err
     assert "next: fetch it (hf download acme/gguf --revision main)" in run.err
 
@@ -252,7 +262,7 @@ def test_a_checkpoint_that_vpatch_cannot_read_is_still_to_be_fetched(hub, lackin
 def test_what_a_checkpoint_says_does_not_look_like_an_error(hub, lacking):
     config = hub.repositories[NAME] / "config.json"
     config.write_text(config.read_text().replace("DeepseekV4ForCausalLM", "Evil\\nerror: forged"))
-    run = lacking.run("smoke", *RUN, in_process=False, code=2)
+    run = lacking.run("smoke", *RUN, code=2)
     assert "Evil?error: forged" in run.err
 
 

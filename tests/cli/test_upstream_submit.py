@@ -1,4 +1,7 @@
-"""vpatch upstream-pr --submit: to a GitHub on this machine, and a bare repository as the fork."""
+"""vpatch upstream-pr --submit: to a GitHub on this machine, and a bare repository as the fork.
+
+The first test, and those whose argument it is, run at a real terminal.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ import pytest
 
 from tests.cli.proposals import BRANCH, FORK, LLAMA, TEST_AT, TOKEN, UPSTREAM, git
 from tests.fake_github import Fault
-from vpatch.cli import upstream_pr_command
 from vpatch.upstream.body import facts_of
 
 PULLS = f"/repos/{UPSTREAM}/pulls$"
@@ -27,7 +29,7 @@ def written_by(upstream):
 
 
 def test_a_draft_and_nothing_twice(upstream):
-    out = upstream.submit()
+    out = upstream.submit(terminal=True)
     assert f"This goes to {FORK}, and to upstream as a draft in your name." in out
     tip = upstream.tip()
     assert f"{FORK}:{BRANCH}  {tip[:12]} pushed\n" in out
@@ -52,7 +54,7 @@ def test_a_draft_and_nothing_twice(upstream):
     changed = git(upstream.fork, "diff", "--name-only", f"{tip}^", tip).splitlines()
     assert changed == [TEST_AT, LLAMA]
 
-    again = upstream.submit()
+    again = upstream.submit(terminal=True)
     assert f"{tip[:12]} was there already\n" in again
     assert again.rstrip().endswith("  unchanged")
     assert upstream.tip() == tip
@@ -103,7 +105,7 @@ def test_what_people_wrote_is_kept(upstream):
 
 @pytest.mark.parametrize("typed", ["", "y", "name-pro"])
 def test_nobody_confirmed(upstream, typed):
-    out = upstream.submit(typed=typed, code=1)
+    out = upstream.submit(typed=typed, code=1, terminal=typed == "y")
     assert "you did not confirm it, so vpatch sent nothing" in out
     assert upstream.tip() is None
     assert upstream.pulls == []
@@ -309,10 +311,10 @@ def test_the_token_is_nowhere(upstream):
     wrapper.chmod(0o755)
     upstream.project.env["PATH"] = f"{folder}:{os.environ['PATH']}"
     upstream.project.env["GIT_TRACE_CURL"] = "1"
-    out = upstream.submit()
+    out = upstream.submit(terminal=True)
     upstream.github.faults = [Fault("PATCH", "/pulls/", 403, {"message": f"bad {TOKEN}"})]
     upstream.declare("  limits: Shown", "  limits: Seen")
-    out += upstream.submit(code=1, plain=True)
+    out += upstream.submit(code=1, plain=True, terminal=True)
     assert "the token does not permit this: bad ***" in out
     assert TOKEN not in out
     assert "push" in log.read_text()
@@ -437,12 +439,9 @@ def test_the_patch_names_its_own_pull_request(upstream):
     assert "brought up to date" in upstream.submit()
 
 
-def test_the_codes_of_what_stops_a_submission(upstream, monkeypatch):
-    def submit(*, typed="name-proj", code=1, meanwhile=lambda: None):
-        monkeypatch.setattr("click.prompt", lambda *_, **__: meanwhile() or typed)
-        # As at a terminal. The tests above have a real one, and no codes.
-        monkeypatch.setattr(upstream_pr_command, "_refuse_unfit", lambda **_: None)
-        return upstream.run("--submit", code=code).codes
+def test_the_codes_of_what_stops_a_submission(upstream):
+    def submit(code=1, **options):
+        return upstream.submit_here(code=code, **options).codes
 
     def push_as_somebody_else():
         folder = upstream.project.folder.parent / "theirs"

@@ -24,9 +24,10 @@ from installer.sources import WheelFile
 
 from tests.cli.unprivileged import prefix
 from tests.engine.wheels import wheel as plain_wheel
+from tests.environments import bare_environment
 from tests.projects import ENGINE, LLAMA, NAMED, VERSION, archive
 from tests.wheel import official
-from tests.wheel.environments import asked, environment, install_wheel, pip
+from tests.wheel.environments import asked, install_wheel, pip
 from vpatch.checkout.lockfile import read_lock
 from vpatch.wheel.making import OfficialWheel
 
@@ -243,13 +244,14 @@ print(json.dumps([importlib.metadata.version("vllm"), vllm._version.__version__]
 """
 
 
+@pytest.mark.slow
 def test_pip_installs_it_and_is_content(project, tmp_path):
     path = official.write(tmp_path / "official", requires=["needs-vllm"])
     # Something that asks for exactly this release.
     asking = {"needs_vllm.py": ""}
     plain_wheel(tmp_path / "official", "needs-vllm", "1", asking, [f"vllm=={VERSION}"])
     version = made(project, path)["version"]
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     found = one(project.folder / "dist")
     pip(python, "install", "--no-index", "--find-links", tmp_path / "official", found)
     assert pip(python, "check").strip() == "No broken requirements found."
@@ -267,7 +269,7 @@ def test_uv_installs_it(project, wheel, tmp_path):
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert uv, "uv belongs to the extra `test`"
     version = made(project, wheel)["version"]
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     found = one(project.folder / "dist")
     command = [uv, "pip", "install", "--offline", "--no-cache", "--python", python, found]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -281,7 +283,7 @@ def test_installer_validates_and_installs_it(project, wheel, tmp_path):
     version = made(project, wheel)["version"]
     path = one(project.folder / "dist")
     validated(path)
-    python = environment(tmp_path / "env")
+    python = bare_environment(tmp_path / "env").python
     install_wheel(python, path)
     assert json.loads(asked(python, FACTS)) == [version, VERSION]
 

@@ -13,7 +13,7 @@ from vpatch.cluster.connection import connected
 from vpatch.cluster.job import ClusterJob, JobDone
 from vpatch.cluster.parcel import Parcel
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 # Long enough to tell of itself while it runs.
 SLEEPER = b"""

@@ -18,11 +18,14 @@ from vpatch.codemods.flow import barrier
 from vpatch.codemods.pattern import PatternError, parse_pattern
 
 PROPERTY = settings(
-    max_examples=150,
+    max_examples=50,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+THOROUGH = settings(PROPERTY, max_examples=150)
 
 
 def is_python(code):
@@ -138,7 +141,7 @@ def test_a_gap_may_stand_for_any_run_of_parameters(data, items):
 
 
 @pytest.mark.slow
-@PROPERTY
+@THOROUGH
 @given(data=st.data(), items=parameters())
 def test_a_new_parameter_leaves_the_others_as_they_are(data, items):
     draw = data.draw
@@ -183,7 +186,7 @@ def other_parameters(draw, items):
 
 
 @pytest.mark.slow
-@PROPERTY
+@THOROUGH
 @given(data=st.data(), items=parameters().filter(lambda items: any(i[0] == "p" for i in items)))
 def test_a_change_of_a_parameter_leaves_the_others_as_they_are(data, items):
     draw = data.draw

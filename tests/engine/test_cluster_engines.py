@@ -13,7 +13,7 @@ from tests.engine.conftest import vpatch
 from vpatch.bench.record import read_record
 from vpatch.harness.predict import Counters
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 open_page = fixture_open_page
 
 RELEASES = ["0.21.0", "0.23.0", "0.25.0"]

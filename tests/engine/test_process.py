@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,16 +59,37 @@ print(child.pid, flush=True)
 """
 
 
-@pytest.mark.parametrize(
-    ("after", "code"), [("", 0), ("import os; os.abort()", -6), ("time.sleep(600)", None)]
-)
+def printed(tmp_path):
+    return until(lambda: (tmp_path / "log").read_text().endswith("\n"))
+
+
+@pytest.fixture
+def short_of_time(tmp_path, monkeypatch):
+    """Run a process for 500 s, of which hardly any is left when it has printed a line."""
+    wait = subprocess.Popen.wait
+
+    def wait_briefly(process, timeout=None):
+        if timeout is None:  # at last, for a process that was killed
+            return wait(process)
+        assert timeout == 500
+        printed(tmp_path)
+        return wait(process, 0.01)
+
+    monkeypatch.setattr("subprocess.Popen.wait", wait_briefly)
+
+
+@pytest.mark.parametrize(("after", "code"), [("", 0), ("import os; os.abort()", -6)])
 def test_what_it_started_ends_with_it(tmp_path, after, code):
-    started = time.monotonic()
-    ended = python(tmp_path, CHILD + after, timeout=500.0 if code is not None else 2.0)
+    ended = python(tmp_path, CHILD + after)
     assert ended.code == code
-    assert time.monotonic() - started < 500
-    child = int(ended.log.read_text().split()[0])
-    assert gone(child)
+    assert gone(int(ended.log.read_text().split()[0]))
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_what_it_started_ends_when_time_runs_out(tmp_path):
+    ended = python(tmp_path, CHILD + "time.sleep(600)")
+    assert ended.code is None
+    assert gone(int(ended.log.read_text().split()[0]))
 
 
 APART = """
@@ -90,8 +111,7 @@ def test_who_is_there_and_what_they_hold(tmp_path):
     code = APART + "held = b'x' * 200_000_000; print('held', flush=True); time.sleep(600)"
     log = tmp_path / "log"
     with started([sys.executable, "-c", code], cwd=tmp_path, log=log) as child:
-        while "held" not in log.read_text():
-            time.sleep(0.02)
+        until(lambda: "held" in log.read_text())
         pids = {member.pid for member in child.family.alive()}
         assert pids == {child.process.pid, int(log.read_text().split()[0])}
         assert 200e6 < child.memory() < 300e6
@@ -109,21 +129,29 @@ time.sleep(600)
 """
 
 
+@pytest.mark.usefixtures("short_of_time")
 def test_shared_memory_of_what_is_killed_is_removed(tmp_path):
-    ended = python(tmp_path, SHARED, timeout=2)
+    ended = python(tmp_path, SHARED)
     assert ended.code is None
     (name,) = [line for line in ended.log.read_text().split() if line.startswith("psm_")]
     assert not Path("/dev/shm", name).exists()  # noqa: S108
 
 
 # What vLLM does to the name of its processes, and so to what /proc tells of their environment.
-TITLED = """
-import subprocess, sys, time
-code = "import setproctitle, time; setproctitle.setproctitle('VLLM::Worker' * 40); time.sleep(600)"
-child = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
-print(child.pid, flush=True)
-time.sleep(1)
+TITLED = '''
+import subprocess, sys
+code = """
+import setproctitle, time
+setproctitle.setproctitle("VLLM::Worker" * 40)
+print("it has its title", flush=True)
+time.sleep(600)
 """
+child = subprocess.Popen(
+    [sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE
+)
+child.stdout.readline()
+print(child.pid, flush=True)
+'''
 
 
 def test_a_process_that_has_another_title_ends_with_it(tmp_path):
@@ -141,8 +169,7 @@ def test_another_run_is_not_touched(tmp_path):
 
 def test_what_it_started_ends_on_an_interrupt(tmp_path, monkeypatch):
     def interrupt(_process, _timeout):
-        while not (tmp_path / "log").read_text().strip():
-            time.sleep(0.02)
+        printed(tmp_path)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("subprocess.Popen.wait", interrupt)

@@ -57,7 +57,7 @@ if __name__ == "__main__":
     cluster.shutdown()
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
 
 def test_workers_of_two_nodes_have_the_patched_files(isolated, monkeypatch):

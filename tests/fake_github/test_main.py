@@ -27,6 +27,8 @@ def start(*words):
     )
 
 
+@pytest.mark.slow
+@pytest.mark.github
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_and_shows_what_was_sent(tmp_path, ending):
     installed()

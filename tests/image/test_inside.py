@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.projects import write_tree
 from vpatch.image import PAYLOAD
+from vpatch.image.payload import verify
 from vpatch.util.digest import digest_of
 
 LAYER = "vllm/layer.py"
@@ -72,7 +74,16 @@ class Image:
         (self.context / "manifest.json").write_text(text)
         return self.run("install.py", self.context)
 
-    def verify(self, cwd=None):
+    def verify(self):
+        """What the script finds, without a process for it: it imports in one of its own."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("PYTHON")]:
+                patch.delenv(name)
+            patch.setenv("PYTHONPATH", str(self.packages))
+            patch.syspath_prepend(self.packages)
+            return verify.verify(self.manifest)
+
+    def verify_by_script(self, cwd=None):
         text = json.dumps(self.manifest)
         (self.context / "manifest.json").write_text(text)
         words = self.context / "manifest.json", self.context / "result"
@@ -91,10 +102,20 @@ def image(tmp_path):
     return Image(tmp_path)
 
 
-@pytest.fixture
-def patched(image):
-    run = image.install()
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder of an image in which the patched files were installed; tests have copies."""
+    folder = tmp_path_factory.mktemp("installed")
+    run = Image(folder).install()
     assert run.returncode == 0, run.stderr
+    return folder
+
+
+@pytest.fixture
+def patched(image, installed, tmp_path):
+    shutil.copytree(installed, tmp_path, dirs_exist_ok=True)
+    record = image.context / "installed.json"
+    record.write_text(record.read_text().replace(str(installed), str(tmp_path)))
     return image
 
 
@@ -115,15 +136,19 @@ def test_what_is_installed_is_verified(image):
         "package": str(image.packages / "vllm"),
         "not-importable": {},
     }
-    assert image.verify() == {
-        "package": str(image.packages / "vllm"),
-        "problems": [],
-        "imports": {},
-        "probes": {
-            "one": {"held": 3, "problems": [], "unknown": []},
-            "two": {"held": 1, "problems": [], "unknown": []},
-        },
-    }
+    assert (
+        image.verify()
+        == image.verify_by_script()
+        == {
+            "package": str(image.packages / "vllm"),
+            "problems": [],
+            "imports": {},
+            "probes": {
+                "one": {"held": 3, "problems": [], "unknown": []},
+                "two": {"held": 1, "problems": [], "unknown": []},
+            },
+        }
+    )
 
 
 def refused(image):
@@ -502,7 +527,7 @@ def test_what_cannot_be_looked_at_does_not_hold(patched, text, said):
 def test_a_package_that_hides_vllm_where_the_image_works(patched):
     hiding = patched.context / "work"
     write_tree(hiding, {"vllm/__init__.py": b""})
-    (what, *_) = [p["what"] for p in patched.verify(cwd=hiding)["problems"]]
+    (what, *_) = [p["what"] for p in patched.verify_by_script(cwd=hiding)["problems"]]
     assert what == "the image has vLLM None, and the lock is of 0.50.0"
 
 

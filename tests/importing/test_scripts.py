@@ -15,18 +15,19 @@ from vpatch.importing.script_source import DEFAULT_PLACE, from_script
 from vpatch.importing.stack import Stack
 
 
-def bubblewrap_works():
-    """Whether bubblewrap is there, and the system lets it make namespaces."""
-    command = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    return shutil.which("bwrap") and subprocess.run(command, check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not bubblewrap_works(), reason="needs bubblewrap")
 FILES = {"vllm/__init__.py": "", "vllm/a.py": "f(1)\n", "pyproject.toml": ""}
 FIND = """
 import importlib.util, pathlib
 file = pathlib.Path(importlib.util.find_spec("vllm").origin).parent / "a.py"
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _bubblewrap():
+    """Bubblewrap is there, and the system lets it make namespaces; else these are skipped."""
+    command = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    if not shutil.which("bwrap") or subprocess.run(command, check=False).returncode:
+        pytest.skip("needs bubblewrap")
 
 
 def run(folder, text, name="fix.py", at=DEFAULT_PLACE):

@@ -17,9 +17,9 @@ from vpatch.app.audit import AuditRequest, audit
 from vpatch.app.behaviour_records import digest_of_test, recorded
 from vpatch.app.context import Context
 from vpatch.app.deciding import plans_for
-from vpatch.app.planned import planned
 from vpatch.app.selection import Selection, with_required
 from vpatch.library.advisories import shipped_advisories
+from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.security.judge import Status
 from vpatch.source.spec import parse_vllm
@@ -131,7 +131,7 @@ def test_each_backport_makes_what_upstream_made(context, backports):
             continue
         patches = with_required([patch.id], context.library)
         with context.tree(parse_vllm(older[-1])) as tree:
-            made = planned(context, patches, tree, to_write=True)
+            made = plan(patches, tree, findings_for="none", shapes=False, answers=context.answers)
         (decision,) = [one for one in made.decisions if one.patch.id == patch.id]
         with context.tree(parse_vllm(cured[0])) as tree:
             differing = [

@@ -16,8 +16,9 @@ from urllib.parse import quote
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from jsonschema import Draft4Validator, FormatChecker
+from jsonschema import Draft4Validator, Draft7Validator, FormatChecker
 from pydantic import ValidationError
+from rfc3986_validator import validate_rfc3986
 
 from tests.security.cases import CURED, ELSEWHERE, HOLE, ID, OTHER_CURE, advisory, fix, plan_of
 from tests.security.cases import recorded as record
@@ -43,6 +44,19 @@ CASES = {
     "untested": (OTHER_CURE, {}),
     "absent": (ELSEWHERE, {"version": "0.25.0"}),
 }
+
+
+@Draft7Validator.FORMAT_CHECKER.checks("iri-reference")
+def is_iri_reference(text):
+    """Our documents have only ASCII, where it is an address as RFC 3986 has it."""
+    return bool(validate_rfc3986(text, rule="URI_reference"))
+
+
+def test_an_address_that_is_none_is_seen(audited):
+    document = json.loads(cyclonedx(audited("affected"), AT))
+    document["externalReferences"] = [{"type": "website", "url": "not an address"}]
+    fault = JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document))
+    assert "'not an address' is not valid" in str(fault)
 
 
 @pytest.fixture

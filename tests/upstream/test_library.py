@@ -9,19 +9,28 @@ import pytest
 
 from vpatch.library.catalog import find_library
 
-LIBRARY = find_library(Path(__file__).parent)
-PATCHES = LIBRARY.load_all()
+ROOT = Path(__file__).parents[2]
+NAMES = sorted(path.parent.name for path in (ROOT / "patches").rglob("patch.yaml"))
 SPDX = (
     "# SPDX-License-Identifier: Apache-2.0\n"
     "# SPDX-FileCopyrightText: Copyright contributors to the vLLM project\n"
 )
-EXAMPLES = Path(__file__).parents[2] / "patches/deepgemm-next-n-3/examples"
+EXAMPLES = ROOT / "patches/deepgemm-next-n-3/examples"
 INDEXER = "vllm/model_executor/layers/sparse_attn_indexer.py"
 
 
-@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.id)
-def test_what_a_pull_request_says_is_said_as_upstream_does(patch):
-    declared = patch.declaration
+@pytest.fixture(scope="module")
+def library():
+    return find_library(Path(__file__).parent)
+
+
+def test_these_are_all_patches(library):
+    assert set(NAMES) == library.patches.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_pull_request_says_is_said_as_upstream_does(library, name):
+    declared = library.patch(name).declaration
     said = [declared.title, declared.why, declared.risks or ""]
     if declared.proposal:
         said += [declared.proposal.summary, declared.proposal.limits or ""]
@@ -29,15 +38,16 @@ def test_what_a_pull_request_says_is_said_as_upstream_does(patch):
     assert not [text for text in said if re.search(r"\bcures?\b", text, re.IGNORECASE)]
 
 
-@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.id)
-def test_files_that_upstream_gets_have_its_header(patch):
+@pytest.mark.parametrize("name", NAMES)
+def test_files_that_upstream_gets_have_its_header(library, name):
     """As upstream's tools/pre_commit/check_spdx_header.py asks for."""
+    patch = library.patch(name)
     declared = patch.declaration
     edits = [*declared.edits, *(edit for variant in declared.variants for edit in variant.edits)]
     added = {edit.from_ for edit in edits if getattr(edit, "add_file", None)}
     tests = {one.test for one in declared.proposal.tests} if declared.proposal else set()
-    for name in added | tests:
-        assert (patch.folder / name).read_text(encoding="utf-8").startswith(SPDX), name
+    for file in added | tests:
+        assert (patch.folder / file).read_text(encoding="utf-8").startswith(SPDX), file
 
 
 def indents(code):

@@ -1,0 +1,157 @@
+"""Each test runs somewhere: in the quick tier, in one of three shards, or in `.ci/full` alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from tests.projects import git
+from tests.tiers import (
+    BUDGET,
+    DURATIONS,
+    ROOT,
+    SHARDS,
+    TIERS,
+    changed_since,
+    choose,
+    file_of,
+    folder_of_tests,
+    read_durations,
+    shards_of,
+    tier_of,
+)
+
+TIMES = {"tests/a/test_x.py": 50.0, "tests/a/test_y.py": 40.0, "tests/b/test_z.py": 30.0}
+WORK = {
+    "parses Python code": "import ast\nast.parse('x')\n",
+    "starts a process": "import subprocess\nsubprocess.run(['true'])\n",
+    "loads a patch of the library": (
+        "from vpatch.library.catalog import find_library\n"
+        f"from pathlib import Path\nfind_library(Path({str(ROOT)!r})).load_all()\n"
+    ),
+}
+
+
+def collected(*args, cwd=ROOT, code=0):
+    """What pytest prints as it collects tests with these arguments."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    run = subprocess.run([*command, *args], cwd=cwd, capture_output=True, text=True, check=False)
+    assert run.returncode == code, run.stdout + run.stderr
+    return run.stdout
+
+
+def ids_of(*args):
+    return [line for line in collected(*args).splitlines() if "::" in line]
+
+
+@pytest.mark.slow
+def test_each_test_lies_in_exactly_one_tier():
+    every = ids_of("-m", "")
+    tiers = {tier: ids_of("-m", "", "--tier", tier) for tier in TIERS}
+    assert Counter(test for tests in tiers.values() for test in tests) == Counter(every)
+    assert all(tiers.values())
+    # The README's command.
+    assert ids_of() == tiers["quick"]
+
+
+def item(nodeid, *marks):
+    return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name in marks or None)
+
+
+def test_a_tier_for_each_kind_of_test():
+    shards = {"tests/a/test_x.py": "2"}
+    assert tier_of(item("tests/a/test_x.py::test_it"), shards) == "quick"
+    assert tier_of(item("tests/a/test_x.py::test_it", "slow"), shards) == "2"
+    assert tier_of(item("tests/a/test_x.py::test_it", "slow", "full"), shards) == "full"
+    new = {tier_of(item(f"tests/a/test_{n}.py::test_it", "slow"), shards) for n in range(20)}
+    assert new == set(SHARDS)
+
+
+def test_shards_take_about_as_long_as_each_other():
+    shards = shards_of(TIMES | {"tests/b/test_w.py": 25.0})
+    assert list(shards) == [*TIMES, "tests/b/test_w.py"]
+    assert list(shards.values()) == ["1", "2", "3", "3"]
+
+
+def test_the_recorded_durations_are_of_files_that_are_there():
+    durations = read_durations()
+    assert [file for file in durations if not (ROOT / file).is_file()] == []
+    totals = Counter()
+    for file, shard in shards_of(durations).items():
+        totals[shard] += durations[file]
+    assert max(totals.values()) - min(totals.values()) < max(durations.values())
+
+
+def test_where_the_folder_of_tests_a_file_lie():
+    assert folder_of_tests("vpatch/bench/plots.py") == "tests/bench"
+    assert folder_of_tests("vpatch/engine/payload/imports.py") == "tests/engine"
+    assert folder_of_tests("tests/bench/records.py") == "tests/bench"
+    assert folder_of_tests("patches/security/x/patch.yaml") == "tests"
+    assert folder_of_tests("vpatch/errors.py") == "tests"
+    assert folder_of_tests("README.md") == "tests"
+
+
+def test_slow_folder_of_tests_changed_folders():
+    assert choose(["vpatch/a/new.py"], TIMES).run == {"tests/a/test_x.py", "tests/a/test_y.py"}
+    assert choose(["docs/index.md"], TIMES).run == set()
+    assert choose(["docs/index.md"], {"tests/test_docs.py": 1.0}).run == {"tests/test_docs.py"}
+
+
+@pytest.mark.parametrize("changed", ["vpatch/a/x.py", "tests/a/test_x.py"])
+def test_the_time_goes_to_the_nearest_tests_first(changed):
+    found = choose([changed], TIMES, budget=60.0)
+    assert found.run == {"tests/a/test_x.py"}
+    assert found.left_out == {"tests/a/test_y.py": 40.0}
+
+
+def test_the_short_files_of_a_folder_come_first():
+    assert choose(["vpatch/a/new.py"], TIMES, budget=60.0).run == {"tests/a/test_y.py"}
+
+
+def test_a_file_that_is_too_long_is_named():
+    durations = read_durations()
+    found = choose(
+        [f"vpatch/{folder.name}/x.py" for folder in (ROOT / "tests").iterdir()], durations
+    )
+    assert sum(durations[file] for file in found.run) <= BUDGET
+    assert found.run | set(found.left_out) == {f for f in durations if f.count("/") > 1}
+
+
+def test_what_differs_from_a_commit(tmp_path):
+    def commit(name, *words):
+        (tmp_path / name).write_text(name)
+        git(tmp_path, "add", name)
+        git(tmp_path, "commit", "--quiet", "--message", name, *words)
+
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    commit("first")
+    git(tmp_path, "switch", "--quiet", "--create", "topic")
+    commit("ours")
+    (tmp_path / "first").write_text("changed")
+    git(tmp_path, "stash", "--quiet")
+    git(tmp_path, "switch", "--quiet", "main")
+    commit("theirs")
+    git(tmp_path, "switch", "--quiet", "topic")
+    git(tmp_path, "stash", "pop", "--quiet")
+    assert changed_since("main", tmp_path) == ("first", "ours")
+
+
+def test_a_commit_that_is_not_there():
+    with pytest.raises(pytest.UsageError, match="--base no-such-commit: fatal"):
+        changed_since("no-such-commit")
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_a_test_module_that_works_when_it_is_imported(tmp_path, what):
+    (tmp_path / "test_it.py").write_text(f"{WORK[what]}def test_it():\n    pass\n")
+    out = collected("-p", "tests.import_guard", "--rootdir", tmp_path, tmp_path, code=2)
+    assert f"Failed: {what} when it is imported" in out
+
+
+def test_a_file_of_a_test():
+    assert file_of("tests/a/test_x.py::Test::test_it[a::b]") == "tests/a/test_x.py"
+    assert DURATIONS.is_file()
