@@ -14,7 +14,6 @@ from vpatch.importing import sandbox
 from vpatch.importing.script_source import DEFAULT_PLACE, from_script
 from vpatch.importing.stack import Stack
 
-
 FILES = {"vllm/__init__.py": "", "vllm/a.py": "f(1)\n", "pyproject.toml": ""}
 FIND = """
 import importlib.util, pathlib
