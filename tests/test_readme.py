@@ -101,7 +101,7 @@ def test_a_checkpoint_is_looked_at_as_is_shown(tmp_path):
 
 
 def test_ci_finds_the_test_command():
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "parts").read_text(encoding="utf-8")
     found = re.search(r"<!-- tests -->\n```bash\n(.*)\n```\n<!-- /tests -->", README)
     assert found
     assert found[1].endswith(".venv/bin/pytest -n 2")
