@@ -112,6 +112,10 @@ def test_the_short_files_of_a_folder_come_first():
     assert choose(["vpatch/a/new.py"], TIMES, budget=60.0).run == {"tests/a/test_y.py"}
 
 
+def test_new_tests_run_though_no_time_is_on_record():
+    assert choose(["tests/c/test_new.py"], TIMES).run == {"tests/c/test_new.py"}
+
+
 def test_a_file_that_is_too_long_is_named():
     durations = read_durations()
     found = choose(

@@ -85,18 +85,21 @@ def choose(changed, durations, budget=BUDGET):
     folders = {folder_of_tests(path) for path in changed}
     names = {f"test_{Path(path).stem}" for path in changed if path.startswith("vpatch/")}
 
+    # A new file of tests has no time on record.
+    times = {path: 0.0 for path in changed if Path(path).match("test_*.py")} | durations
+
     def rank(file):
-        return (file not in changed and Path(file).stem not in names, durations[file], file)
+        return (file not in changed and Path(file).stem not in names, times[file], file)
 
     result = Changes()
-    for file in sorted(durations, key=rank):
+    for file in sorted(times, key=rank):
         if folder_of_tests(file) not in folders:
             continue
-        if durations[file] <= budget:
-            budget -= durations[file]
+        if times[file] <= budget:
+            budget -= times[file]
             result.run.add(file)
         else:
-            result.left_out[file] = durations[file]
+            result.left_out[file] = times[file]
     return result
 
 

@@ -41,7 +41,6 @@ from tests.waiting import LIMIT, until
 from vpatch import cli
 from vpatch.cli import main
 from vpatch.declare import yamlfile
-from vpatch.declare.plain_yaml import PlainComposer, PlainConstructor
 from vpatch.errors import VpatchError
 from vpatch.library import catalog
 from vpatch.library.catalog import find_library
@@ -69,11 +68,7 @@ def _validator(command):
     return Draft202012Validator(schema)
 
 
-@cache
-def _parsed(text):
-    yaml = YAML(typ="rt", pure=True)
-    yaml.Composer, yaml.Constructor = PlainComposer, PlainConstructor
-    return yaml.load(text)
+_documents = {}
 
 
 class _ParsedOnce(YAML):
@@ -83,7 +78,9 @@ class _ParsedOnce(YAML):
     """
 
     def load(self, stream):
-        return _parsed(stream)
+        if stream not in _documents:
+            _documents[stream] = super().load(stream)
+        return _documents[stream]
 
 
 _ask = Answers.ask
