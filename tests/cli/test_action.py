@@ -106,6 +106,9 @@ def test_a_bump_opens_a_pull_request_with_a_token(hosted, github):
     assert (pull.head_ref, pull.title) == (BRANCH, "recipes: pin vLLM 0.24.0")
     assert pull.body.startswith("# mine: vllm 0.23.0 to 0.24.0\n")
     assert f"refs/heads/{BRANCH}\n" in git(bare, "for-each-ref", "--format=%(refname)")
+    # The next night finds both.
+    out = run(folder, "bump", "0.24.0", **env)
+    assert out.endswith(f"/me/mine/pull/{pull.number} is open already\n")
 
 
 @pytest.mark.slow

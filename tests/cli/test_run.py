@@ -403,8 +403,8 @@ def test_an_overlay_whose_path_was_printed_goes_only_by_its_name(ready):
 
 
 def test_several_processes_make_one_overlay(ready):
-    runs = [started(ready, *ASKED, "--", "vllm", stdout=subprocess.PIPE) for _ in range(2)]
-    assert [run.communicate(timeout=LIMIT)[0] for run in runs] == ["slow\n"] * 2
+    runs = [started(ready, *ASKED, "--", "vllm", stdout=subprocess.PIPE) for _ in range(4)]
+    assert [run.communicate(timeout=LIMIT)[0] for run in runs] == ["slow\n"] * 4
     assert len(overlays(ready)) == 1
 
 
