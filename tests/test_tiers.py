@@ -20,6 +20,7 @@ from tests.tiers import (
     choose,
     file_of,
     folder_of_tests,
+    pytest_collection_modifyitems,
     read_durations,
     shards_of,
     tier_of,
@@ -49,17 +50,47 @@ def ids_of(*args):
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_each_test_lies_in_exactly_one_tier():
-    every = ids_of("-m", "")
-    tiers = {tier: ids_of("-m", "", "--tier", tier) for tier in TIERS}
-    assert Counter(test for tests in tiers.values() for test in tests) == Counter(every)
+    """And the README's command runs the quick tier."""
+    tiers = {tier: Counter(ids_of("-m", "", "--tier", tier)) for tier in TIERS}
+    several = {
+        test: [tier for tier in TIERS if test in tiers[tier]]
+        for test, number in sum(tiers.values(), Counter()).items()
+        if number > 1
+    }
+    assert several == {}
+    assert sum(tiers.values(), Counter()).keys() == set(ids_of("-m", ""))
     assert all(tiers.values())
-    # The README's command.
-    assert ids_of() == tiers["quick"]
+    assert tiers["quick"].keys() == set(ids_of())
 
 
 def item(nodeid, *marks):
     return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name in marks or None)
+
+
+def selected(items, tier, base=None):
+    """What a run of a tier takes of these tests."""
+    options = {"--tier": tier, "--base": base}
+    hook = SimpleNamespace(pytest_deselected=lambda **_: None)
+    items = list(items)
+    pytest_collection_modifyitems(SimpleNamespace(getoption=options.get, hook=hook), items)
+    return items
+
+
+def test_a_run_of_each_tier_takes_other_tests():
+    files = [*read_durations(), *(f"tests/new/test_{number}.py" for number in range(9))]
+    kinds = [(), ("slow",), ("slow", "full"), ("full",)]
+    items = [item(f"{file}::test_it", *marks) for file in files for marks in kinds]
+    taken = [id(one) for tier in TIERS for one in selected(items, tier)]
+    assert sorted(taken) == sorted(map(id, items))
+    assert len(selected(items, "quick")) == 2 * len(files)
+    assert len(selected(items, None)) == len(items)
+
+
+def test_a_base_without_a_tier():
+    with pytest.raises(pytest.UsageError, match="--base needs --tier"):
+        selected([], None, "main")
 
 
 def test_a_tier_for_each_kind_of_test():
