@@ -5,6 +5,7 @@ import signal
 import string
 import sys
 
+import hypothesis
 import pytest
 
 from tests.docker_engine import engine_for_tests
@@ -15,6 +16,10 @@ pytest_plugins = ("tests.import_guard", "tests.tiers")
 # The trees of tests are a few lines long and use names that nothing defines. pyflakes reads here
 # what counts as defined; tests of undefined names use other names.
 os.environ["PYFLAKES_BUILTINS"] = ",".join([*string.ascii_letters, "new"])
+
+# A busy machine makes a single example slow.
+hypothesis.settings.register_profile("vpatch", deadline=None)
+hypothesis.settings.load_profile("vpatch")
 
 # Without bytecode, each process compiles all that it imports, and each run rewrites all assertions.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

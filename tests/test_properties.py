@@ -192,7 +192,6 @@ def patch_with(tmp_path_factory):
 
 PROPERTY = settings(
     max_examples=50,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

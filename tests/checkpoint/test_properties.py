@@ -17,7 +17,7 @@ from vpatch.checkpoint.needs import needs_of
 from vpatch.checkpoint.tokenizer import tokenizer_of
 from vpatch.errors import VpatchError
 
-SLOW = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+SLOW = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 5) | st.floats() | st.text(max_size=4)
 WORDS = st.sampled_from(
     ["ignore", "fp8", "group", "block", "int", "re:(", "re:.*", "-:x", "compressed-tensors", "gptq"]

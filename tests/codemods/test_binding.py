@@ -23,7 +23,6 @@ def both_readings(code):
 
 @settings(
     max_examples=100,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -19,7 +19,6 @@ from vpatch.codemods.pattern import PatternError, parse_pattern
 
 PROPERTY = settings(
     max_examples=50,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -182,7 +182,6 @@ def test_code_that_was_once_decided_otherwise(code):
 
 PROPERTY = settings(
     max_examples=12,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -294,7 +294,6 @@ _PIECES = st.sampled_from([
 @pytest.mark.slow
 @settings(
     max_examples=300,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(text=st.lists(_PIECES, max_size=20).map("".join), after=st.booleans())

@@ -50,7 +50,7 @@ NAMES = st.text("ab.-0~", min_size=1, max_size=3).filter(lambda name: name not i
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.dictionaries(PATHS, st.binary(max_size=9), min_size=1, max_size=8))
 def test_names_are_in_gits_order(tmp_path_factory, files):
     kept = {
