@@ -98,7 +98,7 @@ def test_a_bump_opens_a_pull_request_with_a_token(hosted, github):
     github.add_repository("me/mine")
     url = f"{github.url}/me/mine.git"
     git(folder, "config", "remote.origin.url", url)
-    git(folder, "config", f"url.{bare}.insteadOf", url)
+    git(folder, "config", "--global", f"url.{bare}.insteadOf", url)
     env = {"GITHUB_API_URL": github.url, "GH_TOKEN": "ghp_test", "NO_PROXY": "127.0.0.1"}
     out = run(folder, "bump", "0.24.0", **env)
     (pull,) = github.find("me/mine").threads.values()

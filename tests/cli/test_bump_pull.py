@@ -35,7 +35,7 @@ def kept(project, tmp_path):
 def host(project, url):
     """Let origin be a repository on a host; git finds the bare one there."""
     git(project.folder, "config", "remote.origin.url", f"{url}/{MINE}.git")
-    git(project.folder, "config", f"url.{project.bare}.insteadOf", f"{url}/{MINE}.git")
+    git(project.folder, "config", "--global", f"url.{project.bare}.insteadOf", f"{url}/{MINE}.git")
     git(project.folder, "push", "--quiet", "origin", "main")
 
 

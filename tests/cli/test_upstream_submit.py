@@ -322,6 +322,13 @@ def test_the_token_is_nowhere(upstream):
         assert TOKEN.encode() not in data, path
 
 
+def test_an_answer_that_names_a_repository_on_this_machine_is_refused(upstream, monkeypatch):
+    """Its hooks would run; in a rehearsal, GitHub itself is on this machine."""
+    monkeypatch.setattr("vpatch.app.proposal.is_local", lambda _: False)
+    assert upstream.submit_here(code=2).codes == ("git.refused-address",)
+    assert upstream.tip() is None
+
+
 def theirs(upstream):
     """A clone of the fork's branch, in which somebody else commits."""
     folder = upstream.project.folder.parent / "theirs"

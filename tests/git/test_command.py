@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers import fails
 from vpatch.checkout.transaction import writing
-from vpatch.git import command, remote
+from vpatch.git import command, fork, remote
 from vpatch.git.files import EXECUTABLE, REGULAR, SYMLINK, SourceFile
 
 FILES = [
@@ -136,6 +136,23 @@ def test_options_in_disguise_are_refused(tmp_path, url, ref):
         remote.resolve_ref(url, ref)
     with fails("git.option-like-name"):
         remote.fetch_commit(url, remote.ResolvedRef("1" * 40, ref), tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "url", ["ext::sh -c x", "fd::17", "a+b://h/x", "ssh://-oP=x/y", "https://h/\n"]
+)
+def test_an_address_for_which_git_runs_another_program_is_refused(tmp_path, url):
+    for ask in (
+        lambda: remote.resolve_ref(url, "v1"),
+        lambda: remote.fetch_commit(url, remote.ResolvedRef("1" * 40, "v1"), tmp_path / "x"),
+        lambda: fork.branch_tip(url, "main"),
+        lambda: fork.fetch_tip(tmp_path, url, "main", depth=1),
+        lambda: fork.push(tmp_path, url, "1" * 40, "main", None),
+    ):
+        with fails("git.refused-address") as caught:
+            ask()
+        assert "\n" not in caught.value.where
+        assert caught.value.exit_code == 2
 
 
 def test_a_file_that_is_too_large(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.git.hostile import prepare
 from tests.helpers import fails
 from tests.projects import git
 from vpatch.git import checkout, remote
@@ -17,7 +18,6 @@ from vpatch.git.files import REGULAR, SourceFile
 from vpatch.git.found import NoRepositoryError, StrangerError, opened_checkout, opened_source
 
 FILES = [SourceFile("a.py", REGULAR, b"x = 1\n"), SourceFile("b.py", REGULAR, b"y = 1\n")]
-ATTRIBUTES = "* filter=evil diff=evil merge=evil\n"
 
 pytestmark = pytest.mark.usefixtures("isolated")
 
@@ -31,84 +31,6 @@ def repo(tmp_path):
     checkout.add_commits(folder, commit, [NewCommit("One", {"a.py": b"x = 2\n"})])
     checkout.check_out(folder, "vpatch")
     return folder
-
-
-def prepare(git_dir, work_tree, script):
-    """Every setting of git's that names a program, each running `script`."""
-    (git_dir / "hidden.config").write_text(f"[core]\n\tfsmonitor = {script}\n")
-    with (git_dir / "config").open("a") as config:
-        config.write(f"""
-[core]
-    fsmonitor = {script}
-    hooksPath = {script.parent}
-    sshCommand = {script}
-    pager = {script}
-    editor = {script}
-    askPass = {script}
-    gitProxy = {script}
-    alternateRefsCommand = {script}
-    attributesFile = {git_dir}/evil-attributes
-    worktree = {work_tree}
-[filter "evil"]
-    clean = {script}
-    smudge = {script}
-    process = {script}
-    required = true
-[diff]
-    external = {script}
-[diff "evil"]
-    command = {script}
-    textconv = {script}
-[merge "evil"]
-    driver = {script}
-[gpg]
-    program = {script}
-[gpg "ssh"]
-    defaultKeyCommand = {script}
-[credential]
-    helper = !{script}
-[alias]
-    status = !{script}
-    ls-files = !{script}
-[include]
-    path = {git_dir}/hidden.config
-[uploadpack]
-    packObjectsHook = {script}
-[remote "origin"]
-    url = ext::{script}
-    uploadpack = {script}
-    promisor = true
-[protocol "ext"]
-    allow = always
-[extensions]
-    partialClone = origin
-[pager]
-    status = {script}
-[trace2]
-    eventTarget = {script}
-""")
-    (git_dir / "evil-attributes").write_text(ATTRIBUTES)
-    (git_dir / "info").mkdir(exist_ok=True)
-    (git_dir / "info" / "attributes").write_text(ATTRIBUTES)
-    (work_tree / ".gitattributes").write_text(ATTRIBUTES)
-    (git_dir / "hooks").mkdir(exist_ok=True)
-    names = ("post-checkout", "reference-transaction", "post-index-change", "fsmonitor-watchman")
-    for folder in (git_dir / "hooks", script.parent):
-        for name in (*names, "pre-auto-gc", "post-merge", "post-rewrite"):
-            if not (folder / name).exists():
-                shutil.copy(script, folder / name)
-
-
-@pytest.fixture
-def script(tmp_path):
-    """A program that leaves a mark when it runs."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    file = folder / "evil"
-    file.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")
-    file.chmod(0o755)
-    yield file
-    assert not (tmp_path / "ran").exists()
 
 
 def test_nothing_that_a_checkout_names_is_run(repo, script, tmp_path):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.bump.markdown import markdown
-from vpatch.errors import UsageError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.git import origin as git
-from vpatch.git.errors import GitError
 from vpatch.github.client import Fork
 from vpatch.util.extras import require
 from vpatch.util.urls import redact
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from vpatch.bump.report import BumpReport
     from vpatch.github.client import GitHub, Pull
 
-REMOTE = "origin"
+REMOTE = git.ORIGIN
 # GitHub takes 65536 characters.
 _LONGEST_BODY = 60_000
 _CUT = "\n\nThe report is longer than GitHub allows. `vpatch bump --output` writes all of it.\n"
@@ -94,7 +93,7 @@ def pull_place(context: Context, repository: str | None, branch: str) -> Iterato
             )
         name = github.full_name(name)
         pull = github.pull_of(name, name.partition("/")[0], branch)
-        tip = git.tip_there(folder, REMOTE, branch)
+        tip = git.tip_there(folder, branch)
         yield PullPlace(folder, github, name, base, branch, pull, tip)
 
 
@@ -102,8 +101,8 @@ def intended(context: Context, branch: str) -> str | None:
     """Say what --pr would do; None if the project has no remote that a pull request can go to."""
     folder = context.project.folder
     try:
-        url, base = git.remote_url(folder, REMOTE), git.current_branch(folder)
-    except GitError:
+        url, base = git.remote_url(folder), git.current_branch(folder)
+    except VpatchError:
         return None  # the branch is written; this is only advice
     found = git.hosted_name(url) if url else None
     if found is None or base is None:
@@ -126,7 +125,7 @@ def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> Sen
         return SentBump(repository, base, pull.url, said)
     pushed = place.tip is None
     if pushed:
-        git.push_new(place.folder, REMOTE, place.branch)
+        git.push_new(place.folder, place.branch)
     other = not pushed and place.tip != written.commit
     more = f"; {REMOTE} has another {place.branch}, which stays" if other else ""
     if pull is not None and pull.state == "open":
@@ -141,7 +140,7 @@ def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> Sen
 
 def _named(folder: Path, repository: str | None) -> tuple[str, str | None]:
     """The repository, as OWNER/NAME, and its host if the remote tells it."""
-    url = git.remote_url(folder, REMOTE)
+    url = git.remote_url(folder)
     found = git.hosted_name(url) if url else None
     if repository is not None and url is not None:
         return repository, None

@@ -10,9 +10,9 @@ from vpatch.app.bump_commits import BumpCommits
 from vpatch.app.bump_proof import ProofStep, prove, refuse_failed
 from vpatch.errors import UsageError
 from vpatch.git import branch as git
-from vpatch.git.command import identity
 from vpatch.git.fork import Person
 from vpatch.git.found import opened_source
+from vpatch.git.origin import identity
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context

@@ -13,7 +13,9 @@ from vpatch.app.selection import with_required
 from vpatch.checkout.commits import changed_files
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.evidence.store import all_evidence
-from vpatch.git import command
+from vpatch.git.address import local_path
+from vpatch.git.origin import identity
+from vpatch.github.tokens import is_local
 from vpatch.planning.state import overall_changes
 from vpatch.source.index import parse_version
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree
@@ -37,6 +39,7 @@ from typing import TYPE_CHECKING
 from vpatch.git.fork import Person
 from vpatch.trust.decision import UntrustedError
 from vpatch.upstream.submit import PushTarget, refuse_credentials
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
@@ -123,7 +126,7 @@ def proposal_context(
         evidence=evidence,
         evidence_folder=str(root),
         decide=decide,
-        person=command.identity(Path.cwd()),
+        person=identity(Path.cwd()),
         now=datetime.now(UTC),
         hooks_home=context.cache.answers("pre-commit"),
         hooks_refused=hooks_refused,
@@ -248,8 +251,16 @@ def push_target(
     # Every gate has passed, those of both as well.
     assert proposal.online is not None  # noqa: S101
     assert proposal.person is not None  # noqa: S101
-    found = proposal.online.github.fork(target.repository, fork)
-    return proposal.online.github, PushTarget(
+    github = proposal.online.github
+    found = github.fork(target.repository, fork)
+    if fork_url is None and local_path(found.url) is not None and not is_local(github.api):
+        raise UsageError(
+            "GitHub's answer names a repository on this machine, whose hooks would run",
+            where=f"{github.host}: {redact(found.url)}",
+            hint="name the fork's address with --fork-url",
+            code="git.refused-address",
+        )
+    return github, PushTarget(
         upstream_url=upstream_url(target),
         fork=found,
         fork_url=refuse_credentials(fork_url or found.url),

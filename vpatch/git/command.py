@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from vpatch.errors import VpatchError
 from vpatch.git.errors import GitError, GitMissingError, failure
 from vpatch.git.files import SourceFile
+from vpatch.util.child_environment import without_secrets
 from vpatch.util.run_log import command_line, hide, timed
 from vpatch.util.untrusted import LARGEST_FILE
 
@@ -48,36 +49,25 @@ _PINNED_CONFIG = {
     "maintenance.auto": "false",
     "tag.gpgSign": "false",
 }
-# What `git rev-parse --local-env-vars` lists, less the user's own configuration. Set by a hook or
-# an editor that runs vpatch, each would point git at another repository than the one we name.
-_REPOSITORY_VARIABLES = frozenset({
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_GRAFT_FILE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_INTERNAL_SUPER_PREFIX",
-    "GIT_NAMESPACE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
-})  # fmt: skip
+# How the user's own git gets to a remote. All other variables for git point it at another
+# repository (git rev-parse --local-env-vars), at other programs, or at files to write.
+_OF_THE_WAY = re.compile(
+    "GIT_(ALLOW_PROTOCOL|ASKPASS|CONFIG_(COUNT|GLOBAL|NOSYSTEM|PARAMETERS|SYSTEM|(KEY|VALUE)_[0-9]+)"
+    "|CURL_VERBOSE|EXEC_PATH|HTTP_.*|PROTOCOL_FROM_USER|PROXY_.*|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*"
+    "|TRACE.*)"
+)
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Variables for git, and which of the inherited ones to drop."""
+    """Variables for git, and which of the inherited ones to drop; git gets no token and no key."""
 
     values: Mapping[str, str]
     drops: Callable[[str], bool]
 
     def of(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return all variables that git gets."""
-        kept = {name: value for name, value in inherited.items() if not self.drops(name)}
+        kept = {n: value for n, value in without_secrets(inherited).items() if not self.drops(n)}
         return {**kept, **_ENGLISH, **self.values}
 
 
@@ -103,18 +93,23 @@ PINNED = Environment(
     _pinned_values(), lambda name: name.startswith("GIT_") and name != "GIT_EXEC_PATH"
 )
 # For what talks to a remote: the user's own credentials, proxies and insteadOf.
-USER = Environment({"GIT_TERMINAL_PROMPT": "0"}, lambda name: name in _REPOSITORY_VARIABLES)
+USER = Environment(
+    {"GIT_TERMINAL_PROMPT": "0"},
+    lambda name: name.startswith("GIT_") and not _OF_THE_WAY.fullmatch(name),
+)
 
 
 @dataclass(frozen=True)
 class FoundRepository:
     """A repository that others may have prepared, behind a git folder of our own.
 
-    See `vpatch.git.found`. `work_tree` is None for a bare one.
+    See `vpatch.git.found`. `work_tree` is None for a bare one. `own_dir` is the folder that others
+    made: the user's settings may be for some of these (includeIf).
     """
 
     git_dir: Path
     work_tree: Path | None
+    own_dir: Path | None = None
 
 
 Repository = Path | FoundRepository
@@ -138,6 +133,11 @@ def run(
         GitError: git failed for another reason.
     """
     folder, place = _place(repo)
+    variables = env.of(os.environ)
+    if env is USER and isinstance(repo, FoundRepository) and repo.own_dir is not None:
+        # git reads the settings in the common folder, which is ours.
+        variables |= {"GIT_DIR": str(repo.own_dir), "GIT_COMMON_DIR": str(repo.git_dir)}
+        place = ["-C", str(folder)]
     shown = ["git", *(["-C", str(folder)] if repo else []), *args]
     # With the user's settings, git may reach a remote, which takes time.
     level = logging.INFO if env is USER else logging.DEBUG
@@ -152,7 +152,7 @@ def run(
                 input=text,
                 stdout=stdout or subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=env.of(os.environ),
+                env=variables,
                 check=False,
             )
         except (FileNotFoundError, PermissionError) as error:
@@ -176,24 +176,6 @@ def _place(repo: Repository | None) -> tuple[Path, list[str]]:
     folder = repo.work_tree or repo.git_dir
     tree = [] if repo.work_tree is None else [f"--work-tree={repo.work_tree}"]
     return folder, ["-C", str(folder), f"--git-dir={repo.git_dir}", *tree]
-
-
-def identity(folder: Path) -> tuple[str, str] | None:
-    """Return the name and email by which the user commits in `folder`.
-
-    None where one is not set, or cannot be in a commit.
-    """
-    found = []
-    for key in ("user.name", "user.email"):
-        try:
-            asked = run(None, "-C", str(folder), "config", "--get", key, env=USER)
-            found.append(asked.decode().strip())
-        except GitError as error:
-            if error.status != 1:
-                raise
-            return None
-    known = all(found) and not any(set("<>\n") & set(one) for one in found)
-    return (found[0], found[1]) if known else None
 
 
 def credential(url: str) -> str | None:

@@ -7,17 +7,19 @@ do. `repo` is a bare repository of ours.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import VpatchError
+from vpatch.git.address import local_path, reachable, refuse_address
 from vpatch.git.checkout import modes_of
 from vpatch.git.command import USER, init_bare, quoted, run
 from vpatch.git.errors import GitError
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -88,9 +90,10 @@ def open_room(repo: Path) -> None:
 
 def branch_tip(url: str, branch: str) -> str | None:
     """Return the commit that a remote's branch is at; None where it has no such branch."""
-    listed = _remote(None, url, "ls-remote", "--", url, f"refs/heads/{branch}").decode(
-        errors="replace"
-    )
+    with _readable(url) as address:
+        listed = _remote(None, url, "ls-remote", "--", address, f"refs/heads/{branch}").decode(
+            errors="replace"
+        )
     return listed.split("\t")[0] if listed else None
 
 
@@ -102,7 +105,8 @@ def fetch_tip(repo: Path, url: str, branch: str, *, depth: int | None) -> str:
     options = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
     options += [f"--depth={depth}"] if depth else []
     here = "refs/vpatch/fetched"
-    _remote(repo, url, *options, "--", url, f"+refs/heads/{branch}:{here}")
+    with _readable(url) as address:
+        _remote(repo, url, *options, "--", address, f"+refs/heads/{branch}:{here}")
     return run(repo, "rev-parse", "--verify", f"{here}^{{commit}}").decode().strip()
 
 
@@ -159,11 +163,24 @@ def message_of(repo: Path, commit: str) -> str:
 
 
 def push(repo: Path, url: str, commit: str, branch: str, expected: str | None) -> None:
-    """Set a remote's branch to a commit, if it is where it is `expected` to be."""
+    """Set a remote's branch to a commit, if it is where it is `expected` to be.
+
+    In a repository on this machine, its own settings and hooks count.
+    """
     ref = f"refs/heads/{branch}"
     lease = f"--force-with-lease={ref}:{expected or ''}"
     options = ["push", "--quiet", "--no-verify", lease]
-    _remote(repo, url, *options, "--", url, f"{commit}:{ref}")
+    _remote(repo, url, *options, "--", refuse_address(url), f"{commit}:{ref}")
+
+
+@contextmanager
+def _readable(url: str) -> Iterator[str]:
+    path = local_path(refuse_address(url))
+    if path is None or not path.is_dir():
+        yield url  # git says what is wrong with it
+        return
+    with reachable(url) as address:
+        yield address
 
 
 def _remote(repo: Path | None, url: str, *args: str) -> bytes:

@@ -27,8 +27,14 @@ if TYPE_CHECKING:
 
 _SHARED_FOLDERS = ("objects", "refs", "reftable")
 _SHARED_FILES = ("packed-refs", "shallow")
-# What a file system can do, and how objects and refs are stored: facts that name no program.
+_TEXT = re.compile(r"[^\x00-\x1f\x7f]+")
+# What a file system can do, how objects and refs are stored, who commits, and where `origin` is:
+# facts that name no program.
 _FACTS = {
+    "user.name": _TEXT,
+    "user.email": _TEXT,
+    "remote.origin.url": _TEXT,
+    "remote.origin.pushurl": _TEXT,
     "core.filemode": re.compile("true|false"),
     "core.ignorecase": re.compile("true|false"),
     "core.precomposeunicode": re.compile("true|false"),
@@ -182,8 +188,10 @@ def _is_repository(folder: Path) -> bool:
 def _opened(parts: _Parts) -> Iterator[FoundRepository]:
     with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
         ours = Path(name)
-        for label in _SHARED_FOLDERS:
-            _refuse_odd(parts.common / label)
+        for folder in dict.fromkeys(
+            [*(parts.common / one for one in _SHARED_FOLDERS), parts.git_dir / "refs"]
+        ):
+            _refuse_odd(folder)
         for label in _SHARED_FOLDERS:
             if (parts.common / label).is_dir():
                 (ours / label).symlink_to(parts.common / label)
@@ -201,10 +209,12 @@ def _opened(parts: _Parts) -> Iterator[FoundRepository]:
         (ours / "info").mkdir()
         (ours / "info" / "attributes").write_text(EXACT_BYTES, encoding="utf-8")
         _link(parts.common / "info" / "exclude", ours / "info" / "exclude")
-        (ours / "config").write_text(
-            _settings(parts.common / "config", bare=parts.work_tree is None), encoding="ascii"
+        (ours / "config").write_bytes(
+            _settings(parts.common / "config", bare=parts.work_tree is None).encode(
+                errors="surrogateescape"
+            )
         )
-        yield FoundRepository(ours, parts.work_tree)
+        yield FoundRepository(ours, parts.work_tree, parts.git_dir)
 
 
 def _refuse_odd(folder: Path) -> None:
@@ -270,13 +280,17 @@ def _settings(config: Path, *, bare: bool) -> str:
         options = ("--no-includes", "--null", "--list", "--file", str(config))
         listed = run(None, "config", *options)
     facts = dict(
-        entry.partition("\n")[::2] for entry in listed.decode(errors="replace").split("\0")[:-1]
+        entry.partition("\n")[::2]
+        for entry in listed.decode(errors="surrogateescape").split("\0")[:-1]
     )
     known = {key: facts[key] for key, form in _FACTS.items() if form.fullmatch(facts.get(key, ""))}
     version = "1" if any(key.startswith("extensions.") for key in known) else "0"
     known |= {"core.repositoryformatversion": version, "core.bare": str(bare).lower()}
     lines = []
     for key, value in known.items():
-        section, _, name = key.partition(".")
-        lines.append(f"[{section}]\n\t{name} = {value}\n")
+        section, _, name = key.rpartition(".")
+        head, dot, inner = section.partition(".")
+        head = f'{head} "{inner}"' if dot else head
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'[{head}]\n\t{name} = "{quoted}"\n')
     return "".join(lines)

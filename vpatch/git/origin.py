@@ -1,22 +1,30 @@
-"""git for the remote of the user's own repository: it works with the user's own settings there.
+"""git for the remote of a project's repository: it works with the user's own settings.
 
-Unlike in `vpatch.git.found`, the settings of the repository count: they say how to log in, as on a
-machine of CI. No hook runs.
+Of the repository, the address of `origin` counts, who commits, and its branches. None of its other
+settings does, and no hook runs: whoever made the repository may have named any program there.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from vpatch.git import checkout
+from vpatch.git.address import reachable
 from vpatch.git.command import USER, run
 from vpatch.git.errors import GitError
+from vpatch.git.found import NoRepositoryError, opened_source, refuse_strangers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from vpatch.git.command import FoundRepository
+
+ORIGIN = "origin"
 _PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
 _HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")
 # git@github.com:OWNER/NAME.git
@@ -24,15 +32,22 @@ _SHORT = re.compile(r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>(?!/).+)")
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def remote_url(folder: Path, remote: str) -> str | None:
-    """Return the address of a remote as it is written; None if there is no such remote."""
-    try:
-        found = run(None, "-C", str(folder), "config", "--get", f"remote.{remote}.url", env=USER)
-    except GitError as error:
-        if error.status != 1:
-            raise
+def identity(folder: Path) -> tuple[str, str] | None:
+    """Return the name and email by which the user commits in `folder`.
+
+    None where one is not set, or cannot be in a commit.
+    """
+    with opened_source(folder) as repo:
+        name, email = _setting(repo, "user.name"), _setting(repo, "user.email")
+    if not name or not email or set("<>\n") & set(name + email):
         return None
-    return found.decode(errors="replace").strip() or None
+    return name, email
+
+
+def remote_url(folder: Path) -> str | None:
+    """Return the address that origin is pushed to, as it is written; None without an origin."""
+    with opened_source(folder) as repo:
+        return _address(repo) if repo is not None else None
 
 
 def hosted_name(url: str) -> tuple[str, str] | None:
@@ -51,30 +66,73 @@ def hosted_name(url: str) -> tuple[str, str] | None:
 
 def current_branch(folder: Path) -> str | None:
     """Return the branch that is checked out; None if none is."""
-    found = run(None, "-C", str(folder), "branch", "--show-current", env=USER)
-    return found.decode().strip() or None
+    with opened_source(folder) as repo:
+        return checkout.current_branch(repo) if repo is not None else None
 
 
-def tip_there(folder: Path, remote: str, branch: str) -> str | None:
-    """Return the commit of a remote's branch; None if it has no such branch.
+def tip_there(folder: Path, branch: str) -> str | None:
+    """Return the commit of a branch of origin; None if it has no such branch.
 
     Raises:
         GitError: the remote cannot be read.
+        VpatchError: the repository is another user's, or its origin is refused.
     """
-    listed = _remote(folder, "ls-remote", "--", remote, f"refs/heads/{branch}").decode()
+    with _opened(folder) as (repo, address):
+        listed = _remote(repo, "ls-remote", "--", address, f"refs/heads/{branch}").decode()
     return listed.partition("\t")[0] or None
 
 
-def push_new(folder: Path, remote: str, branch: str) -> None:
-    """Push a branch that the remote does not have: what somebody else pushed meanwhile stays.
+def push_new(folder: Path, branch: str) -> None:
+    """Push a branch that origin does not have: what somebody else pushed meanwhile stays.
 
     Raises:
         GitError: the remote refuses, or cannot be reached.
+        VpatchError: the repository is another user's, or its origin is refused.
     """
     ref = f"refs/heads/{branch}"
-    options = ("--quiet", "--no-verify", f"--force-with-lease={ref}:")
-    _remote(folder, "push", *options, "--", remote, f"{ref}:{ref}")
+    options = ("--quiet", "--no-verify", "--recurse-submodules=no", f"--force-with-lease={ref}:")
+    with _opened(folder) as (repo, address):
+        _remote(repo, "push", *options, "--", address, f"{ref}:{ref}")
 
 
-def _remote(folder: Path, *args: str) -> bytes:
-    return run(None, "-C", str(folder), *_PATIENT, *_HOOKLESS, *args, env=USER)
+@contextmanager
+def _opened(folder: Path) -> Iterator[tuple[FoundRepository, str]]:
+    """Open a repository that is the user's own, with the address of its origin."""
+    with opened_source(folder) as repo:
+        url = _address(repo) if repo is not None else None
+        if repo is None or url is None:
+            raise NoRepositoryError(
+                f"there is no remote {ORIGIN}",
+                where=str(folder),
+                hint=f"git remote add {ORIGIN} URL",
+            )
+        place = repo.work_tree or repo.own_dir or repo.git_dir
+        refuse_strangers(place, repo.own_dir or place)
+        if (repo.git_dir / "objects" / "info" / "alternates").exists():
+            raise NoRepositoryError(
+                "takes objects of another repository, which a push would send",
+                where=str(place),
+                hint="git repack -a -d, then remove .git/objects/info/alternates",
+                code="git.borrowed-objects",
+            )
+        with reachable(url, place) as address:
+            yield repo, address
+
+
+def _address(repo: FoundRepository) -> str | None:
+    pushed = _setting(repo, f"remote.{ORIGIN}.pushurl")
+    return pushed or _setting(repo, f"remote.{ORIGIN}.url")
+
+
+def _setting(repo: FoundRepository | None, key: str) -> str | None:
+    try:
+        found = run(repo, "config", "--get", key, env=USER)
+    except GitError as error:
+        if error.status != 1:
+            raise
+        return None
+    return found.decode(errors="replace").strip() or None
+
+
+def _remote(repo: FoundRepository, *args: str) -> bytes:
+    return run(repo, *_PATIENT, *_HOOKLESS, *args, env=USER)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError, UsageError
+from vpatch.git.address import local_path, reachable, refuse_address, refuse_options
 from vpatch.git.command import FULL_COMMIT, USER, init_bare, run
 from vpatch.git.errors import GitError
 from vpatch.git.found import opened_source, refuse_pipes
 from vpatch.util.urls import redact
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,13 @@ class ResolvedRef:
 
 def resolve_ref(url: str, ref: str) -> ResolvedRef:
     """Ask the remote or local repository which commit `ref` is; a tag goes before a branch."""
-    _refuse_options(url, ref)
-    if Path(url).is_dir():
-        return _resolve_local(Path(url), ref)
+    refuse_options(ref)
+    path = local_path(refuse_address(url))
+    if path is not None and path.is_dir():
+        return _resolve_local(path, ref)
     names = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", ref]
-    listed = run(None, "ls-remote", "--", url, *names, env=USER).decode(errors="replace")
+    with reachable(url) as address:
+        listed = run(None, "ls-remote", "--", address, *names, env=USER).decode(errors="replace")
     commits = {name: commit for commit, name in (line.split("\t") for line in listed.splitlines())}
     for name in names:
         if name in commits:
@@ -70,17 +75,14 @@ def fetch_commit(url: str, ref: ResolvedRef, into: Path) -> None:
     Depth 1 and no filter: every file of the commit is wanted, so a partial clone would only split
     one transfer into two.
     """
-    _refuse_options(url, ref.name)
+    refuse_options(ref.name)
+    refuse_address(url)
     init_bare(into)
     options = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "protocol.version=2"]
     options += ["-c", f"core.hooksPath={os.devnull}"]
     fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
-    with ExitStack() as stack:
-        source = url
-        if Path(url).is_dir():
-            repo = stack.enter_context(opened_source(Path(url)))
-            source = str(repo.git_dir if repo else Path(url).resolve())
-        run(into, *options, *fetch, "--", source, ref.name, env=USER)
+    with reachable(url) as address:
+        run(into, *options, *fetch, "--", address, ref.name, env=USER)
     fetched = run(into, "rev-parse", "--verify", "FETCH_HEAD^{commit}").decode().strip()
     if fetched != ref.commit:
         raise UnavailableError(
@@ -104,13 +106,3 @@ def worktree_files(folder: Path) -> list[str] | None:
         options = ("-z", "--cached", "--others", "--exclude-standard")
         listed = run(repo, "-C", below, "ls-files", *options)
     return sorted({os.fsdecode(path) for path in listed.split(b"\0")[:-1]})
-
-
-def _refuse_options(*values: str) -> None:
-    for value in values:
-        if value.startswith("-"):
-            raise UsageError(
-                f"git would read {redact(value)!r} as an option",
-                hint="write a local path as ./PATH, and a ref by its full name (refs/tags/...)",
-                code="git.option-like-name",
-            )

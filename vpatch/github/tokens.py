@@ -58,7 +58,7 @@ def find_token(
         token = _from_environment(api, host, environment) or _from_gh(host) or _from_git(host)
     else:
         token = _from_gh(host)
-    if token and parts.scheme != "https" and parts.hostname not in _LOCAL:
+    if token and parts.scheme != "https" and not is_local(api):
         raise UsageError(
             "the token would be sent unencrypted",
             where=api,
@@ -76,6 +76,11 @@ def is_named(
     if api.rstrip("/") == environment.get("GITHUB_API_URL", "").rstrip("/"):
         return True
     return host in {"github.com", environment.get("GH_HOST", "").lower() or None, *hosts}
+
+
+def is_local(api: str) -> bool:
+    """Say whether an API is on this machine, such as one for a rehearsal."""
+    return urlsplit(api).hostname in _LOCAL
 
 
 def host_named(text: str) -> str:

@@ -77,6 +77,25 @@ _OF_DOCKER = ("DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VE
 # Variables with such a name hold secrets.
 SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 
+# They have such a name, and hold where an agent, a display or a store is.
+_NO_SECRETS = {"GCM_CREDENTIAL_STORE", "GNOME_KEYRING_CONTROL", "SSH_AUTH_SOCK", "XAUTHORITY"}
+_TOKEN = re.compile(r"\b(?:gh[a-z]_|github_pat_|hf_)[A-Za-z0-9_]{30,}")
+
+
+def without_secrets(of: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for the user's own git: what holds a token, a key or a password goes.
+
+    git's own variables stay, and so do proxies, which may have a password.
+    """
+    return {
+        name: value
+        for name, value in inherited(of).items()
+        if name in _NO_SECRETS
+        or name.startswith("GIT_")
+        or name.upper() in _PROXIES
+        or not (SECRET_NAME.search(name) or _TOKEN.search(value) or _holds_secret(value))
+    }
+
 
 def environment(*, engine: bool = False, of: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return what foreign code gets of the environment; with `engine`, what a vLLM is told too."""
