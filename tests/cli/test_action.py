@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -93,13 +94,15 @@ def test_a_bump_with_nothing_to_do_pushes_nothing(hosted):
     assert "vpatch/" not in git(bare, "for-each-ref")
 
 
-def test_a_bump_opens_a_pull_request_with_a_token(hosted, github):
+def test_a_bump_opens_a_pull_request_with_a_token(hosted, github, tmp_path):
     folder, bare = hosted
     github.add_repository("me/mine")
     url = f"{github.url}/me/mine.git"
     git(folder, "config", "remote.origin.url", url)
-    git(folder, "config", "--global", f"url.{bare}.insteadOf", url)
+    own = tmp_path / "own.config"
+    git(folder, "config", "--file", str(own), f"url.{bare}.insteadOf", url)
     env = {"GITHUB_API_URL": github.url, "GH_TOKEN": "ghp_test", "NO_PROXY": "127.0.0.1"}
+    env["GIT_CONFIG_GLOBAL"] = str(own)
     out = run(folder, "bump", "0.24.0", **env)
     (pull,) = github.find("me/mine").threads.values()
     assert out.endswith(f"/me/mine/pull/{pull.number} is a new pull request for main\n")
@@ -130,8 +133,196 @@ def test_a_check_ends_with_1_where_a_lock_differs(project):
     run(project.folder, "check", "latest", "other", code=2, **project.env)
 
 
-def test_the_script_refuses_another_word(tmp_path):
-    run(tmp_path, "audit", "latest", code=2)
+SHIM = """#!/bin/sh
+echo "$@" >> "$LOG"
+env > "$LOG.env.$1"
+case "$1" in list) printf '%s' "$LIST" ;; bump) printf '%s' "$ANSWER" ;; esac
+case " $FAILS " in *" $1 "*) echo "error: $1 failed" >&2; exit 4 ;; esac
+"""
+
+
+@pytest.fixture
+def scripted(isolated):
+    """A repository, and a vpatch that writes down how it is called and answers what it is told."""
+    folder, programs = isolated / "project", isolated / "programs"
+    (folder / "recipes").mkdir(parents=True)
+    programs.mkdir()
+    (programs / "vpatch").write_text(SHIM)
+    (programs / "vpatch").chmod(0o755)
+    own_repository(folder)
+    git(folder, "commit", "--quiet", "--allow-empty", "--message=x")
+    git(folder, "branch", "new")
+    log = isolated / "log"
+    log.touch()
+
+    def act(*args, code=0, recipes=(), answer="", path=None, **env):
+        files = [{"name": Path(one).stem, "file": str(folder / one)} for one in recipes]
+        files.append({"name": "theirs", "file": "/opt/vpatch/recipes/theirs.yaml"})
+        known = {"GH_TOKEN": "", "GITHUB_STEP_SUMMARY": "", "FAILS": ""} | env
+        done = subprocess.run(
+            [SCRIPT, *args],
+            cwd=folder,
+            env=os.environ
+            | {"PATH": path or f"{programs}:{os.environ['PATH']}", "LOG": str(log)}
+            | {"LIST": json.dumps({"result": {"recipes": files}}), "ANSWER": answer}
+            | known,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    act.folder, act.log, act.programs = folder, log, programs
+    return act
+
+
+def locked(scripted, *paths):
+    for path in paths:
+        (scripted.folder / path).parent.mkdir(exist_ok=True)
+        (scripted.folder / path).write_text("{}")
+        git(scripted.folder, "add", path)
+
+
+def test_each_lock_and_each_recipe_of_the_project_is_checked(scripted):
+    locked(scripted, "vpatch.lock", "a b/vpatch.lock")
+    scripted("check", "latest", recipes=["recipes/x.yaml", "recipes/y.yml", "more/z.yaml"])
+    assert scripted.log.read_text().splitlines() == [
+        "check --lock a b/vpatch.lock --trust",
+        "check --lock vpatch.lock --trust",
+        "list --trust --json",
+        *(f"audit --recipe {name} --trust" for name in "xyz"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lock", "recipes", "says"),
+    [(True, [], "no recipe of its own"), (False, ["recipes/x.yaml"], "no vpatch.lock")],
+)
+def test_a_check_says_what_it_does_not_check(scripted, lock, recipes, says):
+    if lock:
+        locked(scripted, "vpatch.lock")
+    assert says in scripted("check", "latest", recipes=recipes)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says", "env"),
+    [
+        (["check", "latest"], 2, "nothing to check", {}),
+        (["check"], 2, "nothing to check", {}),
+        (["check", "latest"], 2, "dubious ownership", {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}),
+        (["check", "latest"], 2, "not a git repository", {"GIT_DIR": "/none"}),
+        (["check", "latest"], 2, "git does not list", {"GIT_INDEX_FILE": "/proc/self/mem"}),
+        (["check", "latest"], 4, "error: list failed", {"FAILS": "list"}),
+        (["check", "latest", "x"], 4, "error: audit failed", {"FAILS": "audit"}),
+        (["check", "latest"], 1, "JSONDecodeError", {"LIST": "{"}),
+        (["check", "latest"], 1, "Error", {"LIST": "{}"}),
+        (["check", "latest"], 1, "mktemp", {"TMPDIR": "/none"}),
+        (["bump"], 2, "bump needs a release", {}),
+        ([], 2, "run is check or bump", {}),
+        (["audit", "latest"], 2, "run is check or bump, not 'audit'", {}),
+        (["bump", "latest"], 128, "dubious", {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}),
+        (["bump", "latest"], 4, "error: bump failed", {"FAILS": "bump"}),
+        (["bump", "latest"], 3, "without an answer", {}),
+        (["bump", "latest"], 1, "JSONDecodeError", {"ANSWER": '{"result": '}),
+    ],
+)
+def test_what_fails_ends_the_step_with_its_message(scripted, args, code, says, env):
+    assert says in scripted(*args, code=code, **env)
+
+
+def test_a_program_that_is_missing_ends_the_step(scripted):
+    locked(scripted, "vpatch.lock")
+    assert "vpatch: command not found" in scripted("check", code=127, path="/usr/bin:/bin")
+
+
+def test_a_lock_that_differs_is_not_forgotten_for_a_recipe_that_is_clean(scripted):
+    locked(scripted, "vpatch.lock")
+    scripted("check", "latest", code=4, recipes=["recipes/x.yaml"], FAILS="check")
+    assert "audit --recipe x" in scripted.log.read_text()
+
+
+WRITTEN = json.dumps({"result": {"written": {"branch": "new"}}})
+
+
+def test_an_origin_that_cannot_be_read_is_not_one_without_the_branch(scripted, tmp_path):
+    git(scripted.folder, "remote", "add", "origin", str(tmp_path / "none.git"))
+    out = scripted("bump", "latest", code=4, answer=WRITTEN)
+    assert "does not appear to be a git repository" in out
+    assert "new is not pushed" in out
+
+
+def test_a_push_that_fails_ends_the_step(scripted, tmp_path):
+    bare = tmp_path / "origin.git"
+    git(tmp_path, "init", "--quiet", "--bare", str(bare))
+    (bare / "hooks").mkdir(exist_ok=True)
+    (bare / "hooks" / "pre-receive").write_text("#!/bin/sh\necho no entry >&2\nexit 1\n")
+    (bare / "hooks" / "pre-receive").chmod(0o755)
+    git(scripted.folder, "remote", "add", "origin", str(bare))
+    out = scripted("bump", "latest", code=1, answer=WRITTEN)
+    assert "no entry" in out
+    assert "pushed" not in out
+
+
+def test_a_summary_that_cannot_be_written_ends_the_step(scripted):
+    (scripted.programs / "vpatch").write_text(
+        SHIM + 'while [ $# -gt 1 ]; do [ "$1" = --output ] && echo r > "$2"; shift; done; exit 0\n'
+    )
+    out = scripted("bump", "latest", code=1, answer=WRITTEN, GITHUB_STEP_SUMMARY="/none/x")
+    assert "/none/x" in out
+
+
+def test_the_token_is_for_vpatch_and_for_the_login_of_git(scripted):
+    """git gets it in settings that end with the run, beside the user's own; no program as words."""
+    (scripted.programs / "git").write_text(
+        f'#!/bin/sh\n[ -n "$GIT_CONFIG_GLOBAL" ] || env >> {scripted.log}.git\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    (scripted.programs / "git").chmod(0o755)
+    (scripted.programs / "vpatch").write_text(
+        SHIM + "git config --get-all user.name >> $LOG\n"
+        "git config --get-urlmatch http.extraheader https://github.com/me/mine.git >> $LOG\n"
+        "git config --get url.https://github.com/.insteadOf >> $LOG\n"
+    )
+    git(scripted.folder, "config", "--global", "user.name", "Me")
+    git(scripted.folder, "config", "--unset", "user.name")
+    token = {"GH_TOKEN": "s3cret"}
+    answer = json.dumps({"result": {"written": {"branch": "new"}, "pull": {"said": "opened"}}})
+    assert "opened\n" in scripted("bump", "0.24.0", "x", answer=answer, **token)
+    called, name, header, other = scripted.log.read_text().splitlines()
+    assert called.startswith("bump x --to 0.24.0 --write --trust")
+    assert called.endswith("--json --pr")
+    assert name == "Me"
+    coded = base64.b64encode(b"x-access-token:s3cret").decode()
+    assert header == f"AUTHORIZATION: basic {coded}"
+    assert other.endswith("github.com/")
+    assert "GH_TOKEN=s3cret" in Path(f"{scripted.log}.env.bump").read_text()
+    settings = re.search("GIT_CONFIG_GLOBAL=(.*)", Path(f"{scripted.log}.env.bump").read_text())[1]
+    assert not Path(settings).exists()
+    # The git of the script itself.
+    assert "s3cret" not in Path(f"{scripted.log}.git").read_text()
+
+
+def test_the_step_gives_the_names_of_all_lines(scripted, tmp_path):
+    """A list of YAML has its words on several lines."""
+    locked(scripted, "vpatch.lock")
+    temp = tmp_path / "temp"
+    (temp / "vpatch").mkdir(parents=True)
+    (temp / "vpatch" / "bin").symlink_to(scripted.programs)
+    env = {"RUN": "check", "TO": "latest", "RECIPES": "one two\n three\n", "LOG": scripted.log}
+    env |= {"RUNNER_TEMP": temp, "GITHUB_ACTION_PATH": ROOT, "FAILS": ""}
+    step = [
+        "bash",
+        "--noprofile",
+        "--norc",
+        "-eo",
+        "pipefail",
+        "-c",
+        ACTION["runs"]["steps"][-1]["run"],
+    ]
+    subprocess.run(step, cwd=scripted.folder, env=os.environ | env, check=True)
+    calls = scripted.log.read_text().splitlines()
+    assert calls[1:] == [f"audit --recipe {name} --trust" for name in ("one", "two", "three")]
 
 
 def test_the_action_runs_its_script_with_inputs_that_it_declares():
@@ -143,13 +334,39 @@ def test_the_action_runs_its_script_with_inputs_that_it_declares():
     assert os.access(SCRIPT, os.X_OK)
 
 
+WORKFLOWS = {
+    **{path.name: path.read_text for path in sorted((ROOT / ".github/workflows").glob("*.yml"))},
+    "docs": lambda: fenced(page("how-to/ci.md"), "yaml")[0],
+}
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_each_job_has_the_least_rights(name):
+    """A right for all jobs is one for jobs that do not need it."""
+    workflow = YAML(typ="safe").load(WORKFLOWS[name]())
+    assert workflow["permissions"] == {}
+    for job in workflow["jobs"].values():
+        writes = {key for key, value in job["permissions"].items() if value == "write"}
+        assert writes <= ({"contents", "pull-requests"} if "bump" in json.dumps(job) else set())
+        first = job["steps"][0]
+        assert first["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("name", [*WORKFLOWS, "action.yml"])
+def test_each_action_is_named_by_a_commit(name):
+    text = (ROOT / "action.yml").read_text() if name == "action.yml" else WORKFLOWS[name]()
+    uses = re.findall(r"uses: (.*)", text)
+    assert uses
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one) for one in uses), uses
+
+
 def test_the_workflow_in_the_docs_gives_the_inputs_that_there_are():
     (text,) = fenced(page("how-to/ci.md"), "yaml")
     workflow = YAML(typ="safe").load(text)
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
-    given = [step.get("with", {}) for step in steps if "/vpatch@" in step["uses"]]
-    assert {"run", "token"} == {name for one in given for name in one}
-    assert {name for one in given for name in one} <= set(ACTION["inputs"])
+    inputs = [step.get("with", {}) for step in steps if "/vpatch@" in step["uses"]]
+    assert {"run", "token"} == {name for one in inputs for name in one}
+    assert {name for one in inputs for name in one} <= set(ACTION["inputs"])
 
 
 @pytest.mark.slow
