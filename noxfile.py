@@ -8,7 +8,9 @@ The sessions use the Python that runs nox and install nothing: `pip install -e '
 
 from __future__ import annotations
 
+import re
 import sys
+import tempfile
 from pathlib import Path
 
 import nox
@@ -44,12 +46,32 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, types and Dockerfiles."""
+    """Check style, types, Dockerfiles and workflows."""
     run(session, "ruff", "check", ".")
     run(session, "ruff", "format", "--check", ".")
     run(session, "mypy")
     run(session, "lint-imports")
     run(session, "hadolint", *map(str, sorted(Path("docker").glob("*.Dockerfile"))))
+    with tempfile.TemporaryDirectory() as name:
+        audited = ["action.yml", ".github/workflows", *workflows_of_docs(Path(name))]
+        run(session, "zizmor", "--offline", "--quiet", "--strict-collection", *audited)
+
+
+def workflows_of_docs(folder: Path) -> list[str]:
+    """Write the workflows that the docs show into files of a folder, and return their paths."""
+    written = []
+    for page in [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
+        blocks = re.findall(
+            r"^```ya?ml\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+        )
+        for text in blocks:
+            if re.search("^jobs:", text, re.MULTILINE):
+                file = folder / f"{page.stem}-{len(written)}.yml"
+                file.write_text(text, encoding="utf-8")
+                written.append(str(file))
+    if not written:
+        raise RuntimeError("no page of the docs shows a workflow")
+    return written
 
 
 @nox.session
