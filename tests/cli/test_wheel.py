@@ -32,6 +32,7 @@ from vpatch.checkout.lockfile import read_lock
 from vpatch.wheel.making import OfficialWheel
 
 DAY = "1750000000"
+RECORD = f"vllm-{VERSION}.dist-info/RECORD"
 
 
 @pytest.fixture
@@ -477,6 +478,15 @@ def test_a_file_and_a_distribution_are_one_too_many(project, wheel):
     [
         (lambda c: c.update({"vllm/extra.py": b""}), "RECORD does not list vllm/extra.py"),
         (lambda c: c.pop("vllm/main.py"), "RECORD lists vllm/main.py"),
+        (
+            lambda c: c.update({RECORD: c[RECORD].replace(b"sha256=", b"sha256=$", 1)}),
+            "no sha256 digest of vllm/__init__.py",
+        ),
+        (
+            lambda c: c.update({RECORD: c[RECORD].replace(b"sha256=", b"md5=", 1)}),
+            "no sha256 digest of vllm/__init__.py",
+        ),
+        (lambda c: c.update({"vllm/main.py": b"x", LLAMA: b"x"}), f"of vllm/main.py, {LLAMA}"),
         (lambda c: c.update({"vllm/main.py": b"x"}), "another size of vllm/main.py"),
         (
             lambda c: c.update({"vllm/_C.abi3.so": official.COMPILED[::-1]}),
@@ -562,3 +572,125 @@ def test_the_lock_in_the_wheel_can_be_checked(project, wheel):
     kept.write_bytes(content[f"{info_of(content)}/vpatch.lock"])
     assert [patch.id for patch in read_lock(kept).patches] == ["name-proj", "slow-mode"]
     assert project.run("check", "--lock", kept).code == 0
+
+
+# --- members that no official wheel has -------------------------------------------------------
+
+INFO = f"vllm-{VERSION}.dist-info"
+DATA = f"vllm-{VERSION}.data"
+EVIL = b"import os; os.system('evil')\n"
+
+
+def altered(wheel, more=None, *, without=(), modes=None):
+    """Write the wheel with other members, which a RECORD that fits it names."""
+    content = official.members(wheel) | (more or {})
+    content = {name: data for name, data in content.items() if name not in without}
+    record = f"{INFO}/RECORD"
+    content.pop(record, None)
+    files = {name: data for name, data in content.items() if not name.endswith("/")}
+    content[record] = official.record_of(files, record)
+    with zipfile.ZipFile(wheel, "w") as found:
+        for name, data in content.items():
+            info = zipfile.ZipInfo(name, (2026, 6, 13, 9, 38, 44))
+            info.external_attr = (modes or {}).get(name, 0o100644) << 16
+            found.writestr(info, data)
+    return wheel
+
+
+OTHER_MEMBERS = [
+    "other-1.0.dist-info/METADATA",
+    "vllm-9.dist-info/entry_points.txt",
+    f"VLLM-{VERSION}.dist-info/METADATA",
+    "evil.dist-info/",
+    "vllm.egg-info/PKG-INFO",
+    "vllm-9.data/scripts/x",
+    "evil.pth",
+    "EVIL.PTH",
+    "evil.start",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "sitecustomize/__init__.py",
+    "sitecustomize.cpython-312-x86_64-linux-gnu.so",
+    f"{DATA}/purelib/evil.pth",
+    f"{DATA}/platlib/other-1.0.dist-info/METADATA",
+    f"{DATA}/data/lib/python3.12/site-packages/evil.pth",
+    f"{DATA}/evil/x",
+    "vllm/Engine.py",
+    "VLLM/other.py",
+    "vllm/Models/other.py",
+]
+
+
+@pytest.mark.parametrize("member", OTHER_MEMBERS)
+def test_a_member_that_no_official_wheel_has_is_refused_by_name(member, project, wheel):
+    altered(wheel, {member: b"" if member.endswith("/") else EVIL})
+    text = refused(project, wheel, "wheel.unsafe")
+    assert repr(member) in text
+
+
+def test_each_of_several_members_is_named(project, wheel):
+    altered(wheel, {"evil.pth": EVIL, "o.dist-info/METADATA": b"", "vllm/ENGINE.py": b""})
+    text = refused(project, wheel, "wheel.unsafe")
+    assert all(repr(one) in text for one in ("evil.pth", "o.dist-info/METADATA", "vllm/ENGINE.py"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"Wheel-Version: 99.0\n", "this is 99.0"),
+        (b"Wheel-Version: 2.0\n", "this is 2.0"),
+        (b"Wheel-Version: 1\n", "this is 1"),
+        (b"Wheel-Version: 1.0\nWheel-Version: 2.0\n", "this is 1.0, 2.0"),
+        (b"Generator: x\n", "this is none"),
+        (b"\n\nWheel-Version: 1.0\n", "this is none"),
+        (b"\xff\xfe", "this is none"),
+        (b"Wheel-Version: 1." + b"9" * 5000 + b"\n", "this is 1.9"),
+        (None, "it is missing"),
+    ],
+)
+def test_another_version_of_the_format_is_refused(text, says, project, wheel):
+    member = f"{INFO}/WHEEL"
+    altered(wheel, {member: text or b""}, without=[] if text else [member])
+    out = refused(project, wheel, "wheel.unsafe")
+    assert repr(member) in out
+    assert says in out
+
+
+def test_a_later_minor_version_of_the_format_is_taken(project, wheel):
+    altered(wheel, {f"{INFO}/WHEEL": b"Wheel-Version: 1.9\nRoot-Is-Purelib: false\n"})
+    made(project, wheel)
+
+
+@pytest.mark.parametrize("text", ["Name: evil", "Name: vllm\nName: evil", "Other: x"])
+def test_metadata_of_another_name_is_refused(text, project, wheel):
+    altered(wheel, {f"{INFO}/METADATA": f"{text}\nVersion: {VERSION}\n\n".encode()})
+    assert "not vllm" in refused(project, wheel, "wheel.unsafe")
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [0o120777, 0o020666, 0o060666, 0o010666, 0o140777, 0o040755, 0o104755, 0o102755],
+    ids=oct,
+)
+def test_a_mode_that_is_not_a_files_is_refused(mode, project, wheel):
+    altered(wheel, {"vllm/odd": b"/etc/passwd"}, modes={"vllm/odd": mode})
+    assert "'vllm/odd'" in refused(project, wheel, "wheel.unsafe")
+
+
+@pytest.mark.parametrize("member", ["/etc/evil", "../evil", "vllm/../../evil", "vllm//x", "c:\\x"])
+def test_a_name_that_leads_elsewhere_is_refused_beside_others(member, project, wheel):
+    altered(wheel, {member: b"", "vllm/./y": b""})
+    text = refused(project, wheel, "wheel.unsafe")
+    assert repr(member) in text
+    assert "'vllm/./y'" in text
+
+
+def test_a_script_that_record_does_not_name_is_refused(project, wheel):
+    script = f"{DATA}/scripts/evil"
+    official.rewritten(wheel, lambda content: content.update({script: EVIL}))
+    assert script in refused(project, wheel, "wheel.wrong-record")
+
+
+def test_scripts_and_data_that_record_names_are_taken(project, wheel):
+    altered(wheel, {f"{DATA}/scripts/run": b"#!python\n", f"{DATA}/data/share/x": b"x"})
+    made(project, wheel)

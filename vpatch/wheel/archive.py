@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import struct
 import zipfile
 import zlib
@@ -26,6 +27,8 @@ _HEADER = 30
 _SIGNATURE = b"PK\x03\x04"
 _ENCRYPTED = 0x1
 _UTF8 = 0x800
+_SHOWN = 20
+_LONGEST = 200
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -143,17 +146,20 @@ class WheelArchive:
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
             raise self._damaged(f"it is not a zip file: {error}") from error
         members: dict[str, WheelMember] = {}
+        problems: dict[str, str] = {}
         for info in infos:
             reason = _reason_to_refuse(info)
             if info.filename in members:
                 reason = "the wheel has it twice"
             if reason:
-                raise self._unsafe(info.filename, reason)
+                problems[info.filename] = reason
+                continue
             members[info.filename] = WheelMember(info, self._start_of(info))
         for name in members:
             above = name.rstrip("/").split("/")[:-1]
             if any("/".join(above[: depth + 1]) in members for depth in range(len(above))):
-                raise self._unsafe(name, "it lies below a file")
+                problems[name] = "it lies below a file"
+        self.refuse(problems)
         last = 0
         for member in sorted(members.values(), key=lambda one: one.start):
             if member.info.header_offset < last or member.end > end:
@@ -175,24 +181,42 @@ class WheelArchive:
     def _damaged(self, what: str) -> DamagedWheelError:
         return DamagedWheelError(what, where=str(self.path), hint="download the wheel again")
 
+    def refuse(self, problems: Mapping[str, str]) -> None:
+        """Refuse the wheel for some members, by their names, if there are any.
+
+        Raises:
+            UnsafeWheelError: it names each, and why.
+        """
+        if not problems:
+            return
+        (name, reason), *others = problems.items()
+        more = "".join(f"\n    {one[:_LONGEST]!r}: {why}" for one, why in others[:_SHOWN])
+        if len(others) > _SHOWN:
+            more += f"\n    and {len(others) - _SHOWN} more"
+        raise self._unsafe(name, reason + more)
+
     def _unsafe(self, name: str, reason: str) -> UnsafeWheelError:
         return UnsafeWheelError(
-            f"the member {name!r} is refused: {reason}",
+            f"the member {name[:_LONGEST]!r} is refused: {reason}",
             where=str(self.path),
             hint="do not trust this wheel; download the official one",
         )
 
 
 def _reason_to_refuse(info: zipfile.ZipInfo) -> str | None:
-    name = info.orig_filename
+    name, mode = info.orig_filename, info.external_attr >> 16
     try:
         plain_path(name.removesuffix("/"))
     except ValueError as error:
         return str(error)
-    if "\\" in name or name != info.filename:
-        return "some systems read its name as another path"
-    if info.flag_bits & _ENCRYPTED:
-        return "it is encrypted"
-    if info.compress_type not in _METHODS:
-        return "it is compressed in a way that no wheel may use"
-    return None
+    is_folder = name.endswith("/")
+    kind = stat.S_IFDIR if is_folder else stat.S_IFREG
+    reasons = (
+        ("\\" in name or name != info.filename, "some systems read its name as another path"),
+        (stat.S_IFMT(mode) not in {0, kind}, "its mode is that of a link, a device or a pipe"),
+        (mode & (stat.S_ISUID | stat.S_ISGID), "it would run with the rights of its owner"),
+        (is_folder and info.file_size, "it is a folder, and has content"),
+        (info.flag_bits & _ENCRYPTED, "it is encrypted"),
+        (info.compress_type not in _METHODS, "it is compressed in a way that no wheel may use"),
+    )
+    return next((reason for is_so, reason in reasons if is_so), None)

@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 from vpatch.errors import UsageError
 from vpatch.util.digest import digest_of
 from vpatch.util.os_errors import cannot_write
+from vpatch.wheel.contents import problems_of
 from vpatch.wheel.metadata import with_version
 from vpatch.wheel.names import is_patched, is_vllm, parse_wheel_name, patched_version
 from vpatch.wheel.record import WheelRecordError, parse_record, record_text, row_of
@@ -60,6 +61,7 @@ class OfficialWheel:
 
         Raises:
             UsageError: it is not a wheel of vLLM, or of another release.
+            UnsafeWheelError: it has a member that no official wheel has.
             VpatchError: its RECORD is wrong, or its files are not those of the release.
         """
         self.archive = archive
@@ -70,6 +72,7 @@ class OfficialWheel:
         for needed in (record, f"{self.name.info}/{_METADATA}"):
             if needed not in archive.members:
                 raise self._wrong(f"it has no {needed}")
+        archive.refuse(dict(problems_of(archive, self.name)))
         self.rows: Mapping[str, RecordRow] = parse_record(archive.read(record), self.where)
         self._compare_lists()
         paths = {p for p in laid.changes if p in archive.members}
@@ -133,12 +136,14 @@ class OfficialWheel:
         missing = sorted(self.rows.keys() - members.keys())
         if missing:
             raise self._wrong(f"RECORD lists {_listed(missing)}, and the wheel does not have it")
-        for name, member in members.items():
-            row = self.rows[name]
-            if name != f"{self.name.info}/{_RECORD}" and row.sha256 is None:
-                raise self._wrong(f"RECORD has no sha256 digest of {name}")
-            if row.size and row.size != str(member.info.file_size):
-                raise self._wrong(f"RECORD has another size of {name}")
+        own = f"{self.name.info}/{_RECORD}"
+        bare = sorted(name for name in members if name != own and self.rows[name].sha256 is None)
+        if bare:
+            raise self._wrong(f"RECORD has no sha256 digest of {_listed(bare)}")
+        sizes = {name: str(member.info.file_size) for name, member in members.items()}
+        wrong = sorted(name for name in members if self.rows[name].size not in {"", sizes[name]})
+        if wrong:
+            raise self._wrong(f"RECORD has another size of {_listed(wrong)}")
 
     def _wrong(self, what: str) -> WheelRecordError:
         return WheelRecordError(what, where=self.where, hint=_HINT)

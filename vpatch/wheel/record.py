@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import csv
 import io
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = 3
 _SHA256 = "sha256="
+_DIGITS = re.compile("[A-Za-z0-9_-]{43}=?")
 
 
 class WheelRecordError(VpatchError):
@@ -38,10 +39,10 @@ class RecordRow:
         if not self.digest.startswith(_SHA256):
             return None
         text = self.digest.removeprefix(_SHA256)
-        try:
-            return f"sha256:{base64.urlsafe_b64decode(text + '=' * (-len(text) % 4)).hex()}"
-        except (binascii.Error, ValueError):
+        # base64 passes over characters that it does not know.
+        if not _DIGITS.fullmatch(text):
             return None
+        return f"sha256:{base64.urlsafe_b64decode(text.rstrip('=') + '=').hex()}"
 
 
 def row_of(path: str, sha256: str, size: int) -> RecordRow:
