@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +23,7 @@ from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION, snapshot
 from tests.wheel import official
 from tests.wheel.environments import asked, install_wheel, pip
 from vpatch.wheel.installing import KEPT
-from vpatch.wheel.journal import ASIDE
+from vpatch.wheel.journal import ASIDE, JOURNAL
 
 INFO = f"vllm-{VERSION}.dist-info"
 
@@ -100,6 +102,99 @@ def test_files_are_replaced_and_restored_to_the_byte(env):
     assert changed - ours == {LLAMA, ENGINE, f"{INFO}/RECORD"}
     run = env.uninstall()
     assert run.out == f"vllm {VERSION} in {env.site}\n  2 files as before vpatch install\n"
+    assert env.state() == before
+
+
+@pytest.fixture
+def no_writing(monkeypatch):
+    """As on a full disk: no file and no folder can be made, not even a temporary one."""
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def forbid():
+        for name in ("link", "mkdir", "symlink"):
+            monkeypatch.setattr(os, name, full)
+        monkeypatch.setattr("vpatch.util.files.replace_file", full)
+        monkeypatch.setattr("vpatch.wheel.installing.replace_file", full)
+        monkeypatch.setattr("vpatch.wheel.journal.replace_file", full)
+        monkeypatch.setattr(Path, "write_bytes", full)
+
+    return forbid
+
+
+INSTALLS = {
+    "one": [[]],
+    "another": [["--patch", "name-proj"], ["--patch", "slow-mode"]],
+    "more": [["--patch", "name-proj"], []],
+}
+
+
+@pytest.mark.parametrize("installs", INSTALLS)
+def test_an_uninstall_writes_nothing(env, no_writing, installs):
+    py_compile.compile(str(env.site / ENGINE))
+    before = env.state()
+    for words in INSTALLS[installs]:
+        env.install(*words)
+    py_compile.compile(str(env.site / ENGINE))
+    no_writing()
+    env.uninstall()
+    assert env.state() == before
+
+
+def test_an_uninstall_where_no_folder_can_be_renamed(env, monkeypatch):
+    """In an image, what an earlier layer has can be renamed file by file alone."""
+    before = env.state()
+    env.install()
+    rename = Path.rename
+
+    def refuse(path, target):
+        if path.is_dir():
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    env.uninstall()
+    assert env.state() == before
+
+
+def test_an_uninstall_takes_nothing_from_a_list_that_somebody_changed(env):
+    before = env.state()
+    env.install()
+    (env.site / "victim").write_text("x")
+    (env.site / INFO / KEPT / JOURNAL).write_text('[{"remove": "victim"}]')
+    env.uninstall()
+    assert (env.site / "victim").exists()
+    (env.site / "victim").unlink()
+    assert env.state() == before
+
+
+def test_an_uninstall_without_its_list_makes_it(env):
+    before = env.state()
+    env.install()
+    (env.site / INFO / KEPT / JOURNAL).unlink()
+    env.uninstall()
+    assert env.state() == before
+
+
+def test_an_uninstall_that_was_killed_is_told_and_finished(env, monkeypatch):
+    before = env.state()
+    env.install()
+    renamed = []
+    replace = Path.replace
+
+    def die(path, target):
+        if renamed:
+            raise KeyboardInterrupt
+        renamed.append(target)
+        return replace(path, target)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "replace", die)
+        env.uninstall(code=130)
+    assert env.state() != before
+    assert env.verify("--json", code=1).json["state"] == "interrupted"
+    assert env.uninstall(code=2).codes == ("wheel.not-installed",)
     assert env.state() == before
 
 
@@ -389,6 +484,10 @@ def test_a_full_disk_changes_nothing(project, tmp_path):
         filler.unlink()
         env.install()
         assert NAMED in env.read(LLAMA)
+        filled = subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], check=False)
+        assert filled.returncode == 1
+        env.uninstall()
+        assert env.state() == before
     finally:
         subprocess.run(["umount", disk], check=True)
 
@@ -429,7 +528,7 @@ def test_a_kill_at_any_step_of_another_install(env):
 @pytest.mark.slow
 def test_a_kill_at_any_step_of_an_uninstall(env):
     py_compile.compile(str(env.site / ENGINE))
-    assert driven(env, ["install", "--vllm", VERSION], ["uninstall"]) > 12
+    assert driven(env, ["install", "--vllm", VERSION], ["uninstall"]) > 8
 
 
 def test_an_interrupted_install_is_told(env):

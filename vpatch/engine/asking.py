@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LAST = 20
+_SCRIPTS = Path(__file__).parent / "payload"
 
 
 def no_python(what: str, where: str | None = None) -> UsageError:
@@ -81,19 +82,19 @@ def ask_script(python: Path, words: Sequence[str], timeout: float, typed: str) -
     Raises:
         UsageError: it is not a Python.
     """
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
-        try:
-            run = subprocess.run(
-                [python, *words],
-                cwd=workdir,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=timeout,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise no_python(f"it is not a Python: {error}", typed) from error
+    try:
+        run = subprocess.run(
+            [python, *words],
+            # A folder of ours: a new one could not be made on a full disk.
+            cwd=_SCRIPTS,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise no_python(f"it is not a Python: {error}", typed) from error
     text = run.stdout.decode(errors="replace")
     return Said(run.returncode, text, "\n".join(text.splitlines()[-_LAST:]))
 

@@ -6,6 +6,7 @@ are links to the very files, so that the way back restores their times and modes
 
 from __future__ import annotations
 
+import errno
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,22 +17,32 @@ from vpatch.checkout.lockfile import LockFile, read_lock
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.image.mode import is_laid_over
 from vpatch.util.digest import digest_of
+from vpatch.util.files import replace_file
 from vpatch.util.os_errors import path_or_machine_error
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.wheel.environment import RECORD
-from vpatch.wheel.journal import Journal, alone, recover
-from vpatch.wheel.laid import LOCK, NOTICE, OtherFilesError, patches_of
+from vpatch.wheel.journal import (
+    JOURNAL,
+    Journal,
+    alone,
+    begin,
+    journal_text,
+    recover,
+    refuse_unwritable,
+)
+from vpatch.wheel.laid import LOCK, OtherFilesError, patches_of
 from vpatch.wheel.record import RecordRow, WheelRecordError, parse_record, record_text, row_of
+from vpatch.wheel.way_back import CACHE, folders_of_new, way_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.checkout.lockfile import LockedFile
     from vpatch.wheel.environment import InstalledVllm
+    from vpatch.wheel.journal import Step
     from vpatch.wheel.laid import LaidOver
 
 KEPT = "vpatch.pristine"
-_CACHE = "__pycache__"
 _SHOWN = 10
 Outcome = Literal["installed", "replaced", "unchanged"]
 
@@ -62,7 +73,7 @@ class Earlier:
         """The files and the bytecode that were kept, by their paths below the packages."""
         paths = (path for path in self.folder.rglob("*") if path.is_file())
         found = {path.relative_to(self.folder).as_posix(): path for path in paths}
-        return {path: place for path, place in found.items() if path != RECORD}
+        return {path: place for path, place in found.items() if path not in {RECORD, JOURNAL}}
 
     def problems(self) -> list[str]:
         """Say which files are not as the install left them."""
@@ -179,17 +190,42 @@ def uninstall(found: InstalledVllm) -> LockFile:
             code="wheel.not-installed",
         )
     _refuse_changed(earlier)
+    paths = [file.path for file in earlier.files]
+    steps = way_back(found.info.name, paths, earlier.kept, _rows_before(found, earlier))
+    refuse_unwritable(found.site, found.info, steps)
+    prepared = earlier.folder / JOURNAL
+    text = journal_text(steps)
+    # Its own install wrote the same: on a full disk, nothing can be written now.
+    if not prepared.is_file() or read_file(prepared, LARGEST_FILE) != text.encode():
+        replace_file(prepared, text)
+    # Python makes it again of its source.
+    for compiled in (one for path in paths for one in bytecode_at(found.site, path)):
+        (found.site / compiled).unlink(missing_ok=True)
+    try:
+        begin(found.site, found.info, earlier.folder, steps)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # It lies in a layer below, as in an image: Linux renames files there, and no folders.
+        _restore_copies(found, earlier, steps)
+    return earlier.lock
+
+
+def _restore_copies(found: InstalledVllm, earlier: Earlier, steps: Sequence[Step]) -> None:
+    """Do the same with copies of what was kept, which need space."""
     journal = Journal(found.site, found.info)
     try:
-        _restore(journal, found, earlier, [file.path for file in earlier.files])
-        journal.put_link(_inside(found, RECORD), earlier.folder / RECORD)
-        for name in (LOCK, NOTICE):
-            journal.remove(_inside(found, name))
+        for step in steps:
+            if "put" in step:
+                journal.put_link(step["put"], earlier.folder / step["from"])
+            elif "remove" in step:
+                journal.remove(step["remove"])
+            else:
+                journal.remove_folder(step["remove-folder"])
         _forget(journal, found, earlier, keep=set())
         journal.commit()
     finally:
         journal.discard()
-    return earlier.lock
 
 
 def digest_at(path: Path) -> str | None:
@@ -203,7 +239,7 @@ def digest_at(path: Path) -> str | None:
 def bytecode_at(site: Path, path: str) -> list[str]:
     """Return the compiled files of a module that are there, of any Python."""
     file = site / path
-    found = sorted((file.parent / _CACHE).glob(f"{file.stem}.*.pyc"))
+    found = sorted((file.parent / CACHE).glob(f"{file.stem}.*.pyc"))
     found += [beside for beside in [file.with_suffix(".pyc")] if beside.exists()]
     return [one.relative_to(site).as_posix() for one in found]
 
@@ -266,10 +302,12 @@ def _prepare(
     originals = [path for path, change in laid.changes.items() if change.before is not None]
     if earlier is not None:
         _restore(journal, found, earlier, sorted(before - laid.changes.keys()))
-        _forget(journal, found, earlier, keep={*originals, *compiled, RECORD})
+        _forget(journal, found, earlier, keep={*originals, *compiled, RECORD, JOURNAL})
     for name, text in laid.notes.items():
         journal.put(_inside(found, name), text)
     rows = dict(_rows_before(found, earlier))
+    back = way_back(found.info.name, [*laid.changes], [*originals, *compiled], rows)
+    journal.put(_inside(found, f"{KEPT}/{JOURNAL}"), journal_text(back).encode())
     record = (found.info if earlier is None else earlier.folder) / RECORD
     journal.put(_inside(found, RECORD), _record(found, laid, rows, [*compiled], record))
 
@@ -293,7 +331,7 @@ def _record(
     }.items():
         name = _inside(found, path)
         rows[name] = row_of(name, digest_of(text), len(text))
-    for path in compiled:
+    for path in [JOURNAL, *compiled]:
         name = _inside(found, f"{KEPT}/{path}")
         rows[name] = RecordRow(name, "", "")
     return record_text([*rows.values(), own])
@@ -303,25 +341,21 @@ def _restore(
     journal: Journal, found: InstalledVllm, earlier: Earlier, paths: Sequence[str]
 ) -> None:
     """Add the steps that put files back as they were before the install, with their bytecode."""
-    folders: set[str] = set()
     for path in paths:
         for one in bytecode_at(found.site, path):
             journal.remove(one)
-        restored = [one for one in earlier.kept if one == path or _is_bytecode_of(one, path)]
-        for one in restored:
-            journal.put_link(one, earlier.kept[one])
+        for one in earlier.kept:
+            if one == path or _is_bytecode_of(one, path):
+                journal.put_link(one, earlier.kept[one])
         if path not in earlier.kept:
             journal.remove(path)
-            folders |= {str(one) for one in PurePosixPath(path).parents}
-    listed = {str(one) for p in _rows_before(found, earlier) for one in PurePosixPath(p).parents}
-    for folder in sorted(folders - listed, key=len, reverse=True):
-        journal.remove_folder(f"{folder}/{_CACHE}")
+    for folder in folders_of_new(paths, earlier.kept, _rows_before(found, earlier)):
         journal.remove_folder(folder)
 
 
 def _forget(journal: Journal, found: InstalledVllm, earlier: Earlier, keep: set[str]) -> None:
     """Add the steps that remove what was kept, except some of it."""
-    gone = [path for path in [*earlier.kept, RECORD] if path not in keep]
+    gone = [path for path in [*earlier.kept, RECORD, JOURNAL] if path not in keep]
     for path in gone:
         journal.remove(_inside(found, f"{KEPT}/{path}"))
     folders = {str(one) for path in gone for one in PurePosixPath(KEPT, path).parents} - {"."}
@@ -331,7 +365,7 @@ def _forget(journal: Journal, found: InstalledVllm, earlier: Earlier, keep: set[
 
 def _is_bytecode_of(compiled: str, path: str) -> bool:
     file, module = PurePosixPath(compiled), PurePosixPath(path)
-    in_cache = file.parent == module.parent / _CACHE and file.name.startswith(f"{module.stem}.")
+    in_cache = file.parent == module.parent / CACHE and file.name.startswith(f"{module.stem}.")
     return file.suffix == ".pyc" and (in_cache or file == module.with_suffix(".pyc"))
 
 

@@ -4,6 +4,9 @@ All that is new is first written to a folder beside the metadata, in the same fi
 there lists the steps. Before the journal is there, nothing has changed, and what is aside is
 garbage. From then on each step is a rename or a removal. The next command does them again from the
 first one on: one that was done has nothing left to do.
+
+The way back of an install is such a folder as well. `install` prepares it under another name, with
+its journal. So the way back needs no more space: one rename begins it.
 """
 
 from __future__ import annotations
@@ -15,18 +18,20 @@ import os
 import shutil
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.util.directories import remove
 from vpatch.util.files import replace_file
 from vpatch.util.untrusted import MEGABYTE, parse_json, plain_path, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    Step = dict[str, str]
+
 ASIDE = "vpatch.partial"
-_JOURNAL = "journal.json"
+JOURNAL = "journal.json"
 _LARGEST = 16 * MEGABYTE
 
 
@@ -36,7 +41,7 @@ class Journal:
     def __init__(self, site: Path, info: Path) -> None:
         self._site = site
         self._aside = info / ASIDE
-        self._steps: list[dict[str, Any]] = []
+        self._steps: list[Step] = []
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file; it gets the mode and the owner of the one whose place it takes."""
@@ -68,16 +73,14 @@ class Journal:
 
     def commit(self) -> None:
         """Do all steps. A kill from here on is finished by `recover`."""
-        # Nothing may stop the steps half-way that can be known before.
-        for path in sorted({step.get("put", step.get("remove")) or "" for step in self._steps}):
-            self._refuse_read_only(self._site / path)
+        refuse_unwritable(self._site, self._aside.parent, self._steps)
         self._aside.mkdir(exist_ok=True)
-        replace_file(self._aside / _JOURNAL, json.dumps(self._steps))
+        replace_file(self._aside / JOURNAL, journal_text(self._steps))
         _do(self._site, self._aside, self._steps)
 
     def discard(self) -> None:
         """Remove what was prepared, if it was not committed."""
-        if not (self._aside / _JOURNAL).exists():
+        if not (self._aside / JOURNAL).exists():
             remove(self._aside)
 
     def _staged(self, path: str) -> Path:
@@ -86,17 +89,38 @@ class Journal:
         self._steps.append({"put": path, "from": name})
         return self._aside / name
 
-    def _refuse_read_only(self, target: Path) -> None:
-        folder = next(one for one in target.parents if one.exists())
+
+def journal_text(steps: Sequence[Step]) -> str:
+    return json.dumps(steps)
+
+
+def refuse_unwritable(site: Path, info: Path, steps: Sequence[Step]) -> None:
+    """Refuse what would stop the steps half-way, as far as it can be known before.
+
+    Raises:
+        OSError: a folder is read-only, or in another file system.
+    """
+    for path in sorted({step.get("put", step.get("remove")) or "" for step in steps}):
+        folder = next(one for one in (site / path).parents if one.exists())
         if not os.access(folder, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
-        if folder.stat().st_dev != self._aside.parent.stat().st_dev:
+        if folder.stat().st_dev != info.stat().st_dev:
             raise OSError(errno.EXDEV, "is in another file system", str(folder))
+
+
+def begin(site: Path, info: Path, prepared: Path, steps: Sequence[Step]) -> None:
+    """Do steps whose files are in a folder in `info`, which has their journal; that folder goes.
+
+    Nothing is written. A kill is finished by `recover`.
+    """
+    refuse_unwritable(site, info, steps)
+    prepared.rename(info / ASIDE)
+    _do(site, info / ASIDE, steps)
 
 
 def is_interrupted(info: Path) -> bool:
     """Whether a killed command left steps to do."""
-    return (info / ASIDE / _JOURNAL).exists()
+    return (info / ASIDE / JOURNAL).exists()
 
 
 def recover(site: Path, info: Path) -> bool:
@@ -111,7 +135,7 @@ def recover(site: Path, info: Path) -> bool:
     """
     aside = info / ASIDE
     if is_interrupted(info):
-        steps = parse_json(read_file(aside / _JOURNAL, _LARGEST))
+        steps = parse_json(read_file(aside / JOURNAL, _LARGEST))
         for step in steps:
             for key in ("put", "remove", "remove-folder", "from"):
                 plain_path(step.get(key, "x"))
@@ -136,17 +160,18 @@ def alone(info: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _do(site: Path, aside: Path, steps: list[dict[str, Any]]) -> None:
+def _do(site: Path, aside: Path, steps: Sequence[Step]) -> None:
     for step in steps:
         if "put" in step:
             staged, target = aside / step["from"], site / step["put"]
             if staged.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
+                if not target.parent.is_dir():
+                    target.parent.mkdir(parents=True)
                 staged.replace(target)
         elif "remove" in step:
             (site / step["remove"]).unlink(missing_ok=True)
         else:
             with suppress(OSError):  # somebody has put a file there
                 (site / step["remove-folder"]).rmdir()
-    (aside / _JOURNAL).unlink()
+    (aside / JOURNAL).unlink()
     remove(aside)
