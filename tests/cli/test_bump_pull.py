@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.fake_github import Fault
+from tests.git.hostile import prepare
 from tests.projects import FILES, LLAMA, archive, git, own_repository
 from vpatch.util.extras import EXTRAS
 
@@ -75,6 +78,22 @@ def test_a_pull_request_for_the_branch_that_is_checked_out(hosted, github):
     assert pull.body.startswith("# small: vllm 0.50.0 to 0.51.0\n")
     assert "+        self.norm = Norm(4)" in pull.body
     assert tip(hosted.bare) == tip(hosted.folder) != ""
+
+
+def test_nothing_that_the_project_names_is_run(hosted, github, tmp_path):
+    """Whoever made the repository may have named any program; vpatch has a token then."""
+    script = tmp_path / "programs" / "evil"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")
+    script.chmod(0o755)
+    prepare(hosted.folder / ".git", hosted.folder, script)
+    shutil.copy(script, hosted.folder / ".git" / "hooks" / "pre-push")
+    with (hosted.folder / ".git" / "config").open("a") as config:
+        config.write(f'[remote "origin"]\n\turl = {github.url}/{MINE}.git\n')
+        config.write(f'[remote "origin"]\n\treceivepack = {script}\n\tvcs = evil\n')
+    assert bump(hosted, "--pr", "--json").json["pull"]["opened"]
+    assert tip(hosted.bare) != ""
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_second_run_finds_what_the_first_one_did(hosted, github):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -227,7 +228,7 @@ def test_git_gets_no_token(cloned, tmp_path, monkeypatch, key):
     helper = tmp_path / "receive"
     helper.write_text(f'#!/bin/sh\nenv >> {seen}\nexec git-receive-pack "$1"\n')
     helper.chmod(0o755)
-    git(folder, "config", "--global", f"remote.{URL}.receivepack", str(helper))
+    git(folder, "config", "--global", "remote.origin.receivepack", str(helper))
     monkeypatch.setenv(key, "s3cret-value")
     monkeypatch.setenv("COPY", "ghp_" + "s3cret" * 6)
     monkeypatch.setenv("DATABASE_URL", "https://me:s3cret@host/x")
@@ -249,17 +250,56 @@ def test_a_repository_of_another_user_is_refused(cloned, monkeypatch):
             act(folder, "new")
 
 
-def test_objects_of_another_repository_are_not_sent(cloned, tmp_path):
+@pytest.mark.parametrize("kind", ["alternates", "link", "link inside"])
+def test_objects_of_another_repository_are_not_sent(cloned, tmp_path, kind):
     """Whoever made the repository may have named a private one, and a commit there."""
     folder, bare = cloned
-    private = tmp_path / "private"
+    private, objects = tmp_path / "private", folder / ".git" / "objects"
     private.mkdir()
     own_repository(private)
     git(private, "commit", "--quiet", "--allow-empty", "-m", "secret")
-    alternates = folder / ".git" / "objects" / "info" / "alternates"
-    alternates.parent.mkdir(exist_ok=True)
-    alternates.write_text(f"{private}/.git/objects\n")
-    (folder / ".git/refs/heads/new").write_text(git(private, "rev-parse", "HEAD"))
+    secret = git(private, "rev-parse", "HEAD").strip()
+    theirs = private / ".git" / "objects"
+    if kind == "link":
+        shutil.rmtree(objects)
+        objects.symlink_to(theirs)
+    elif kind == "link inside":
+        (objects / secret[:2]).symlink_to(theirs / secret[:2])
+    else:
+        (objects / "info").mkdir(exist_ok=True)
+        (objects / "info" / "alternates").write_text(f"{theirs}\n")
+    (folder / ".git/refs/heads/new").write_text(f"{secret}\n")
     with fails("git.borrowed-objects"):
         push_new(folder, "new")
     assert git(bare, "for-each-ref") == ""
+
+
+def test_a_password_in_the_address_is_no_argument(cloned, monkeypatch):
+    """Every user of the machine sees the arguments of a process."""
+    folder, bare = cloned
+    secret = "https://me:hunter2@github.com/me/mine.git"
+    git(folder, "config", "remote.origin.url", secret)
+    git(folder, "config", "--global", f"url.{bare}.insteadOf", secret)
+    commands = []
+    run = subprocess.run
+
+    def logged(command, **options):
+        commands.append((command, options))
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", logged)
+    push_new(folder, "new")
+    assert (bare / "refs/heads/new").exists()
+    assert "hunter2" not in str(commands)
+
+
+def test_git_does_not_run_in_the_folder_of_the_project(cloned, tmp_path):
+    """A credential helper of the user's may import what lies there."""
+    folder, _ = cloned
+    seen = tmp_path / "seen"
+    helper = tmp_path / "receive"
+    helper.write_text(f'#!/bin/sh\npwd >> {seen}\nexec git-receive-pack "$1"\n')
+    helper.chmod(0o755)
+    git(folder, "config", "--global", "remote.origin.receivepack", str(helper))
+    push_new(folder, "new")
+    assert str(folder) not in seen.read_text()

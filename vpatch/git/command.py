@@ -135,9 +135,10 @@ def run(
     folder, place = _place(repo)
     variables = env.of(os.environ)
     if env is USER and isinstance(repo, FoundRepository) and repo.own_dir is not None:
-        # git reads the settings in the common folder, which is ours.
-        variables |= {"GIT_DIR": str(repo.own_dir), "GIT_COMMON_DIR": str(repo.git_dir)}
-        place = ["-C", str(folder)]
+        # git reads the settings in the common folder, which is ours. It runs there, too: a helper of
+        # the user's may import from the current folder.
+        variables |= {"GIT_DIR": str(repo.own_dir.absolute()), "GIT_COMMON_DIR": str(repo.git_dir)}
+        place = ["-C", str(repo.git_dir)]
     shown = ["git", *(["-C", str(folder)] if repo else []), *args]
     # With the user's settings, git may reach a remote, which takes time.
     level = logging.INFO if env is USER else logging.DEBUG

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
 _SHARED_FOLDERS = ("objects", "refs", "reftable")
 _SHARED_FILES = ("packed-refs", "shallow")
+_URL, _PUSHED = "remote.origin.url", "remote.origin.pushurl"
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]+")
 # What a file system can do, how objects and refs are stored, who commits, and where `origin` is:
 # facts that name no program.
 _FACTS = {
     "user.name": _TEXT,
     "user.email": _TEXT,
-    "remote.origin.url": _TEXT,
-    "remote.origin.pushurl": _TEXT,
+    _URL: _TEXT,
+    _PUSHED: _TEXT,
     "core.filemode": re.compile("true|false"),
     "core.ignorecase": re.compile("true|false"),
     "core.precomposeunicode": re.compile("true|false"),
@@ -284,6 +285,8 @@ def _settings(config: Path, *, bare: bool) -> str:
         for entry in listed.decode(errors="surrogateescape").split("\0")[:-1]
     )
     known = {key: facts[key] for key, form in _FACTS.items() if form.fullmatch(facts.get(key, ""))}
+    # git pushes there, where both are set.
+    known |= {_URL: known[_PUSHED]} if _PUSHED in known else {}
     version = "1" if any(key.startswith("extensions.") for key in known) else "0"
     known |= {"core.repositoryformatversion": version, "core.bare": str(bare).lower()}
     lines = []

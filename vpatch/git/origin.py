@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -20,7 +22,6 @@ from vpatch.git.found import NoRepositoryError, opened_source, refuse_strangers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from vpatch.git.command import FoundRepository
 
@@ -108,20 +109,31 @@ def _opened(folder: Path) -> Iterator[tuple[FoundRepository, str]]:
             )
         place = repo.work_tree or repo.own_dir or repo.git_dir
         refuse_strangers(place, repo.own_dir or place)
-        if (repo.git_dir / "objects" / "info" / "alternates").exists():
+        if _borrows(repo.git_dir / "objects"):
             raise NoRepositoryError(
-                "takes objects of another repository, which a push would send",
+                "its objects lie elsewhere, and a push would send what is there",
                 where=str(place),
-                hint="git repack -a -d, then remove .git/objects/info/alternates",
+                hint="git repack -a -d, then remove .git/objects/info/alternates and links in .git/objects",
                 code="git.borrowed-objects",
             )
         with reachable(url, place) as address:
-            yield repo, address
+            # By its name: an address may have a password, which a list of processes would show.
+            yield repo, ORIGIN if address == url else address
+
+
+def _borrows(objects: Path) -> bool:
+    """Whether objects lie elsewhere: behind alternates, or behind a link."""
+    place = objects.readlink()  # the folder itself is behind a link of ours
+    links = (
+        Path(parent, name).is_symlink()
+        for parent, *names in os.walk(place)
+        for name in chain(*names)
+    )
+    return place.is_symlink() or (place / "info" / "alternates").exists() or any(links)
 
 
 def _address(repo: FoundRepository) -> str | None:
-    pushed = _setting(repo, f"remote.{ORIGIN}.pushurl")
-    return pushed or _setting(repo, f"remote.{ORIGIN}.url")
+    return _setting(repo, f"remote.{ORIGIN}.url")
 
 
 def _setting(repo: FoundRepository | None, key: str) -> str | None:
