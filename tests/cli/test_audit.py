@@ -142,6 +142,16 @@ def test_wrong_use(holed, args, message):
     assert message in run.err
 
 
+def test_a_withdrawn_advisory_takes_out_nothing_else(holed):
+    day = "2026-11-01T00:00:00Z"
+    rows = json.loads((holed.folder / "new.json").read_text())
+    gone = advisory("X-1", modified=day, withdrawn=day, aliases=[ID]).model_dump(mode="json")
+    (holed.folder / "new.json").write_text(json.dumps([rows, gone]))
+    run = audit(holed, "--vllm", VERSION, "--json", code=1)
+    assert ours(run)["status"] == "affected"
+    assert f"X-1 was withdrawn on 2026-11-01; the audit has {ID}" in run.err
+
+
 def test_advisories_of_a_url_are_read_and_not_kept(holed):
     """The host of pip's index, which is the only one that tests may ask without TLS."""
     url = f"{holed.index.url.removesuffix('/simple')}/new.json"

@@ -106,6 +106,132 @@ def test_an_advisory_that_was_withdrawn():
     assert with_newer(old(), [gone]).all == ()
 
 
+GHSA = "GHSA-aaaa-bbbb-cccc"
+LATER = "2026-11-01T00:00:00Z"
+
+
+def of_another_package(name):
+    other = advisory(name).model_dump(mode="json")
+    other["affected"] = [{"package": {"ecosystem": "PyPI", "name": "torch"}}]
+    return other
+
+
+@pytest.mark.parametrize(
+    ("new", "ids", "note"),
+    [
+        # A withdrawn one, which names the others.
+        (
+            [
+                advisory(
+                    "X-1", modified=LATER, withdrawn=LATER, aliases=["CVE-2026-1", "CVE-2026-2"]
+                )
+            ],
+            ["CVE-2026-1", "CVE-2026-2"],
+            "X-1 was withdrawn on 2026-11-01; the audit has CVE-2026-1, CVE-2026-2",
+        ),
+        (
+            [advisory(GHSA, modified=LATER, withdrawn=LATER)],
+            ["CVE-2026-1", "CVE-2026-2"],
+            f"{GHSA} was withdrawn on 2026-11-01; the audit has CVE-2026-1, which counts",
+        ),
+        # `withdrawn` of an alias that a file adds before.
+        (
+            [
+                advisory("X-1", modified=LATER, aliases=["CVE-2026-1"]),
+                advisory("X-1", modified="2026-11-02T00:00:00Z", withdrawn=LATER),
+            ],
+            ["CVE-2026-1", "CVE-2026-2"],
+            "the audit has CVE-2026-1",
+        ),
+        # Its own id.
+        (
+            [advisory("CVE-2026-1", modified=LATER, withdrawn=LATER, aliases=["CVE-2026-2"])],
+            ["CVE-2026-2"],
+            "CVE-2026-1 was withdrawn on 2026-11-01: the audit leaves it out",
+        ),
+        # An old record, and one of the future.
+        (
+            [advisory("CVE-2026-1", modified="2020-01-01T00:00:00Z", withdrawn=LATER)],
+            ["CVE-2026-1", "CVE-2026-2"],
+            "it counts still",
+        ),
+        (
+            [advisory("CVE-2026-1", modified=LATER, withdrawn="2999-01-01T00:00:00Z")],
+            ["CVE-2026-1", "CVE-2026-2"],
+            "a newer text than vpatch's own counts for CVE-2026-1",
+        ),
+        # Two of one id at one time: what is not withdrawn counts.
+        (
+            [
+                advisory("CVE-2026-1", modified=LATER, withdrawn=LATER),
+                advisory("CVE-2026-1", modified=LATER),
+            ],
+            ["CVE-2026-1", "CVE-2026-2"],
+            "it counts still",
+        ),
+        # One that is not withdrawn swallows nobody either.
+        (
+            [advisory("X-1", modified=LATER, fixed="0.1", aliases=["CVE-2026-1", "CVE-2026-2"])],
+            ["CVE-2026-1", "CVE-2026-2", "X-1"],
+            "",
+        ),
+        # Aliases in a circle, and of what is not there.
+        (
+            [
+                advisory("X-1", modified=LATER, aliases=["X-2"]),
+                advisory("X-2", modified=LATER, aliases=["X-3"]),
+                advisory("X-3", modified=LATER, aliases=["X-1", "none"]),
+            ],
+            ["CVE-2026-1", "CVE-2026-2", "X-1"],
+            "",
+        ),
+        # `related` and `upstream` are no aliases.
+        (
+            [advisory("X-1", modified=LATER, withdrawn=LATER, related=["CVE-2026-1"])],
+            ["CVE-2026-1", "CVE-2026-2"],
+            "X-1 was withdrawn on 2026-11-01: the audit leaves it out",
+        ),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_no_advisory_takes_out_another_one(new, ids, note, turned):
+    shipped = Advisories((*old().all, advisory("CVE-2026-2")), NOW)
+    found = with_newer(shipped, new[::-1] if turned else new)
+    assert [one.id for one in found.all] == ids
+    assert all(one.covers("0.23.0") for one in found.all if one.id.startswith("CVE"))
+    assert all(one.severity == "high" for one in found.all)
+    assert note in "; ".join(found.notes)
+
+
+def test_an_alias_makes_no_advisory_smaller():
+    low = {"severity": "LOW", "vpatch": {"not_carried": "It is harmless."}}
+    new = advisory("X-1", fixed="0.1", aliases=["CVE-2026-1"], database_specific=low)
+    for modified in ("2020-01-01T00:00:00Z", LATER):
+        newer = new.model_copy(update={"modified": datetime.fromisoformat(modified)})
+        (found,) = with_newer(old(), [newer]).all
+        assert (found.id, found.severity, found.not_carried) == ("CVE-2026-1", "high", None)
+        assert found.covers("0.23.0")
+        assert found.names == {"CVE-2026-1", GHSA, "X-1"}
+
+
+def test_ranges_of_commits_say_nothing_of_versions():
+    commits = {"type": "GIT", "events": [{"introduced": "0"}]}
+    vllm = {"package": {"ecosystem": "PyPI", "name": "vllm"}, "ranges": [commits]}
+    assert advisory(affected=[vllm]).covers("0.23.0") is None
+
+
+def test_an_advisory_of_another_package_withdraws_nothing(tmp_path):
+    gone = of_another_package("CVE-2026-1") | {"modified": LATER, "withdrawn": LATER}
+    (tmp_path / "one.json").write_text(json.dumps([gone, row(name="CVE-2026-3")]))
+    found = with_newer(old(), read_advisories(tmp_path))
+    assert [one.id for one in found.all] == ["CVE-2026-1", "CVE-2026-3"]
+
+
+@pytest.mark.parametrize("name", ["CVE-2026-²", "CVE-2026-" + "1" * 50, "CVE--", "٣-٤"])
+def test_odd_ids_have_a_place(name):
+    assert [one.id for one in with_newer(old(), [advisory(name)]).all].count(name) == 1
+
+
 def test_order_and_age():
     names = ("CVE-2026-12491", "CVE-2026-9540", "GHSA-aaaa-bbbb-cccc")
     found = with_newer(Advisories((), NOW), [advisory(name) for name in names])
@@ -149,6 +275,17 @@ def test_other_packages_are_left_out(tmp_path):
             json.dumps(row()).replace('"0.24.0"', '"newest"').encode(),
             "'newest' is not a version",
         ),
+        (
+            json.dumps(row()).replace('"0.24.0"', f'"{"9" * 5000}"').encode(),
+            "is not a version",
+        ),
+        (
+            json.dumps(row()).replace('{"fixed": "0.24.0"}', "{}").encode(),
+            "an event says nothing",
+        ),
+        (json.dumps(row() | {"id": "CVE-" + "1" * 5000}).encode(), "id"),
+        (json.dumps(row() | {"id": 1e999}).encode(), "id"),
+        (json.dumps(row() | {"modified": "9" * 5000}).encode(), "modified"),
     ],
 )
 def test_a_wrong_advisory(content, message):

@@ -22,6 +22,7 @@ from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
 from vpatch.source.tree import LOCK_FILE, Pin, Tree
 from vpatch.util.digest import digest_of_files
 from vpatch.util.untrusted import LARGEST_FILE, read_file
+from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +66,8 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
     advisories = shipped_advisories()
     if request.advisories is not None:
         advisories = with_newer(advisories, named_advisories(context, request.advisories))
+        for note in advisories.notes:
+            context.progress.note(visible(note))
     found = _audited(context, request, _resolving(context))
     trees = tuple(
         replace(

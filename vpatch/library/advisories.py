@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
 from vpatch.library.catalog import installed
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.util.versions import is_number, read_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +33,7 @@ _NAMES_VLLM = re.compile(rb'"name"\s*:\s*"vllm"', re.IGNORECASE)
 _PACKAGE = ("PyPI", "vllm")
 # Ranges of commits need the repository.
 _ECOSYSTEM = "ECOSYSTEM"
+_SHOWN = 60
 SEVERITIES = ("low", "moderate", "high", "critical")
 _OTHER_WORDS = {"medium": "moderate"}
 
@@ -53,20 +55,24 @@ class Range(_Osv):
     @model_validator(mode="after")
     def _versions(self) -> Range:
         for event in self.events if self.type == _ECOSYSTEM else ():
+            if not event:
+                raise ValueError("an event says nothing")
             for text in event.values():
-                if _exact(text) is None:
-                    raise ValueError(f"{text!r} is not a version")
+                if read_version(text) is None:
+                    raise ValueError(f"{text[:_SHOWN]!r} is not a version")
         return self
 
     def covers(self, version: Version) -> bool:
         """Whether the version is affected, as the specification of OSV evaluates it."""
         affected = False
-        for event in sorted(self.events, key=_when):
-            if "introduced" in event and _version(event["introduced"]) <= version:
+        events = ((kind, text) for event in self.events for kind, text in event.items())
+        for kind, text in sorted(events, key=_when):
+            at = _version(text)
+            if kind == "introduced" and at <= version:
                 affected = True
-            if "fixed" in event and _version(event["fixed"]) <= version:
+            if kind == "fixed" and at <= version:
                 affected = False
-            if "last_affected" in event and _version(event["last_affected"]) < version:
+            if kind == "last_affected" and at < version:
                 affected = False
         return affected
 
@@ -89,7 +95,7 @@ class Reference(_Osv):
 class Advisory(_Osv):
     """One advisory; see OSV's specification for the keys."""
 
-    id: str
+    id: str = Field(pattern=r"^\S{1,100}$")
     modified: AwareDatetime
     withdrawn: AwareDatetime | None = None
     aliases: tuple[str, ...] = ()
@@ -116,21 +122,33 @@ class Advisory(_Osv):
         said = own.get("not_carried") if isinstance(own, dict) else None
         return said if isinstance(said, str) else None
 
-    def covers(self, version: str) -> bool:
-        """Whether the advisory claims that a release of vLLM is affected."""
-        asked = Version(version)
+    def is_withdrawn(self, now: datetime) -> bool:
+        return self.withdrawn is not None and self.withdrawn <= now
+
+    def covers(self, version: str) -> bool | None:
+        """Whether the advisory claims that a release of vLLM is affected.
+
+        None if it says that of no versions, but only of commits, for example.
+        """
+        asked = _version(version)
         ours = [one for one in self.affected if one.is_vllm]
-        listed = {found for one in ours for text in one.versions if (found := _exact(text))}
+        listed = [text for one in ours for text in one.versions]
         ranges = [found for one in ours for found in one.ranges if found.type == _ECOSYSTEM]
-        return asked in listed or any(one.covers(asked) for one in ranges)
+        if not listed and not ranges:
+            return None
+        return asked in map(read_version, listed) or any(one.covers(asked) for one in ranges)
 
 
 @dataclass(frozen=True)
 class Advisories:
-    """Advisories in the order of their ids, and the day of the newest."""
+    """Advisories in the order of their ids, and the day of the newest.
+
+    `notes` are sentences: what newer advisories did with those that vpatch has.
+    """
 
     all: tuple[Advisory, ...]
     as_of: datetime
+    notes: tuple[str, ...] = ()
 
     def age(self, now: datetime) -> int:
         """How old the data is, in days."""
@@ -143,26 +161,84 @@ def shipped_advisories() -> Advisories:
 
 
 def with_newer(shipped: Advisories, found: Iterable[Advisory]) -> Advisories:
-    """Put advisories in the place of shipped ones of the same name, unless they are older.
+    """Add advisories to the shipped ones.
 
+    A newer text of an id replaces the older one. An advisory with another id, of which one of the
+    two is an alias, adds to it: what it claims can hide nothing. `withdrawn` counts for its own id.
     What vpatch says of a shipped one stays: a newer text has the same defect.
     """
-    result = list(shipped.all)
-    for new in found:
-        same = [old for old in result if not old.names.isdisjoint(new.names)]
-        if any(old.modified > new.modified for old in same):
-            continue
-        own = next((old.database_specific["vpatch"] for old in same if old.not_carried), None)
-        known = {"vpatch": own} if own else {}
-        names = {name for old in same for name in old.names} | new.names
-        merged = new.model_copy(
-            update={
-                "aliases": tuple(sorted(names - {new.id})),
-                "database_specific": new.database_specific | known,
-            }
-        )
-        result = [old for old in result if old not in same] + [merged]
-    return _sorted(one for one in result if one.withdrawn is None)
+    now = datetime.now(UTC)
+    result = {one.id: one for one in shipped.all}
+    # What a file says twice does not depend on the order.
+    ordered = sorted(found, key=lambda one: (one.modified, one.id))
+    for new in ordered:
+        if not new.is_withdrawn(now):
+            _add(result, new)
+    notes = [_withdraw(result, gone, shipped.all) for gone in ordered if gone.is_withdrawn(now)]
+    known = {one.id for one in shipped.all}
+    newer = [one.id for one in result.values() if one.id in known and one not in shipped.all]
+    if newer:
+        notes.append(f"a newer text than vpatch's own counts for {', '.join(sorted(newer))}")
+    return replace(_sorted(result.values()), notes=tuple(dict.fromkeys(notes)))
+
+
+def _add(result: dict[str, Advisory], new: Advisory) -> None:
+    # Only vpatch's own data says why vpatch has no patch.
+    said = {key: value for key, value in new.database_specific.items() if key != "vpatch"}
+    new = new.model_copy(update={"database_specific": said})
+    old = result.get(new.id)
+    if old is None:
+        same = [one for one in result.values() if not one.names.isdisjoint(new.names)]
+        # Of several that it names, none is the same: each stays, and it is one more.
+        if len(same) != 1:
+            result[new.id] = new
+            return
+        old = same[0]
+    if old.id == new.id and old.modified > new.modified:
+        return
+    replaces = old.id == new.id and old.modified < new.modified
+    result[old.id] = new.model_copy(update=_of_both(old, new, replaces=replaces))
+
+
+def _of_both(old: Advisory, new: Advisory, *, replaces: bool) -> dict[str, Any]:
+    own = {"vpatch": old.database_specific["vpatch"]} if old.not_carried else {}
+    result: dict[str, Any] = {
+        "aliases": tuple(sorted((old.names | new.names) - {old.id})),
+        "database_specific": new.database_specific | own,
+    }
+    if replaces:
+        return result
+    severities = sorted(
+        (one.severity for one in (old, new) if one.severity), key=SEVERITIES.index, reverse=True
+    )
+    text = max(old, new, key=lambda one: one.modified)
+    return result | {
+        "id": old.id,
+        "modified": text.modified,
+        "summary": text.summary or old.summary,
+        "affected": old.affected + new.affected,
+        "references": tuple(dict.fromkeys(old.references + new.references)),
+        "database_specific": text.database_specific
+        | own
+        | ({"severity": severities[0]} if severities else {}),
+    }
+
+
+def _withdraw(result: dict[str, Advisory], gone: Advisory, shipped: Sequence[Advisory]) -> str:
+    """Take out the advisory of one id, and say so."""
+    when = f"{gone.id} was withdrawn on {gone.withdrawn:%Y-%m-%d}"
+    old = result.get(gone.id)
+    if old is not None and (
+        old.modified < gone.modified or (old.modified == gone.modified and old in shipped)
+    ):
+        del result[gone.id]
+        return f"{when}: the audit leaves it out"
+    others = sorted(one.id for one in result.values() if not one.names.isdisjoint(gone.names))
+    if old is not None:
+        return f"{when}, and it counts still: its text here is newer"
+    if others:
+        return f"{when}; the audit has {', '.join(others)}, which counts for itself"
+    return f"{when}: the audit leaves it out"
 
 
 def read_advisories(path: Path, where: str | None = None) -> list[Advisory]:
@@ -260,21 +336,14 @@ def _sorted(found: Iterable[Advisory]) -> Advisories:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """CVE-2026-9540 comes before CVE-2026-12491."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in name.split("-")]
+    return [(int(part), "") if is_number(part) else (0, part) for part in name.split("-")]
 
 
-def _when(event: dict[str, str]) -> tuple[Version, bool]:
+def _when(event: tuple[str, str]) -> tuple[Version, bool]:
     """A fix in the release that introduces it again comes first."""
-    kind, text = next(iter(event.items()))
+    kind, text = event
     return _version(text), kind == "introduced"
 
 
 def _version(text: str) -> Version:
-    return _exact(text) or Version("0")
-
-
-def _exact(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
+    return read_version(text) or Version("0")

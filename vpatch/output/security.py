@@ -38,7 +38,7 @@ class AdvisoryOutput(OutputModel):
     reason: str
     """A sentence for people."""
     in_range: bool | None
-    """Whether the advisory claims that this version is affected; null without a version."""
+    """Whether the advisory claims that this version is affected; null if one of them has none."""
     remark: str | None
     """How the advisory's range and the code disagree."""
     patches: list[CuringPatchOutput]

@@ -1,0 +1,26 @@
+"""Versions that somebody else wrote, read within limits."""
+
+from __future__ import annotations
+
+from packaging.version import Version
+
+LONGEST_VERSION = 100
+
+
+def read_version(text: object) -> Version | None:
+    """Return a version of PEP 440; None if it is not one, or has more than 100 characters.
+
+    Python reads no number of thousands of digits, and packaging may complain of one only when two
+    versions are compared.
+    """
+    if not isinstance(text, str) or len(text) > LONGEST_VERSION:
+        return None
+    try:
+        return Version(text)
+    except ValueError:
+        return None
+
+
+def is_number(text: str, *, digits: int = 15) -> bool:
+    """Whether `int` reads this text: a few ASCII digits, and not ² or a thousand of them."""
+    return text.isascii() and text.isdigit() and len(text) <= digits
