@@ -56,6 +56,31 @@ def test_small_files_do_not(storage, tmp_path):
     assert storage.take(files) == files
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        b"[]",
+        b"{",
+        b"[" * 100_000,
+        b'{"a": 1}',
+        b'{"a": {"place": 1, "digest": "x"}}',
+        b'{"../a": {"place": "a", "digest": "x"}}',
+        b'{"a": {"place": "../../etc/passwd", "digest": "x"}}',
+        b'{"a": {"digest": "x"}}',
+    ],
+)
+def test_what_no_job_says_of_its_files(storage, stored):
+    with pytest.raises(ClusterError, match="what a node says of its files is not understood"):
+        storage.take({STORED: stored})
+
+
+def test_a_file_that_is_too_large(storage, monkeypatch):
+    storage.write("log.txt", b"x" * 11)
+    monkeypatch.setattr("vpatch.cluster.storage._LARGEST", 10)
+    with pytest.raises(ClusterError, match=r"does not give log\.txt: it is larger than 0 MB"):
+        storage.read("log.txt")
+
+
 def test_what_is_not_whole_does_not_count(storage, tmp_path):
     out = written(tmp_path / "out", {"result.json": b"{}", "log.txt": LARGE})
     storage.leave(out, "attempt", KEPT)

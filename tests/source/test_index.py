@@ -233,6 +233,13 @@ def test_a_file_index_that_cannot_be_read(tmp_path, opening):
         opening("0.23", settings=settings)
 
 
+def test_a_file_index_that_is_a_pipe(tmp_path, opening):
+    (tmp_path / "vllm").mkdir()
+    os.mkfifo(tmp_path / "vllm" / "index.html")
+    with fails("source.index-unreachable", "is not a regular file"):
+        opening("0.23", settings=PipSettings(index_url=tmp_path.as_uri()))
+
+
 def test_a_file_index_of_another_machine(opening):
     settings = PipSettings(index_url="file://elsewhere/simple")
     with fails("source.wrong-url", r"file://elsewhere/simple/vllm/ names another"):

@@ -28,6 +28,8 @@ _NESTED = ("text_config", "llm_config", "language_config")
 _THREADS = 8
 # Of layers, for instance: all of them are gone through.
 _MOST = 100_000
+# Each is a request, or two. The largest models have 200.
+_MOST_SHARDS = 2000
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,13 @@ def read_checkpoint(files: Files) -> Checkpoint:
     if not there and index is None:
         raise _no_tensors(files.root, names)
     listed = _listed(files.root, index) if index is not None else dict.fromkeys(there, ())
+    if len(listed) > _MOST_SHARDS:
+        raise CheckpointError(
+            f"it has {len(listed)} shards, more than the limit of {_MOST_SHARDS}",
+            where=str(files.root),
+            hint="do not use this checkpoint: no model has so many",
+            code="checkpoint.too-many-shards",
+        )
     shards = _read_shards(files, [name for name in listed if name in names])
     _check_once(shards)
     inside = {shard.path.name: shard.tensors for shard in shards}

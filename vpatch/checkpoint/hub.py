@@ -7,12 +7,17 @@ what they mean to it. Source: https://huggingface.co/docs/huggingface_hub.
 from __future__ import annotations
 
 import os
+import re
+import threading
+import time
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote
 
 from huggingface_hub import (
-    HfApi,
+    constants,
     hf_hub_url,
     is_offline_mode,
     snapshot_download,
@@ -26,23 +31,57 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_stream_backoff
+from huggingface_hub.utils import (
+    build_hf_headers,
+    get_session,
+    hf_raise_for_status,
+    http_stream_backoff,
+)
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from vpatch import __version__
 from vpatch.checkpoint.errors import CheckpointUnavailableError
 from vpatch.checkpoint.files import REPOSITORY, FolderFiles
+from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
+from vpatch.util.untrusted import MEGABYTE, parse_json
+from vpatch.util.versions import is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from vpatch.checkpoint.files import Files
 
 # The base of all errors of the HTTP client, which huggingface_hub may replace by another one.
 _TRANSPORT: type[Exception] = HfHubHTTPError.__mro__[1]
+_T = TypeVar("_T")
+# How long the Hub may be silent, how long one answer may take, and how long all of a checkpoint.
 _SECONDS = 60
+_LONGEST = 600.0
+_LONGEST_OF_ALL = 3600.0
+# What a repository has: 100,000 files take 20 MB.
+_LARGEST_LIST = 64 * MEGABYTE
+# An error or a redirection has a page at most. Its client reads that whole.
+_LARGEST_REFUSAL = MEGABYTE
 _PARTIAL = 206
 _TOO_MANY = 429
+_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)")
+
+
+class _Sibling(BaseModel):
+    rfilename: str
+    size: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+
+
+class _Repository(BaseModel):
+    """What the Hub tells of a repository, as far as it is read."""
+
+    sha: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40,64}$")] | None = None
+    siblings: tuple[_Sibling, ...] | None = None
+
+
+class _TooLargeError(Exception):
+    """An answer is larger than what was asked for."""
 
 
 class HubFiles:
@@ -53,6 +92,7 @@ class HubFiles:
         self._repository = repository
         self._commit = commit
         self._sizes = sizes
+        self._end = time.monotonic() + _LONGEST_OF_ALL
 
     def names(self) -> frozenset[str]:
         return frozenset(self._sizes)
@@ -72,24 +112,92 @@ class HubFiles:
         url = hf_hub_url(
             self._repository, name, revision=self._commit, endpoint=os.environ.get("HF_ENDPOINT")
         )
-        headers = build_hf_headers(library_name="vpatch", library_version=__version__)
-        headers["range"] = f"bytes=0-{count - 1}"
         where = str(self.root / name)
-        with (
-            _told(where),
-            # The client cannot begin again once it has handed over the answer.
-            http_stream_backoff(
-                "GET", url, headers=headers, timeout=_SECONDS, retry_on_exceptions=()
-            ) as response,
-        ):
-            hf_raise_for_status(response)
-            # Without a range, the whole file would come: gigabytes.
-            if response.status_code != _PARTIAL:
-                raise _unavailable(where, "the server does not send ranges of a file")
-            found = b"".join(response.iter_bytes())
+        seconds = min(_LONGEST, self._end - time.monotonic())
+        found = _within(seconds, where, lambda: _range(url, count, where))
         if len(found) != count:
             raise _unavailable(where, f"the server sent {len(found)} of {count} bytes")
         return found
+
+
+def _range(url: str, count: int, where: str) -> bytes:
+    with _told(where), _answer(url, range=f"bytes=0-{count - 1}") as response:
+        # Without a range, the whole file would come: gigabytes.
+        if response.status_code != _PARTIAL:
+            raise _unavailable(where, "the server does not send ranges of a file")
+        sent = _RANGE.fullmatch(response.headers.get("content-range", ""))
+        if sent is None or (int(sent[1]), int(sent[2])) != (0, count - 1):
+            raise _unavailable(where, "the server sends another range of the file")
+        return _body(response, count)
+
+
+@contextmanager
+def _answer(url: str, *, max_retries: int = 5, **headers: str) -> Iterator[Any]:
+    """Ask for a URL, as the Hub's client does."""
+    sent = build_hf_headers(library_name="vpatch", library_version=__version__)
+    # What is packed may unpack to anything.
+    sent |= {"accept-encoding": "identity", **headers}
+    hooks = get_session().event_hooks
+    if _limit_refusal not in hooks["response"]:
+        get_session().event_hooks = hooks | {"response": [*hooks["response"], _limit_refusal]}
+    # The client cannot begin again once it has handed over the answer.
+    with http_stream_backoff(
+        *("GET", url),
+        headers=sent,
+        timeout=_SECONDS,
+        retry_on_exceptions=(),
+        max_retries=max_retries,
+    ) as response:
+        hf_raise_for_status(response)
+        yield response
+
+
+def _body(response: Any, limit: int) -> bytes:
+    length = response.headers.get("content-length", "0")
+    if not is_number(length) or int(length) > limit:
+        raise _TooLargeError
+    pieces, received = [], 0
+    for piece in response.iter_raw():
+        received += len(piece)
+        if received > limit:
+            raise _TooLargeError
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _limit_refusal(response: Any) -> None:
+    """Limit what comes with an error or a redirection: the client reads that whole."""
+    if response.is_success:
+        return
+    unlimited = response.iter_raw
+    response.headers.pop("content-encoding", None)
+
+    def iter_raw(*args: Any, **options: Any) -> Iterator[bytes]:
+        received = 0
+        for piece in unlimited(*args, **options):
+            received += len(piece)
+            if received > _LARGEST_REFUSAL:
+                raise _TooLargeError
+            yield piece
+
+    response.iter_raw = iter_raw
+
+
+def _within(seconds: float, where: str, work: Callable[[], _T]) -> _T:
+    """Do what may take so long. The client has limits for silence, and none for slow answers."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return future.result(max(seconds, 0.0))
+    except TimeoutError as error:
+        raise _unavailable(where, f"the Hub takes longer than {max(seconds, 0):g} s") from error
 
 
 def open_repository(typed: str) -> Files:
@@ -107,16 +215,33 @@ def open_repository(typed: str) -> Files:
     repository, revision = match["repository"], match["revision"]
     if is_offline_mode():
         return _cached(typed, repository, revision)
-    api = HfApi(
-        endpoint=os.environ.get("HF_ENDPOINT"), library_name="vpatch", library_version=__version__
-    )
-    with _told(typed):
-        found = api.model_info(repository, revision=revision, files_metadata=True, timeout=_SECONDS)
-    sizes: dict[str, int] = {}
-    for file in found.siblings or ():
-        if "/" not in file.rfilename and file.size is not None:
-            sizes[file.rfilename] = file.size
+    endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
+    url = f"{endpoint.rstrip('/')}/api/models/{repository}"
+    url += f"/revision/{quote(revision, safe='')}" if revision else ""
+    found = _within(_LONGEST, typed, lambda: _described(f"{url}?blobs=true", typed))
+    sizes = {
+        file.rfilename: file.size
+        for file in found.siblings or ()
+        if file.size is not None and _is_name(file.rfilename)
+    }
     return HubFiles(Path(typed), repository, found.sha or "main", sizes)
+
+
+def _described(url: str, where: str) -> _Repository:
+    with _told(where), _answer(url, max_retries=0) as response:
+        text = _body(response, _LARGEST_LIST)
+    try:
+        return _Repository.model_validate(parse_json(text))
+    except ValidationError as error:
+        what = first_of(error)
+    except ValueError as error:
+        what = f"it is not JSON: {error}"
+    raise _unavailable(where, f"the answer is not that of a Hub: {what}")
+
+
+def _is_name(text: str) -> bool:
+    """Whether a file lies in the repository's own folder."""
+    return text.isprintable() and text not in {"", ".", ".."} and not {*text} & {"/", "\\"}
 
 
 def _cached(typed: str, repository: str, revision: str | None) -> Files:
@@ -137,6 +262,8 @@ def _told(where: str) -> Iterator[None]:
     """Make errors of the client ours. None shows its text, which may have a signed address."""
     try:
         yield
+    except _TooLargeError as error:
+        raise _unavailable(where, "the server sends more than was asked for") from error
     except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise _refused(where, error) from error
     except HfHubHTTPError as error:
@@ -145,6 +272,9 @@ def _told(where: str) -> Iterator[None]:
         raise _unavailable(where, what) from error
     except _TRANSPORT as error:
         raise _unavailable(where, f"the Hub does not answer: {type(error).__name__}") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        # Its client reads the JSON of a refusal.
+        raise _unavailable(where, "the answer is not that of a Hub") from error
 
 
 def _refused(where: str, error: Exception) -> UsageError | CheckpointUnavailableError:

@@ -10,10 +10,13 @@ import json
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, BaseModel, TypeAdapter
 
 from vpatch.cluster.errors import ClusterError
 from vpatch.util.digest import digest_of
+from vpatch.util.untrusted import MEGABYTE, parse_json, plain_path
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -25,8 +28,23 @@ STORED = "stored.json"
 # of them may wait.
 STORED_BYTES = 2**20
 _PROBE = "probe"
+# Of one file of a job, such as a log.
+_LARGEST = 2000 * MEGABYTE
 # These have no folders: makedirs would create a bucket.
 _WITHOUT_FOLDERS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}
+
+
+_Path = Annotated[str, AfterValidator(plain_path)]
+
+
+class _Stored(BaseModel):
+    """Where a file of a job is, below the folder of the run."""
+
+    place: _Path
+    digest: str
+
+
+_STORED = TypeAdapter(dict[_Path, _Stored])
 
 
 class Storage:
@@ -74,10 +92,15 @@ class Storage:
             ClusterError: it is not there, or the storage does not give it.
         """
         try:
-            return bytes(self._system.cat_file(f"{self._root}/{name}"))
+            with self._system.open(f"{self._root}/{name}", "rb") as file:
+                content = bytes(file.read(_LARGEST + 1))
         except Exception as error:
             # As above.
             raise _failed(self.url, f"does not give {name}", error) from error
+        if len(content) > _LARGEST:
+            large = ValueError(f"it is larger than {_LARGEST // MEGABYTE} MB")
+            raise _failed(self.url, f"does not give {name}", large)
+        return content
 
     def remove(self) -> None:
         """Remove the folder, if it is there.
@@ -121,10 +144,9 @@ class Storage:
             ClusterError: one is not there, or is not what the job wrote.
         """
         whole = dict(files)
-        stored: dict[str, Any] = json.loads(whole.pop(STORED, b"{}"))
-        for name, entry in stored.items():
-            content = self.read(entry["place"])
-            if digest_of(content) != entry["digest"]:
+        for name, entry in self._stored(whole.pop(STORED, b"{}")).items():
+            content = self.read(entry.place)
+            if digest_of(content) != entry.digest:
                 raise ClusterError(
                     f"{name} in the storage is not what the node wrote",
                     where=redact(self.url),
@@ -133,6 +155,17 @@ class Storage:
                 )
             whole[name] = content
         return whole
+
+    def _stored(self, text: bytes) -> dict[str, _Stored]:
+        try:
+            return _STORED.validate_python(parse_json(text))
+        except ValueError as error:
+            raise ClusterError(
+                f"what a node says of its files is not understood: {error}",
+                where=f"{redact(self.url)}: {STORED}",
+                hint="see whether all nodes have the same vpatch",
+                code="cluster.storage-failed",
+            ) from error
 
     def probe(self) -> None:
         """Write what nodes are asked to read.

@@ -138,9 +138,9 @@ class GitHub:
 
     def _open(self) -> Github:
         from github import Auth, Github  # noqa: PLC0415
-        from urllib3.util import Retry  # noqa: PLC0415
 
         from vpatch.github.connection import limit_answers  # noqa: PLC0415
+        from vpatch.util.limited import PatientRetry  # noqa: PLC0415
 
         limit_answers()
         return Github(
@@ -149,7 +149,7 @@ class GitHub:
             user_agent=f"vpatch/{__version__}",
             timeout=_SECONDS,
             per_page=_PAGE,
-            retry=Retry(
+            retry=PatientRetry(
                 total=2,
                 connect=0,
                 # A connection that was kept open may have been closed meanwhile.

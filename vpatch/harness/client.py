@@ -210,8 +210,11 @@ class Client:
         """Without the proxies and passwords of the user's environment."""
         session = requests.Session()
         session.trust_env = False
-        session.mount("http://", LimitedAdapter(streamed=_LARGEST))
-        session.mount("https://", _AsOpenSSL(streamed=_LARGEST))
+        # Longer than the deadline, by which a stream ends as one that took too long.
+        seconds = max(self.deadline - time.monotonic(), 0.0) + self.patience
+        limits: dict[str, Any] = {"streamed": _LARGEST, "seconds": seconds}
+        session.mount("http://", LimitedAdapter(**limits))
+        session.mount("https://", _AsOpenSSL(**limits))
         if self.key is not None:
             session.headers["Authorization"] = f"Bearer {self.key}"
         return session
@@ -252,7 +255,7 @@ def _understood(path: str) -> Iterator[None]:
         yield
     except requests.RequestException:
         raise  # some of them are ValueErrors as well
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         name = type(error).__name__
         raise AnswerError(f"{path} answered what is not understood: {name}: {error}") from error
 

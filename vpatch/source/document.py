@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.auth import HTTPBasicAuth
-from urllib3.exceptions import LocationValueError
 
 from vpatch.errors import UsageError
 from vpatch.source.network import CHUNK, index_urls, open_session, promised_size
@@ -50,8 +49,6 @@ def fetch_document(
             _fetch(session, address, credentials, file, limit, settings, task)
     except requests.RequestException as error:
         raise no_file(address, error, settings) from error
-    except LocationValueError as error:
-        raise unusable_url(address, error) from error
     finally:
         task.done()
 

@@ -28,8 +28,12 @@ class FolderAdapter(BaseAdapter):
         if parts.netloc not in {"", "localhost"}:
             raise requests.exceptions.InvalidURL(f"{response.url} names another machine")
         path = Path(url2pathname(parts.path))
+        path = path / "index.html" if parts.path.endswith("/") else path
+        # To open a pipe would wait for somebody who writes.
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise requests.ConnectionError(f"{path} is not a regular file", request=request)
         try:
-            file = (path / "index.html" if parts.path.endswith("/") else path).open("rb")
+            file = path.open("rb")
         except (FileNotFoundError, NotADirectoryError):
             response.status_code = HTTPStatus.NOT_FOUND
             response.reason = HTTPStatus.NOT_FOUND.phrase

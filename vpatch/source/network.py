@@ -24,8 +24,7 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 from requests.auth import AuthBase, HTTPBasicAuth
-from urllib3.exceptions import InsecureRequestWarning, LocationValueError
-from urllib3.util import Retry
+from urllib3.exceptions import InsecureRequestWarning
 
 from vpatch import __version__
 from vpatch.source.index import Release
@@ -37,8 +36,12 @@ from vpatch.source.network_errors import (
     no_answer,
     no_index,
 )
-from vpatch.source.pip_settings import split_index_url, wrong_url
-from vpatch.util.limited import LimitedAdapter
+from vpatch.source.pip_settings import split_index_url
+from vpatch.util.limited import (
+    LONGEST_DOWNLOAD,
+    LimitedAdapter,
+    PatientRetry,
+)
 from vpatch.util.run_log import hide, timed
 from vpatch.util.untrusted import MEGABYTE
 from vpatch.util.urls import redact, split_credentials
@@ -168,8 +171,6 @@ def _ask(
         raise no_index(address, error) from error
     except requests.RequestException as error:
         raise no_answer(address, error, settings) from error
-    except LocationValueError as error:
-        raise wrong_url(address, error) from error
     except _NOT_AN_INDEX as error:
         raise no_index(address, error) from error
 
@@ -191,7 +192,7 @@ def _release(project: str, package: DistributionPackage, *, wheels: bool) -> Rel
 
 @contextmanager
 def open_session(settings: PipSettings) -> Iterator[requests.Session]:
-    retry = Retry(
+    retry = PatientRetry(
         total=settings.retries,
         backoff_factor=0.25,
         status_forcelist=_PASSING,
@@ -204,7 +205,11 @@ def open_session(settings: PipSettings) -> Iterator[requests.Session]:
         session.cert = settings.client_cert
         if settings.proxy:
             session.proxies = {"http": settings.proxy, "https": settings.proxy}
-        limits: dict[str, Any] = {"max_retries": retry, "streamed": _LARGEST_ARCHIVE}
+        limits: dict[str, Any] = {
+            "max_retries": retry,
+            "streamed": _LARGEST_ARCHIVE,
+            "streamed_seconds": LONGEST_DOWNLOAD,
+        }
         session.mount("https://", LimitedAdapter(**limits))
         session.mount("http://", LimitedAdapter(**limits))
         for host in settings.trusted_hosts:
@@ -226,9 +231,15 @@ class _Session(requests.Session):
         return super().merge_environment_settings(url, {**self.proxies, **(proxies or {})}, *args)
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        target = super().get_redirect_target(resp)
+        try:
+            target = super().get_redirect_target(resp)
+            leads = urljoin(resp.url, target) if target is not None else ""
+        except ValueError as error:
+            resp.close()
+            raise requests.exceptions.InvalidURL(
+                f"the answer leads to what is no address: {error}", response=resp
+            ) from error
         if target is not None:
-            leads = urljoin(resp.url, target)
             safe = ("https:",) if resp.url.startswith("https:") else ("https:", "http:")
             if not leads.lower().startswith(safe):
                 resp.close()

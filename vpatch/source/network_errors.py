@@ -11,7 +11,7 @@ from urllib3.exceptions import TimeoutError as Urllib3TimeoutError
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.source.index import IndexAccessError
 from vpatch.source.pip_settings import wrong_url
-from vpatch.util.limited import TooLargeError
+from vpatch.util.limited import TooLargeError, TooSlowError
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _answer(error: requests.RequestException, settings: PipSettings, asked: str)
     who = f"the {asked}"
     if isinstance(error, requests.TooManyRedirects):
         return f"{who} redirects too often: {redact(str(error))}"
+    if isinstance(error, TooSlowError):
+        return f"{who} is too slow: {error}"
     if error.response is not None:
         return f"{who} answered {error.response.status_code} {error.response.reason}"
     # requests wraps what urllib3 met last in the tale of its retries.
