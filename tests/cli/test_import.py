@@ -6,6 +6,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot, write_tree
+from vpatch.app import importing
 
 ENGINE_DIFF = """\
 --- a/vllm/engine.py
@@ -390,3 +391,42 @@ def test_a_wrong_id_or_folder_is_refused_before_any_work(empty, source):
     assert run.err.startswith("error: 'My Fix' is not an id of a patch\n  next: use small letters")
     run = imported(empty, diff, "--output-dir", diff, code=2)
     assert run.err.startswith("error: fix.diff: the patches cannot be written there: it is a file")
+
+
+def test_two_imports_of_one_id_at_once(empty, source, monkeypatch):
+    """The other one is through while this one proves its patch."""
+    name = source(ENGINE_DIFF, "slow.diff")
+
+    def put(made, staging, folder):
+        monkeypatch.undo()
+        (folder / "slow").mkdir(parents=True)
+        (folder / "slow" / "patch.yaml").write_text("id: slow\n")
+        return put_in_place(made, staging, folder)
+
+    put_in_place = importing._put_in_place
+    monkeypatch.setattr(importing, "_put_in_place", put)
+    run = imported(empty, name, code=2)
+    assert run.codes == ("importing.exists",)
+    assert (empty.patches / "slow" / "patch.yaml").read_text() == "id: slow\n"
+    assert [path.name for path in empty.patches.iterdir()] == ["slow"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "@@ -" + "9" * 5000 + " +1 @@",
+        "@@ -1,2 +" + "9" * 5000 + " @@",
+        "@@ -²,2 +1,2 @@",
+        "@@ -1,٣ +1 @@",
+    ],
+)
+def test_numbers_that_no_hunk_has(empty, source, head):
+    name = source(ENGINE_DIFF.replace("@@ -1,2 +1,2 @@", head), "slow.diff")
+    run = imported(empty, name, code=2)
+    assert run.codes == ("importing.no-diff",)
+
+
+@pytest.mark.parametrize("sign", ["-", "not ", "~", "(", "lambda: ", "1 if 1 else ", "[", "await "])
+def test_code_that_is_nested_without_end(empty, source, sign):
+    name = source(ENGINE_DIFF.replace('"slow"', sign * 100_000 + '"slow"'), "slow.diff")
+    assert imported(empty, name, code=None).code in {1, 2}

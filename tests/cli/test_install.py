@@ -531,6 +531,13 @@ def test_a_kill_at_any_step_of_an_uninstall(env):
     assert driven(env, ["install", "--vllm", VERSION], ["uninstall"]) > 8
 
 
+@pytest.mark.parametrize("version", ["9" * 5000, "1." * 3000, "²", "", "0.50+" + "1" * 5000])
+def test_metadata_with_a_version_that_is_none(version, env):
+    file = env.site / INFO / "METADATA"
+    file.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
+    assert "which is none" in refused(env, "wheel.wrong-metadata")
+
+
 def test_an_interrupted_install_is_told(env):
     (env.site / INFO / ASIDE).mkdir()
     (env.site / INFO / ASIDE / "journal.json").write_text("[]")
@@ -541,7 +548,28 @@ def test_an_interrupted_install_is_told(env):
     assert env.verify("--json").json["state"] == "installed"
 
 
-@pytest.mark.parametrize("journal", ["{", '[{"put": "../x", "from": "0"}]'])
+@pytest.mark.parametrize(
+    "journal",
+    [
+        *(
+            "{",
+            "",
+            "{}",
+            "null",
+            "7",
+            '"x"',
+            "[7]",
+            "[null]",
+            "[[]]",
+            "[{}]",
+            "[" * 9999,
+        ),
+        *('[{"put": "x"}]', '[{"from": "0"}]', '[{"put": 7, "from": "0"}]', '[{"remove": null}]'),
+        *('[{"put": "../x", "from": "0"}]', '[{"put": "x", "from": "../0"}]'),
+        *('[{"remove": "vllm\\u0000x"}]', '[{"remove": "x", "put": "x"}]', '[{"evil": "x"}]'),
+        *('[{"remove-folder": ["x"]}]', '[{"remove": "\\ud800"}]', "9" * 5000),
+    ],
+)
 def test_a_damaged_journal_is_not_followed(journal, env):
     (env.site / INFO / ASIDE).mkdir()
     (env.site / INFO / ASIDE / "journal.json").write_text(journal)

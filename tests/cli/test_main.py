@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -271,3 +272,25 @@ def test_what_a_long_run_leaves_behind_is_collected():
     command = [cli.sys.executable, "-c", CYCLES]
     run = subprocess.run(command, check=True, capture_output=True, text=True)
     assert int(run.stdout.split()[-1]) < 20_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "command",
+    ["list", "status --vllm 0.50", "status --vllm 0.50 --json", "cache list", "schema patch"],
+)
+def test_a_stream_that_the_shell_closed(project, command, closed):
+    """What would be printed goes nowhere, and no file gets its number."""
+    project.run("status", "--vllm", VERSION)  # the archive is in the cache then
+    line = f"{sys.executable} -m vpatch {command} {closed}"
+    run = subprocess.run(
+        ["sh", "-c", f"{line}; echo ended with $? >> ended"],
+        cwd=project.folder,
+        env=os.environ | project.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (project.folder / "ended").read_text() == "ended with 0\n", run.stderr
+    assert "Traceback" not in run.stdout + run.stderr

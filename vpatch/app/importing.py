@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 import shutil
 from contextlib import ExitStack
@@ -141,17 +142,19 @@ def _read_pull(context: Context, name: str) -> list[DiffedChange]:
 
 def _refuse_present(changes: Sequence[SourceChange], folder: Path) -> None:
     errors: list[VpatchError] = [
-        UsageError(
-            f"there is a patch {change.id!r} already",
-            where=str(folder / change.id),
-            hint="give --id or --output-dir, or remove the one that is there",
-            code="importing.exists",
-        )
-        for change in changes
-        if (folder / change.id).exists()
+        _present(folder / change.id) for change in changes if (folder / change.id).exists()
     ]
     if errors:
         raise combine(errors)
+
+
+def _present(place: Path) -> UsageError:
+    return UsageError(
+        f"there is a patch {place.name!r} already",
+        where=str(place),
+        hint="give --id or --output-dir, or remove the one that is there",
+        code="importing.exists",
+    )
 
 
 def _put_in_place(made: list[ImportedPatch], staging: Path, folder: Path) -> list[ImportedPatch]:
@@ -159,7 +162,13 @@ def _put_in_place(made: list[ImportedPatch], staging: Path, folder: Path) -> lis
     moved: list[Path] = []
     try:
         for one in made:
-            (staging / one.id).rename(folder / one.id)
+            try:
+                (staging / one.id).rename(folder / one.id)
+            except OSError as error:
+                # Another import was faster, or somebody wrote a patch there.
+                if error.errno in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}:
+                    raise _present(folder / one.id) from error
+                raise
             moved.append(folder / one.id)
     except BaseException:
         for path in moved:

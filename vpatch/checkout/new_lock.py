@@ -14,6 +14,7 @@ from packaging.version import Version
 
 from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import plain_path
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,4 +126,6 @@ def plain_name(value: str) -> str:
 
 def plain_version(value: str) -> str:
     """Return a version in its normal form; ValueError for other text."""
-    return str(Version(value))
+    if (version := read_version(value)) is None:
+        raise ValueError("is not a version")
+    return str(version)

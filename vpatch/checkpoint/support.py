@@ -55,7 +55,10 @@ def support_of(inspection: Inspection, files: Mapping[str, bytes], release: str)
     """
     try:
         return _support(inspection, files)
-    except (KeyError, StopIteration, SyntaxError, ValueError) as error:
+    except (
+        *(KeyError, StopIteration, SyntaxError, ValueError, AttributeError, TypeError),
+        *(RecursionError, MemoryError),
+    ) as error:
         raise RegistryError(
             f"vpatch cannot read what vLLM {release} has: {type(error).__name__}: {error}",
             hint="name another release; vpatch reads those from 0.20.0 to 0.33.0",

@@ -148,6 +148,7 @@ add_log_options(cli)
 
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
+    _open_closed_streams()
     # What comes behind -- are words of another command.
     own = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
     wants_json = any(word.partition("=")[0] == "--json" for word in own)
@@ -168,6 +169,20 @@ def main() -> NoReturn:
     if answer.then is not None:
         code = _succeeded(answer.then)
     sys.exit(int(code))
+
+
+def _open_closed_streams() -> None:
+    """Put the null device where the shell closed a stream, as in `vpatch ... >&-`.
+
+    Otherwise the next file that is opened would get its number, and what others print.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115 - of a descriptor
 
 
 def _succeeded(successor: Successor) -> int:

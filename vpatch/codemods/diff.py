@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from unidiff.patch import Hunk
 
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -[0-9]{1,10}(?:,([0-9]{1,10}))? \+[0-9]{1,10}(?:,([0-9]{1,10}))? @@")
 _START = {"", "head", "hunk", "blank"}
 _SHA = "[0-9a-f]{7,64}"
 # The lines of a diff outside its hunks, and what each may follow.
@@ -148,7 +148,7 @@ def _checked_lines(lines: Sequence[str], where: str) -> list[str]:
         if kind not in _PROSE:
             kept.append(ended)
         if not kind or old > 0 or new > 0 or not _is_one_file(kind, names):
-            what = f"not a unified diff of text files: line {number} is {line!r}"
+            what = f"not a unified diff of text files: line {number} is {line[:200]!r}"
             raise _wrong(what, where, _TEXT_ONLY)
         if kind == "hunk" and (sizes := _HUNK.match(line)):
             old, new = (int(size or 1) for size in sizes.groups())

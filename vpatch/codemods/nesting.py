@@ -46,20 +46,33 @@ def measured(source: bytes) -> ast.Module | None:
     Raises:
         NestedTooDeeplyError: libcst is not to get it.
     """
+    try:
+        return parsed(source)
+    except (SyntaxError, ValueError) as error:
+        # It is not Python, or it is that of a newer release, which libcst knows.
+        if len(source) > _SMALL and not _survives(source):
+            raise NestedTooDeeplyError from error
+        return None
+
+
+def parsed(source: str | bytes) -> ast.Module:
+    """Parse code with Python's own parser.
+
+    Raises:
+        SyntaxError, ValueError: it is not Python.
+        NestedTooDeeplyError: nobody is to go through it.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about vLLM's own escapes and comparisons
         try:
             tree = ast.parse(source)
         except (RecursionError, MemoryError) as error:
             raise NestedTooDeeplyError from error
-        except (SyntaxError, ValueError) as error:
-            if isinstance(error, SyntaxError) and error.msg.startswith("too many"):
+        except SyntaxError as error:
+            if error.msg.startswith("too many"):
                 raise NestedTooDeeplyError(error.lineno) from error
-            # It is not Python, or it is that of a newer release, which libcst knows.
-            if len(source) > _SMALL and not _survives(source):
-                raise NestedTooDeeplyError from error
-            return None
-    _check_depth(tree, source)
+            raise
+    _check_depth(tree, source.encode() if isinstance(source, str) else source)
     return tree
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vpatch.engine import PAYLOAD
 from vpatch.engine.asking import answer_in, no_python
 from vpatch.errors import UsageError
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,15 +83,13 @@ def base_of(python: Path, environment: Mapping[str, str]) -> BaseVllm:
             hint="correct PYTHONPATH, or install vLLM again",
             code="engine.vllm-elsewhere",
         )
-    try:
-        Version(one["version"])
-    except InvalidVersion as error:
+    if read_version(one["version"]) is None:
         raise UsageError(
-            f"its vLLM has the version {one['version']}, which is none",
+            f"its vLLM has the version {str(one['version'])[:100]}, which is none",
             where=one["info"],
             hint="install vLLM again",
             code="engine.no-version",
-        ) from error
+        )
     return BaseVllm(
         Path(found["executable"]),
         Path(package),

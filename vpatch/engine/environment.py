@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from packaging.version import Version
-
 from vpatch.engine.asking import answer_in, ask
 from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.removal import removing
 from vpatch.errors import UsageError, VpatchError
 from vpatch.util.disk_size import disk_size
 from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -257,13 +256,14 @@ def _located(python: Path, kind: Kind) -> Engine:
 def _version_of(package: Path) -> str:
     """The release, without importing it, and without the local part that a platform appends."""
     file = package / "_version.py"
-    text = file.read_text("utf-8") if file.is_file() else ""
+    text = file.read_text("utf-8", "replace") if file.is_file() else ""
     found = re.search(r"^__version__ = .*?'([^']+)'", text, re.MULTILINE)
-    if found is None:
+    version = read_version(found[1]) if found else None
+    if version is None:
         raise UsageError(
             "it does not say its version",
             where=str(file),
             hint="use a vLLM that was installed from a wheel",
             code="engine.no-version",
         )
-    return Version(found[1]).public
+    return version.public

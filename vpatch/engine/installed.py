@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vpatch.engine.asking import answer_in, ask_script, python_named
 from vpatch.errors import UsageError
+from vpatch.util.versions import read_version
 
 _SCRIPT = Path(__file__).parent / "payload" / "locate.py"
 _TIMEOUT = 120.0
@@ -50,6 +51,6 @@ def _answer(text: str) -> tuple[str | None, str | None]:
     try:
         found = answer_in(text)
         package, version = found.get("package"), found.get("version")
-        return package and str(package), version and str(Version(str(version)))
-    except (ValueError, AttributeError, InvalidVersion):
+        return package and str(package), (version and str(read_version(str(version)) or "")) or None
+    except (ValueError, AttributeError):
         return None, None

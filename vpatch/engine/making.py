@@ -16,11 +16,12 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vpatch.engine import PAYLOAD
 from vpatch.engine.process import last_lines, run, started
 from vpatch.errors import UnavailableError, VpatchError
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,12 +167,8 @@ def _failed(folder: Path, code: int | None, log: Path) -> VpatchError:
 
 def _nearest(version: str, others: list[str]) -> str | None:
     """Return the last release before a version; where there is none, the first after it."""
-    wanted, found = Version(version), []
-    for other in others:
-        try:
-            found.append(Version(other))
-        except InvalidVersion:
-            continue
+    wanted = Version(version)
+    found = [one for other in others if (one := read_version(other)) is not None]
     releases = sorted(one for one in found if not one.is_prerelease and one != wanted)
     earlier = [one for one in releases if one < wanted]
     chosen = earlier[-1:] or releases[:1]

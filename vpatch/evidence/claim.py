@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError
 from vpatch.util.directories import remove
+from vpatch.util.plain_records import as_record
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,8 +130,8 @@ def _is_still(claim: Path, descriptor: int) -> bool:
 
 def _read(text: str) -> Holder | None:
     try:
-        return Holder(**json.loads(text))
-    except (ValueError, TypeError):
+        return as_record(Holder, parse_json(text))
+    except ValueError:
         return None  # it is being written, or was cut off
 
 

@@ -71,7 +71,7 @@ def derive(
     if change.path.endswith(".py"):
         try:
             sources = SourceCode(before), SourceCode(change.after)
-        except (SyntaxError, ValueError, RecursionError) as error:
+        except (SyntaxError, ValueError) as error:
             return _of_text(change, trial, f"the file is not plain Python: {error}")
         return list(_of_python(change.path, *sources, trial, exact=exact))
     return _of_text(change, trial, "the file is not Python")

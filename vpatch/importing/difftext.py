@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MAIL = re.compile(r"From [0-9a-f]{7,64} ")
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)")
+_HUNK = re.compile(r"@@ -([0-9]+)(?:,([0-9]+))? \+([0-9]+)(?:,([0-9]+))? @@(.*)")
+# A file of a billion lines has 10.
+_DIGITS = 10
 _BODY = frozenset({" ", "+", "-", "\\"})
 _VERSION = re.compile(r"\d[\w.() -]*$")
 # Lines of git that say something of the next file, and what it means for an import.
@@ -178,6 +180,8 @@ class _Reader:
         if not self.files:
             raise _no_diff(f"line {number} begins a hunk, and no line names its file", self.where)
         start, old, _, new, section = found.groups()
+        if any(len(text or "") > _DIGITS for text in found.groups()[:-1]):
+            raise _no_diff(f"line {number} counts more lines than a file has", self.where)
         body, corrected = self._body(int(old or 1), int(new or 1))
         if corrected:
             self.files[-1].notes.append(f"line {number}: the counts of the hunk are corrected")

@@ -47,7 +47,7 @@ def _changed(before: bytes, after: bytes) -> list[tuple[bytes, set[int]]]:
 def _messages(content: bytes, lines: set[int]) -> Iterator[str]:
     try:
         tree = parsed(content)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError):
         return
     for node in ast.walk(tree):
         for text in _texts(node):

@@ -86,7 +86,7 @@ class _Source:
         try:
             self.text = content.decode()
             self.tree = parsed(content)
-        except (SyntaxError, ValueError, RecursionError) as error:
+        except (SyntaxError, ValueError) as error:
             raise self.refused(1, f"it is not Python that can be read: {error}") from error
         self.imports = imports_of(self.tree)
         self.functions = {n.name: n for n in ast.walk(self.tree) if isinstance(n, FUNCTIONS)}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from vpatch.codemods import nesting
+from vpatch.codemods.nesting import NestedTooDeeplyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +75,7 @@ class SourceCode:
     """A parsed file.
 
     Raises:
-        SyntaxError, ValueError, RecursionError: it is not Python.
+        SyntaxError, ValueError: it is not Python.
     """
 
     content: bytes
@@ -187,11 +189,12 @@ def parsed(source: str | bytes) -> ast.Module:
     """Parse code without warnings about its escapes and comparisons.
 
     Raises:
-        SyntaxError, ValueError, RecursionError: it is not Python.
+        SyntaxError, ValueError: it is not Python, or is nested too deeply.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
+    try:
+        return nesting.parsed(source)
+    except NestedTooDeeplyError as error:
+        raise ValueError(str(error)) from error
 
 
 def _top(node: ast.stmt | ast.ExceptHandler) -> int:

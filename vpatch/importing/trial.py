@@ -127,7 +127,7 @@ def likeness(left: bytes, right: bytes) -> Verdict | None:
         return "exact"
     try:
         dumps = [ast.dump(parsed(text)) for text in (left, right)]
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError):
         return None
     if dumps[0] != dumps[1]:
         return None

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from packaging.version import Version
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
 from vpatch.util.files import replace_file
 from vpatch.util.untrusted import MEGABYTE, read_file
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,8 @@ class _Recorded(BaseModel):
 
 
 def _release(name: str) -> str:
-    Version(name)  # a ValueError says what is wrong with it
+    if read_version(name) is None:
+        raise ValueError("is not a version")
     return name
 
 

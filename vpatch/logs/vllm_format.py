@@ -7,8 +7,7 @@ import errno
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from packaging.version import InvalidVersion, Version
-
+from vpatch.util.versions import read_version
 from vpatch.util.visible import without_colours
 
 if TYPE_CHECKING:
@@ -66,8 +65,5 @@ def printed_version(text: str) -> str | None:
 
 def release_of(version: str) -> str | None:
     """Return the release that a printed version is a build of, or None if it is of none."""
-    try:
-        parsed = Version(version)
-    except InvalidVersion:
-        return None
-    return None if parsed.is_devrelease else parsed.public
+    parsed = read_version(version)
+    return None if parsed is None or parsed.is_devrelease else parsed.public

@@ -108,9 +108,11 @@ class Answers:
             if database is None:
                 return None
             query = "select answer, used from answers where key = ?"
-            row: tuple[bytes, int] | None = database.execute(query, (key,)).fetchone()
+            row: tuple[Any, Any] | None = database.execute(query, (key,)).fetchone()
             if row is not None:
                 sealed, used = row
+                if not isinstance(sealed, bytes) or not isinstance(used, int):
+                    return None  # somebody else's
                 check, answer = sealed[:_CHECK], sealed[_CHECK:]
                 if check != _check(key, answer):
                     return None  # damaged: it is found anew, and written over

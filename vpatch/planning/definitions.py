@@ -6,6 +6,8 @@ import ast
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.codemods.nesting import parsed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -31,7 +33,7 @@ def module_of(path: str) -> str | None:
 
 def names_of(source: bytes) -> dict[tuple[str, Kind], str]:
     """What a module binds once when it is imported, with the syntax of each."""
-    bound = list(_bound(ast.parse(source), ""))
+    bound = list(_bound(parsed(source), ""))
     names = [name for name, _, _ in bound]
     return {
         (name, kind): text

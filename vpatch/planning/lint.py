@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from pyflakes import messages
 from pyflakes.checker import Checker
 
+from vpatch.codemods.nesting import NestedTooDeeplyError, parsed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -65,8 +67,8 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError):
+            tree = parsed(source)
+        except (SyntaxError, ValueError, NestedTooDeeplyError):
             return  # whoever asks has compiled the new file, and the old one may be broken
     # Not splitlines(): Python's own parser does not count a form feed as the end of a line.
     lines = _NEWLINE.split(source.decode(errors="replace"))

@@ -20,7 +20,7 @@ from vpatch.planning.shape import row_of_shape, shape_of_row
 from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.util.files import replace_file
 from vpatch.util.own_code import code_digest
-from vpatch.util.untrusted import MEGABYTE
+from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -189,7 +189,7 @@ def _recall(
 ) -> Plan | None:
     """Read a plan; `pristine` returns a file of the tree, or None where it has no such file."""
     try:
-        found = _plan_of(json.loads(_intact(file)), patches, pin, pristine)
+        found = _plan_of(parse_json(_intact(file)), patches, pin, pristine)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # never made, or cut off by a full disk: it is made again
     _log.info("the plan for %s is in the cache: %s", pin.label, file)
@@ -245,7 +245,7 @@ def _plan_of(
 
 
 def _intact(file: Path) -> bytes:
-    digest, _, text = file.read_bytes().partition(b"\n")
+    digest, _, text = read_file(file, LARGEST).partition(b"\n")
     if _digest(text) != digest.decode():
         raise ValueError("what was kept is damaged")
     return text

@@ -82,8 +82,8 @@ def _syntax_error(path: str, text: bytes) -> str | None:
             compile(text, path, "exec", dont_inherit=True)
         except SyntaxError as error:
             return f"line {error.lineno}: {error.msg}"
-        except (ValueError, NestedTooDeeplyError) as error:
-            return str(error)
+        except (ValueError, NestedTooDeeplyError, RecursionError, MemoryError) as error:
+            return str(error) or type(error).__name__
     return None
 
 

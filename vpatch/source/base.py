@@ -12,6 +12,7 @@ from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git import command
 from vpatch.git.errors import GitError, GitMissingError
 from vpatch.util.filelock import READ_ONLY, wait_for_lock
+from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,7 +96,7 @@ def _intact(repository: Path) -> str | None:
     Sizes suffice here: git itself checks the digest of every object that it reads.
     """
     try:
-        facts = json.loads((repository / _FACTS).read_bytes())
+        facts = parse_json((repository / _FACTS).read_bytes())
         if facts["sizes"] != _pack_sizes(repository):
             return None
         commit: str = facts["commit"]

@@ -10,14 +10,15 @@ import stat
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git.files import SYMLINK, SourceFile
 from vpatch.source import base, manifest, searched, word_index
 from vpatch.source.lazy_files import LazyFiles
 from vpatch.source.tree import LOCK_FILE, Pin
-from vpatch.util.untrusted import parse_json
+from vpatch.util.plain_records import as_record
+from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -174,9 +175,13 @@ def seal(folder: Path, pin: Pin, records: list[FileRecord]) -> None:
 def read_pin(folder: Path) -> Pin | None:
     """Return the pin of an entry, or None where its seal cannot be read."""
     try:
-        return Pin(**json.loads((folder / _SEAL).read_bytes())["pin"])
+        return as_record(Pin, _seal(folder)["pin"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _seal(folder: Path) -> Any:
+    return parse_json(read_file(folder / _SEAL, LARGEST_BESIDE))
 
 
 def load(folder: Path, lock: FileLock) -> CachedTree:
@@ -199,7 +204,7 @@ def _read_manifest(folder: Path) -> tuple[dict[str, FileRecord], str]:
     """Return the records and the manifest's digest."""
     try:
         data = (folder / _MANIFEST).read_bytes()
-        sealed = json.loads((folder / _SEAL).read_bytes())["manifest"]
+        sealed = _seal(folder)["manifest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedEntry(folder, _MANIFEST, "cannot be read") from error
     digest = hashlib.sha256(data).hexdigest()

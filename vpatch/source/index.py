@@ -16,7 +16,10 @@ from packaging.version import Version
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.util.filelock import READ_ONLY
 from vpatch.util.files import replace_file
+from vpatch.util.plain_records import as_record
+from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 from vpatch.util.urls import redact
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,11 +175,13 @@ def _unknown_project(project: str, urls: Sequence[str], folder: Path) -> UsageEr
 
 def _read(path: Path) -> _Listing | None:
     try:
-        content = json.loads(path.read_bytes())
-        known = tuple(Release(**one) for one in content["releases"])
-        return _Listing(time.time() - content["asked"], known)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        content = parse_json(read_file(path, LARGEST_BESIDE))
+        known = tuple(as_record(Release, one) for one in content["releases"])
+        if all(parse_version(one.version) for one in known):
+            return _Listing(time.time() - float(content["asked"]), known)
+    except (OSError, ValueError, LookupError, TypeError, OverflowError):
+        pass  # damaged: the index is asked again
+    return None
 
 
 def _write(path: Path, found: Sequence[Release]) -> None:
@@ -203,18 +208,8 @@ def _age(seconds: float) -> str:
     return "less than a minute"
 
 
-LONGEST_VERSION = 100
-
-
 def parse_version(text: str) -> str | None:
     """Return a version's text as the index spells it (no v in front), or None if it is not one."""
     if text == LATEST:
         return text
-    # Of more digits than a number may have, packaging complains once two versions are compared.
-    if len(text) > LONGEST_VERSION:
-        return None
-    try:
-        Version(text)
-    except ValueError:
-        return None
-    return text.removeprefix("v")
+    return text.removeprefix("v") if read_version(text) else None

@@ -14,7 +14,6 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 from pypi_simple import (
     PYPI_SIMPLE_ENDPOINT,
     DistributionPackage,
@@ -45,6 +44,7 @@ from vpatch.util.limited import (
 from vpatch.util.run_log import hide, timed
 from vpatch.util.untrusted import MEGABYTE
 from vpatch.util.urls import redact, split_credentials
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,13 +181,14 @@ def _release(project: str, package: DistributionPackage, *, wheels: bool) -> Rel
         return None
     if package.version is None or canonicalize_name(package.project or "") != project:
         return None
-    try:
-        version = str(Version(package.version))
-    except InvalidVersion:
+    version = read_version(package.version)
+    if version is None:
         return None
     url, _ = split_credentials(package.url)
     sha256 = package.digests.get("sha256")
-    return Release(project, version, package.filename, url, sha256, package.size, package.is_yanked)
+    return Release(
+        project, str(version), package.filename, url, sha256, package.size, package.is_yanked
+    )
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import Pin
 from vpatch.util.files import replace_file
+from vpatch.util.plain_records import as_record
+from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -191,8 +193,8 @@ def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> remote.Resolv
             replace_file(answer, json.dumps(asdict(resolved)))
         return resolved
     try:
-        return remote.ResolvedRef(**json.loads(answer.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
+        return as_record(remote.ResolvedRef, parse_json(read_file(answer, LARGEST_BESIDE)))
+    except (OSError, ValueError) as error:
         raise CacheError(
             f"the commit of {spec.ref} is not in the cache, and --offline forbids asking",
             where=redact(spec.url),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from packaging import tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from vpatch.errors import UsageError, VpatchError
@@ -88,7 +88,7 @@ def choose_wheel(found: Sequence[Release], distribution: str, release: str) -> R
     for one in found:
         try:
             _, version, build, supported = parse_wheel_filename(one.filename)
-        except InvalidWheelFilename:
+        except ValueError:  # also of a number with thousands of digits
             continue
         if one.yanked or version.public != Version(release).public:
             continue

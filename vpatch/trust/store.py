@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import platformdirs
 
 from vpatch.errors import UnavailableError, UsageError
+from vpatch.util.plain_records import as_record
 from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 
 if TYPE_CHECKING:
@@ -179,7 +180,6 @@ class Store:
 
 def _load(file: Path) -> TrustRecord | None:
     try:
-        record = TrustRecord(**parse_json(read_file(file, _LARGEST_RECORD)))
-    except (OSError, ValueError, TypeError):
+        return as_record(TrustRecord, parse_json(read_file(file, _LARGEST_RECORD)))
+    except (OSError, ValueError):
         return None  # not there, or cut off: nothing is trusted by it
-    return record if all(isinstance(value, str) for value in asdict(record).values()) else None

@@ -64,7 +64,7 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
         warnings.simplefilter("ignore")
         try:
             compile(placed, at, "exec", dont_inherit=True)
-        except SyntaxError as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise PlacingError(
                 f"the file does not compile with the test: {error}",
                 where=at,

@@ -8,16 +8,19 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import InvalidVersion, Version
-
 from vpatch.errors import UnavailableError
 from vpatch.github.client import GitHub, Thread
 from vpatch.github.errors import UnreachableError
 from vpatch.util.files import replace_file
+from vpatch.util.plain_records import as_record
+from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from packaging.version import Version
 
     from vpatch.declare.patch import Upstream
 
@@ -134,9 +137,9 @@ class Threads:
         if known is not None:
             try:
                 asked = datetime.fromisoformat(known["asked"])
-                return Answer(
-                    Thread(**known["thread"]), asked, live=False, release=known["release"]
-                )
+                thread, release = as_record(Thread, known["thread"]), known["release"]
+                if asked.tzinfo is not None and (release is None or isinstance(release, str)):
+                    return Answer(thread, asked, live=False, release=release)
             except (LookupError, TypeError, ValueError):
                 pass  # of another vpatch, or damaged: as if it were not there
         if self.unreachable is None:
@@ -170,18 +173,13 @@ def answer_as_declared(declared: Upstream) -> Answer | None:
 
 def _read(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        return None  # damaged: asked for anew
+        return parse_json(read_file(file, LARGEST_BESIDE))
+    except (OSError, ValueError):
+        return None  # not there, or damaged: asked for anew
 
 
 def _version(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
+    return read_version(text)
 
 
 def age(asked: datetime, now: datetime) -> str:

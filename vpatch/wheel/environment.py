@@ -7,11 +7,13 @@ from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vpatch.engine.asking import answer_in, ask_script, no_python, python_named
 from vpatch.errors import UsageError
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.util.versions import read_version
+from vpatch.wheel.metadata import WheelMetadataError
 from vpatch.wheel.names import is_vllm
 from vpatch.wheel.record import WheelRecordError, parse_record
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _SCRIPT = Path(__file__).parent / "payload" / "distributions.py"
 _TIMEOUT = 120.0
 _LARGEST = 64 * MEGABYTE
+_SHOWN = 60
 _FIRST = "vllm/__init__.py"
 RECORD = "RECORD"
 
@@ -80,6 +83,7 @@ def installed_vllm(typed: str) -> InstalledVllm:
 
     Raises:
         UsageError: it is not a Python, has no vLLM, several, or one in a folder of sources.
+        WheelMetadataError: its METADATA has no version.
         WheelRecordError: its RECORD is missing, or lacks the package.
     """
     package, infos = package_of(typed)
@@ -108,16 +112,22 @@ def _read(typed: str, info: Path) -> InstalledVllm | None:
     """Read the metadata of a distribution; None if it is not vLLM."""
     try:
         head = BytesHeaderParser().parsebytes(read_file(info / "METADATA", _LARGEST))
-        name, version = str(head["Name"]), str(Version(str(head["Version"])))
-    except (OSError, InvalidVersion):
+    except OSError:
         return None  # what pip left of another version
+    name, version = str(head["Name"]), read_version(str(head["Version"]))
     if not is_vllm(name):
         return None
+    if version is None:
+        raise WheelMetadataError(
+            f"METADATA says the version {str(head['Version'])[:_SHOWN]!r}, which is none",
+            where=str(info),
+            hint="install vLLM again with pip, or remove this folder",
+        )
     try:
         record = read_file(info / RECORD, _LARGEST)
     except OSError:
         record = b""
-    return InstalledVllm(typed, info, name, version, parse_record(record, str(info / RECORD)))
+    return InstalledVllm(typed, info, name, str(version), parse_record(record, str(info / RECORD)))
 
 
 def _elsewhere(typed: str, package: Path, named: Sequence[InstalledVllm]) -> Exception:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 ASIDE = "vpatch.partial"
 JOURNAL = "journal.json"
 _LARGEST = 16 * MEGABYTE
+_STEPS = ({"put", "from"}, {"remove"}, {"remove-folder"})
+_SHOWN = 60
 
 
 class Journal:
@@ -135,15 +137,25 @@ def recover(site: Path, info: Path) -> bool:
     """
     aside = info / ASIDE
     if is_interrupted(info):
-        steps = parse_json(read_file(aside / JOURNAL, _LARGEST))
-        for step in steps:
-            for key in ("put", "remove", "remove-folder", "from"):
-                plain_path(step.get(key, "x"))
-        _do(site, aside, steps)
+        _do(site, aside, _read(aside / JOURNAL))
         return True
     if os.path.lexists(aside):
         remove(aside)
     return False
+
+
+def _read(journal: Path) -> list[Step]:
+    steps = parse_json(read_file(journal, _LARGEST))
+    if not isinstance(steps, list):
+        raise ValueError("it is not a list of steps")  # noqa: TRY004 - as all damage
+    for step in steps:
+        if not isinstance(step, dict) or {*step} not in _STEPS:
+            raise ValueError(f"{str(step)[:_SHOWN]!r} is not a step")
+        for path in step.values():
+            if not isinstance(path, str):
+                raise ValueError(f"{str(path)[:_SHOWN]!r} is not a path")  # noqa: TRY004 - as above
+            plain_path(path)
+    return steps
 
 
 @contextmanager

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
-
 from vpatch.errors import VpatchError
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from vpatch.wheel.names import WheelName
@@ -46,7 +45,4 @@ def _lines(text: bytes, key: bytes) -> list[tuple[tuple[int, int], str]]:
 
 
 def _same(found: str, version: str) -> bool:
-    try:
-        return Version(found) == Version(version)
-    except InvalidVersion:
-        return False
+    return (said := read_version(found)) is not None and said == read_version(version)

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from vpatch.checkout.new_lock import build_version
 from vpatch.errors import UsageError
@@ -51,7 +51,7 @@ def parse_wheel_name(text: str) -> WheelName:
     """
     try:
         parse_wheel_filename(text)
-    except (InvalidWheelFilename, InvalidVersion) as error:
+    except ValueError as error:
         raise UsageError(
             f"it is not the name of a wheel: {error}",
             where=text,
