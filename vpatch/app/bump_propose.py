@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.planning.view import View
 from vpatch.source.memory import ChangedTree
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
@@ -71,7 +71,7 @@ def _holds(
     context: Context, one: PatchBump, candidate: ChangedDeclaration, old: Tree, new: Tree
 ) -> bool:
     original = one.new.patch
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as place:
+    with scratch_folder() as place:
         folder = Path(place) / original.id
         shutil.copytree(original.folder, folder)
         (folder / DECLARATION).write_text(candidate.text, encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from vpatch.library.patch import DECLARATION
 from vpatch.library.shapes import SHAPES
 from vpatch.trust.store import content_of
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def staged(
     are taken from where it goes.
     """
     library, trust = context.library, context.trust
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as place:
+    with scratch_folder() as place:
         new_recipes, homes, new_patches = {}, {}, {}
         for name, recipe in recipes.items():
             path = Path(place, "recipes", f"{name}{recipe.path.suffix}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import secrets
 import shutil
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.app.context import exact_release
 from vpatch.app.import_run import ImportRun
-from vpatch.app.scaffold import refuse_wrong_id
+from vpatch.app.scaffold import PRESENT, present, refuse_wrong_id
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.importing.module_source import from_module
 from vpatch.importing.pull_source import from_pull
@@ -22,6 +20,7 @@ from vpatch.importing.tree_source import from_tree
 from vpatch.importing.undoing import FittedChanges, fitted
 from vpatch.source.spec import parse_vllm
 from vpatch.util.extras import require
+from vpatch.util.scratch import staging_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,13 +62,10 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
         found = _read(context, request, tree)
         changes = distinct_ids(found.changes, request.patch_id)
         _refuse_present(changes, request.output_dir)
-        staging = request.output_dir / f".importing-{secrets.token_hex(4)}"
-        try:
+        with staging_folder(request.output_dir, "importing") as staging:
             release = tree if found.upstreamed else None
             made = ImportRun(context, request, found.base, release, staging).run(changes)
             return _put_in_place(made, staging, request.output_dir)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
 
 
 def releases_named(context: Context, asked: str | None) -> tuple[str, ...] | None:
@@ -142,19 +138,10 @@ def _read_pull(context: Context, name: str) -> list[DiffedChange]:
 
 def _refuse_present(changes: Sequence[SourceChange], folder: Path) -> None:
     errors: list[VpatchError] = [
-        _present(folder / change.id) for change in changes if (folder / change.id).exists()
+        present(folder / change.id) for change in changes if (folder / change.id).exists()
     ]
     if errors:
         raise combine(errors)
-
-
-def _present(place: Path) -> UsageError:
-    return UsageError(
-        f"there is a patch {place.name!r} already",
-        where=str(place),
-        hint="give --id or --output-dir, or remove the one that is there",
-        code="importing.exists",
-    )
 
 
 def _put_in_place(made: list[ImportedPatch], staging: Path, folder: Path) -> list[ImportedPatch]:
@@ -166,8 +153,8 @@ def _put_in_place(made: list[ImportedPatch], staging: Path, folder: Path) -> lis
                 (staging / one.id).rename(folder / one.id)
             except OSError as error:
                 # Another import was faster, or somebody wrote a patch there.
-                if error.errno in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}:
-                    raise _present(folder / one.id) from error
+                if error.errno in PRESENT:
+                    raise present(folder / one.id) from error
                 raise
             moved.append(folder / one.id)
     except BaseException:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from vpatch.evidence.kept_cells import KeptCells
 from vpatch.evidence.store import LOGS, write_evidence
 from vpatch.harness.behaviour import Behaviour, Run, TestResult
 from vpatch.smoke.wire import machine_from
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ def run_proofs_on_cluster(
     kind = KINDS.get(asked.engine) and asked.engine
     began = datetime.now(UTC)
     errors: list[VpatchError] = []
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
 
         def settled(task: ProofTask, node: str, files: Mapping[str, bytes] | None) -> None:
             if files is None:

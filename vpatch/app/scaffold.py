@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
@@ -9,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from vpatch.declare.patch import PatchId
 from vpatch.errors import UsageError
 from vpatch.library.patch import DECLARATION
+from vpatch.util.scratch import staging_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,19 +62,31 @@ def new_patch(folder: Path, patch_id: str) -> Path:
     refuse_wrong_id(patch_id)
     place = folder / patch_id
     if place.exists():
-        raise UsageError(
-            f"there is a patch {patch_id!r} already",
-            where=str(place),
-            hint="choose another id, or remove the one that is there",
-            code="importing.exists",
-        )
-    folder.mkdir(parents=True, exist_ok=True)
+        raise present(place)
     # As a whole: what is in the folder of patches must be one.
-    staging = folder / f".{patch_id}.part"
-    staging.mkdir(exist_ok=True)
-    (staging / DECLARATION).write_text(_TEMPLATE.format(id=patch_id), encoding="utf-8")
-    staging.rename(place)
+    with staging_folder(folder, patch_id) as staging:
+        (staging / DECLARATION).write_text(_TEMPLATE.format(id=patch_id), encoding="utf-8")
+        try:
+            staging.rename(place)
+        except OSError as error:
+            if error.errno in PRESENT:
+                raise present(place) from error
+            raise
     return place
+
+
+# What a system answers where another run was faster, or somebody wrote there.
+PRESENT = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+
+
+def present(place: Path) -> UsageError:
+    """Return what to raise where there is a patch of that id."""
+    return UsageError(
+        f"there is a patch {place.name!r} already",
+        where=str(place),
+        hint="choose another id or folder, or remove the one that is there",
+        code="importing.exists",
+    )
 
 
 def refuse_wrong_id(patch_id: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from vpatch.evidence.store import LOGS
 from vpatch.harness.models import PreparedModel, prepare
 from vpatch.harness.sandbox import run_in
 from vpatch.util.os_errors import cannot_write
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ def run(
     failure: KeyboardInterrupt | VpatchError | None = None
     try:
         (workdir / RAW).mkdir()
-        with tempfile.TemporaryDirectory(prefix="vpatch-") as work:
+        with scratch_folder() as work:
             # A server that runs may have had the prompts of an earlier benchmark.
             salt = made if isinstance(request.sides[0], Answering) else ""
             place, cells, checkpoints = _prepared(request, workdir, Path(work), progress)

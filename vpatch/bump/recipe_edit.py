@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.declare.recipe import ImageDeclaration, PinDeclaration, RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError, VpatchError
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -141,7 +141,7 @@ def _set(lines: list[str], at: tuple[int, int], value: str) -> None:
 
 
 def _read(text: str) -> RecipeDeclaration | None:
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as folder:
+    with scratch_folder() as folder:
         path = Path(folder) / "recipe.yaml"
         path.write_text(text, encoding="utf-8")
         try:

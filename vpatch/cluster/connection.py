@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import signal
 import socket
-import tempfile
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -18,6 +16,7 @@ from vpatch.cluster.running import RayCluster
 from vpatch.errors import UsageError
 from vpatch.util import child_environment
 from vpatch.util.extras import require
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,8 +91,7 @@ def _no_cluster(address: str, error: Exception) -> ClusterError:
 
 def _local(stack: ExitStack) -> dict[str, Any]:
     """Return the settings of a cluster that only this process uses, and that leaves no files."""
-    folder = tempfile.mkdtemp(prefix="vpatch-ray-")
-    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    folder = str(stack.enter_context(scratch_folder()))
     # Its processes get no tokens.
     kept = child_environment.environment_of_a_node()
     stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.engine.process import run
 from vpatch.errors import UsageError
+from vpatch.util.scratch import scratch_folder
 from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def ask(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
     Raises:
         UsageError: it is not a Python.
     """
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as workdir:
+    with scratch_folder() as workdir:
         try:
             command: list[str | Path] = [python, *words]
             ended = run(command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=timeout)

@@ -21,6 +21,7 @@ from packaging.version import Version
 from vpatch.engine import PAYLOAD
 from vpatch.engine.process import last_lines, run, started
 from vpatch.errors import UnavailableError, VpatchError
+from vpatch.util.scratch import scratch_folder
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _pip(
 
 def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> None:
     """Run what installs, and tell of each step that it names in a line of its own."""
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         workdir = Path(name)
         log = workdir / "log"
         deadline = time.monotonic() + _INSTALL_TIMEOUT
@@ -182,12 +183,12 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
         EngineError: it does not; the package that fails is named.
     """
     task = progress.start(f"Making {folder.name}: a first token")
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         workdir = Path(name)
         log = workdir / "log"
         (workdir / "model").mkdir()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(_CALLERS)}
-        environment |= _ALONE | {"TMPDIR": name, "VLLM_RPC_BASE_PATH": "."}
+        environment |= _ALONE | {"TMPDIR": str(name), "VLLM_RPC_BASE_PATH": "."}
         command = [python, PAYLOAD / "first_token.py", workdir / "model"]
         ended = run(command, cwd=workdir, log=log, timeout=_TOKEN_TIMEOUT, environment=environment)
         text = log.read_text(encoding="utf-8", errors="replace")

@@ -137,7 +137,8 @@ def tampered(evidence: Evidence) -> list[str]:
     file = evidence.folder / STATEMENT
     try:
         statement = parse_json(read_file(file, _LARGEST))
-        stated = {one["name"]: one["digest"] for one in statement["predicate"]["configuration"]}
+        rows = statement["predicate"]["configuration"]
+        stated = {str(one["name"]): one["digest"] for one in rows}
     except (OSError, ValueError, LookupError, TypeError) as error:
         return [f"{STATEMENT} cannot be read: {error}"]
     here = {name: entry["digest"] for name, entry in _files(evidence.folder).items()}
@@ -162,7 +163,10 @@ def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
             )
             if not same
         ]
-    except (ArithmeticError, LookupError, TypeError, AttributeError, ValueError) as error:
+    except (
+        *(ArithmeticError, LookupError, TypeError, AttributeError, ValueError, OSError),
+        RecursionError,
+    ) as error:
         return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
 
 

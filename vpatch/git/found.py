@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git.command import EXACT_BYTES, USER, FoundRepository, run
 from vpatch.git.errors import GitError
+from vpatch.util.scratch import scratch_folder
 from vpatch.util.untrusted import is_path
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _is_repository(folder: Path) -> bool:
 
 @contextmanager
 def _opened(parts: _Parts) -> Iterator[FoundRepository]:
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         ours = Path(name)
         for folder in dict.fromkeys(
             [*(parts.common / one for one in _SHARED_FOLDERS), parts.git_dir / "refs"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +16,7 @@ from vpatch.engine.process import run
 from vpatch.planning.state import overall_changes
 from vpatch.util import child_environment
 from vpatch.util.matching import PatternFaultError, found_in
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -127,7 +127,7 @@ def run_behaviour_test(
     Raises:
         OverlayError: the engine's vLLM is not the tree that the plan was made for.
     """
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         runs = []
         for label in ("pristine", "patched"):
             workdir = Path(name, label)
@@ -151,7 +151,7 @@ def run_upstreamed(
 
     `released` are the files of the release that say so, where the engine's differ.
     """
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         workdir = Path(name)
         path = list(_path(engine, trees, workdir, patched=False, released=released))
         found = _pytest(patch, proof, engine, trees, path, workdir, workdir / "pristine.log")
@@ -166,7 +166,7 @@ def run_patched(
     Raises:
         OverlayError: the engine's vLLM is not the tree that the plan was made for.
     """
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         workdir = Path(name)
         path = list(_path(engine, trees, workdir, patched=True))
         found = _pytest(patch, proof, engine, trees, path, workdir, workdir / "patched.log")

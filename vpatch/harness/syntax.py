@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine import PAYLOAD
 from vpatch.engine.process import run
 from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ def refuse_syntax_errors(python: Path, trees: Iterable[Mapping[str, Change]]) ->
         UsageError: a file has a syntax error; the error names all of them.
         VpatchError: the Python does not run.
     """
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         workdir = Path(name)
         files = workdir / "files"
         files.mkdir()

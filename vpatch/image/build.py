@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from vpatch.image.cpu import cpu_build
 from vpatch.image.record import recorded
 from vpatch.image.source import needed, source_build
 from vpatch.library.catalog import installed
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ def contexts(payload: Payload, settings: BuildSettings) -> Iterator[Path]:
         UsageError: a setting has no use in this mode.
     """
     _refuse_idle(payload.image.mode, settings)
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         yield Path(name)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +13,7 @@ from vpatch.planning.plan import plan
 from vpatch.planning.state import State, overall_changes
 from vpatch.source.memory import ChangedTree
 from vpatch.trust.decision import NOTHING
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,7 +138,7 @@ def git_result(draft: Draft, tree: Tree, paths: frozenset[str]) -> GitResult:
     files = draft.change.files
     if any(file.before is not None and file.path not in paths for file in files):
         return "no such file"
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         scratch = ScratchRepository(Path(name))
         old = scratch.state({f.path: f.before for f in files if f.before is not None})
         new = scratch.state({file.path: file.after for file in files})

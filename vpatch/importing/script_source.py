@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
 from vpatch.importing.sandbox import run_sandboxed
 from vpatch.importing.tree_source import compared
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from vpatch.importing.change import SourceChange
@@ -46,7 +46,7 @@ def from_script(script: Path, tree: Tree, stack: Stack, seen_at: Path) -> list[S
             "/usr/local/lib/python3.12/dist-packages",
             code="cli.bad-value",
         )
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         root = Path(name) / "vllm"
         for path in tree.paths():
             place = root / path

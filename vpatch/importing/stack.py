@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from vpatch.importing.message import id_of
 from vpatch.importing.paths import TreePaths, aside
 from vpatch.util.nearest_lines import first_difference
 from vpatch.util.plural import counted
+from vpatch.util.scratch import scratch_folder
 from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Stack:
     ) -> dict[str, bytes]:
         errors: list[VpatchError] = []
         after: dict[str, bytes] = {}
-        with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        with scratch_folder() as name:
             scratch = ScratchRepository(Path(name))
             # One by one, as git names the first hunk alone that does not fit.
             for path, several in diffs.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
 from vpatch.source.memory import MemoryTree
 from vpatch.trust.decision import NOTHING
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ class Trial:
 
 def bound_edits(candidate: Candidate, edits: Sequence[Declared]) -> list[BoundEdit] | None:
     """Bind edits with the files of a candidate; None if the vocabulary does not take them."""
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         folder = Path(name)
         for file, content in candidate.files.items():
             (folder / file).write_bytes(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from vpatch.git.scratch import ScratchRepository
 from vpatch.importing.paths import aside
 from vpatch.importing.stack import Stack, apply, place_of, unsure
 from vpatch.source.memory import ChangedTree
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,7 +120,7 @@ class _Undoing:
         """The release without the changes; and for each of them, what is not sure."""
         errors: list[VpatchError] = []
         notes: dict[int, list[str]] = {}
-        with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        with scratch_folder() as name:
             scratch = ScratchRepository(Path(name))
             for number, change in reversed(list(enumerate(diffed))):
                 notes[number] = []

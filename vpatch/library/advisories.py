@@ -163,8 +163,8 @@ def shipped_advisories() -> Advisories:
 def with_newer(shipped: Advisories, found: Iterable[Advisory]) -> Advisories:
     """Add advisories to the shipped ones.
 
-    A newer text of an id replaces the older one. An advisory with another id, of which one of the
-    two is an alias, adds to it: what it claims can hide nothing. `withdrawn` counts for its own id.
+    A newer text of an id replaces the older one. An advisory adds to the one that is its alias, or
+    that has it as an alias: what it claims can hide nothing. `withdrawn` counts for its own id.
     What vpatch says of a shipped one stays: a newer text has the same defect.
     """
     now = datetime.now(UTC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from vpatch.smoke.checks import Check
 from vpatch.smoke.imports import run_imports
 from vpatch.smoke.record import SmokeRun, record_of
 from vpatch.smoke.run import PhaseContext, run_phase
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def run_smoke(
     made = datetime.now(UTC).isoformat(timespec="seconds")
     phases: list[Phase] = ["before", "after"] if request.before else ["after"]
     try:
-        with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+        with scratch_folder() as name:
             ran = _run(request, target, workdir, Path(name), progress, on_result, phases, made)
         record = record_of(ran)
         write_evidence(workdir, record)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git import command
 from vpatch.git.errors import GitError, GitMissingError
 from vpatch.util.filelock import READ_ONLY, wait_for_lock
+from vpatch.util.scratch import scratch_folder
 from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def base_repository(
         except OSError as error:
             if error.errno not in READ_ONLY:
                 raise
-            workdir = undo.enter_context(tempfile.TemporaryDirectory(prefix="vpatch-"))
+            workdir = undo.enter_context(scratch_folder())
             own = Path(workdir, entry.name)
             own.mkdir()
             return own / _REPOSITORY, _make(own, files(), message, progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,18 +136,24 @@ def _key(name: str) -> str:
     return name.lower().replace("_", "-").removeprefix("--")
 
 
+# Seconds, or tries.
+_LARGEST_NUMBER = 1_000_000
+
+
 def _number(
     merged: Mapping[str, str], origins: Mapping[str, str], key: str, default: float
 ) -> float:
     text = merged.get(key)
     if not text:
         return default
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(
-            f"pip's setting {key} is not a number: {text!r}",
-            where=origins[key],
-            hint=f"set it to a number, for instance {default:g}",
-            code="source.pip-settings",
-        ) from None
+    with suppress(ValueError):
+        number = float(text)
+        # nan and 1e999 are floats, too.
+        if 0 <= number <= _LARGEST_NUMBER:
+            return number
+    raise UsageError(
+        f"pip's setting {key} is not a number from 0 to {_LARGEST_NUMBER}: {text[:60]!r}",
+        where=origins[key],
+        hint=f"set it to a number, for instance {default:g}",
+        code="source.pip-settings",
+    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging import tags
@@ -14,11 +14,11 @@ from packaging.version import Version
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source import index
 from vpatch.source.cache import CacheError
+from vpatch.util.scratch import open_part
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from packaging.utils import BuildTag
 
@@ -129,15 +129,16 @@ def _download(
     # Only where something is fetched.
     from vpatch.source import network  # noqa: PLC0415
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            network.download(chosen, part, sha256, settings=settings, progress=progress)
-            part.replace(path)
-        finally:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+        with open_part(path) as held:
+            part = Path(held.name)
+            try:
+                network.download(chosen, part, sha256, settings=settings, progress=progress)
+                part.replace(path)
+            finally:
+                with suppress(OSError):
+                    part.unlink(missing_ok=True)
     except OSError as error:
         raise CacheError(
             f"the wheel cannot be stored in the cache: {error}",

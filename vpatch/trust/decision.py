@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import shutil
-import tempfile
 import weakref
 from pathlib import Path
 from typing import Any, Literal
 
 from vpatch.errors import VpatchError
 from vpatch.trust.store import Content, Store, TrustRecord, content_of
+from vpatch.util.scratch import make_scratch, remove_scratch
 
 State = Literal["shipped", "trusted", "changed", "not trusted"]
 
@@ -125,8 +124,8 @@ class Trust:
         return self._copies[key]
 
     def _write(self, name: str, content: Content) -> Path:
-        workdir = tempfile.mkdtemp(prefix="vpatch-")
-        self._removals.append(weakref.finalize(self, shutil.rmtree, workdir, ignore_errors=True))
+        workdir, lock = make_scratch()
+        self._removals.append(weakref.finalize(self, remove_scratch, workdir, lock))
         copy = Path(workdir, name)
         for path, data in content.files.items():
             (copy / path).parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ import logging
 import re
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +22,7 @@ from vpatch.git.checkout import NewCommit
 from vpatch.upstream.rules import read_yaml
 from vpatch.util import child_environment
 from vpatch.util.run_log import command_line, timed
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ def run_hooks(
         RulesError: the file is not there, or no configuration.
     """
     derived, not_run = _derived(tree, file)
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as name:
+    with scratch_folder() as name:
         checkout = Path(name, "upstream")
         repository, base = tree.base_repository(progress)
         git.create_checkout(checkout, repository, base, [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from vpatch.upstream.parts import parts_of
 from vpatch.upstream.placing import PlacingError, place_test
 from vpatch.upstream.proof import Judge
 from vpatch.upstream.prose import wrapped
+from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -243,7 +243,7 @@ def _with_tests(
 
 def _diff(tree: CachedTree, files: Mapping[str, bytes], progress: Progress) -> bytes:
     repository, base = tree.base_repository(progress)
-    with tempfile.TemporaryDirectory(prefix="vpatch-") as folder:
+    with scratch_folder() as folder:
         scratch = Path(folder) / "repo"
         git.create_checkout(scratch, repository, base, [])
         (commit,) = git.add_commits(scratch, base, [NewCommit("proposal", files)])

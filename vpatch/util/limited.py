@@ -158,7 +158,7 @@ class _TimedSocket(io.RawIOBase):
         self._clock = clock
 
     def makefile(self, *_: Any) -> io.BufferedReader:
-        """Stand for the socket: http.client asks it for a file."""
+        """Return itself with a buffer: http.client asks a socket for a file."""
         return io.BufferedReader(self)
 
     def readable(self) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import tempfile
+from contextlib import suppress
 
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 
@@ -13,6 +16,22 @@ _OF_THE_MACHINE = frozenset({
 })  # fmt: skip
 # A name is too long, a part of the path is a file, or links lead in a circle.
 _WRONG_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR})
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_LITTLE = 1 << 20
+
+
+def _full_places() -> str | None:
+    """The folders that vpatch writes to and that are full: a disk does not say its name."""
+    places = {"the temporary folder": tempfile.gettempdir(), "the current folder": "."}
+    full = []
+    for name, place in places.items():
+        with suppress(OSError):
+            disk = os.statvfs(place)
+            if disk.f_bavail * disk.f_frsize < _LITTLE:
+                full.append(f"{name} ({os.path.abspath(place)})")  # noqa: PTH100 - of "."
+    return ", ".join(full) or None
 
 
 def is_wrong_path(error: OSError) -> bool:
@@ -28,6 +47,8 @@ def path_or_machine_error(error: OSError) -> VpatchError | None:
         hint = f"correct the path {where}" if where else "correct the paths that you named"
         found = UsageError(str(error.strerror), where=where, hint=hint, code="util.bad-path")
     elif error.errno in _OF_THE_MACHINE:
+        if where is None and error.errno in _FULL:
+            where = _full_places()
         hint = "correct that file or folder, or its disk, then run the command again"
         found = UnavailableError(str(error.strerror), where=where, hint=hint, code="util.os-error")
     else:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    T = TypeVar("T", bound=DataclassInstance)
+T = TypeVar("T")
 
 
 def as_record(kind: type[T], document: Any) -> T:
@@ -23,7 +20,7 @@ def as_record(kind: type[T], document: Any) -> T:
         ValueError: it lacks a key, has others, or has values of other kinds.
     """
     hints = get_type_hints(kind)
-    names = [field.name for field in fields(kind)]
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type] # of a dataclass
     if not isinstance(document, dict) or not document.keys() <= {*names}:
         raise ValueError(f"it does not have the keys of a {kind.__name__}")
     for name, value in document.items():

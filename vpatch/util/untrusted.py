@@ -45,7 +45,10 @@ def read_file(path: Path, limit: int) -> bytes:
         OSError: it cannot be read, is not a regular file, or is larger.
     """
     # To open a pipe would wait for somebody who writes.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:  # of a name with NUL, or with half of a surrogate pair
+        raise OSError(errno.EINVAL, str(error), str(path)) from error
     with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "is not a regular file", str(path))

@@ -169,12 +169,17 @@ class WheelArchive:
 
     def _start_of(self, info: zipfile.ZipInfo) -> int:
         """Where the bytes of a member begin: its own header says how long it is."""
+        # Of a file that was cut off at its beginning, zipfile gives a negative place.
+        if info.header_offset < 0:
+            raise self._damaged(f"{info.filename} begins before the file")
         header = os.pread(self._file.fileno(), _HEADER, info.header_offset)
         if len(header) != _HEADER or not header.startswith(_SIGNATURE):
             raise self._damaged(f"{info.filename} has no header")
         name_length, extra_length = struct.unpack("<HH", header[26:30])
         name = os.pread(self._file.fileno(), name_length, info.header_offset + _HEADER)
-        if name != info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437"):
+        if name != info.orig_filename.encode(
+            "utf-8" if info.flag_bits & _UTF8 else "cp437", "replace"
+        ):
             raise self._unsafe(info.filename, "its header has another name")
         return info.header_offset + _HEADER + int(name_length) + int(extra_length)
 

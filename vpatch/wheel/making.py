@@ -10,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 from vpatch.errors import UsageError
 from vpatch.util.digest import digest_of
+from vpatch.util.files import replace_file
 from vpatch.util.os_errors import cannot_write
 from vpatch.wheel.contents import problems_of
 from vpatch.wheel.metadata import with_version
@@ -174,9 +175,7 @@ def make_wheel(
         finally:
             writer.discard()
         statement = statement_of(str(name), sha256, official.archive, laid)
-        part = beside.with_name(f".{beside.name}.part")
-        part.write_text(statement, encoding="utf-8")
-        part.replace(beside)
+        replace_file(beside, statement)
     except OSError as error:
         raise cannot_write(
             "the wheel",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
 import stat
 import zipfile
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.image.context import EPOCH
+from vpatch.util.scratch import open_part
 from vpatch.util.source_date import source_date_epoch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vpatch.wheel.archive import WheelArchive, WheelMember
 
 # A zip file has no time before 1980 and none after 2107.
@@ -33,8 +32,8 @@ class WheelWriter:
 
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        self._file = self._part.open("w+b")
+        self._file = open_part(target)
+        self._part = Path(self._file.name)
         self._zip = zipfile.ZipFile(self._file, "w")
         self._time = _zip_time()
 
@@ -67,8 +66,8 @@ class WheelWriter:
         self._file.flush()
         self._file.seek(0)
         digest = hashlib.file_digest(self._file, "sha256").hexdigest()
-        self._file.close()
         self._part.replace(self._target)
+        self._file.close()
         return digest
 
     def discard(self) -> None:
