@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.bump.steps import kinds, step, stepped
-from tests.helpers import patch_of
+from tests.helpers import patch_of, tree_of
 from vpatch.bump.verdict import Verdict
+from vpatch.library.shapes import KnownShape, Shapes
+from vpatch.planning.plan import plan
 
 FILE = "vllm/layer.py"
 LAYER = """class Layer:
@@ -224,3 +228,64 @@ def test_what_is_blocked_needs_a_person(tmp_path):
     found = stepped([first, second], {FILE: LAYER}, {FILE: after})
     assert found["second"].verdict is Verdict.NEEDS_A_PERSON
     assert found["second"].reason == "requires fix, which is conflict"
+
+
+def on_record(patch, trees, *, edition=None):
+    """The same patch with a record of some trees, read by this edition or by another one."""
+    decisions = [plan([patch], tree_of(files)).decisions[0] for files in trees]
+    known = tuple(
+        KnownShape(
+            releases=(f"0.{number}.0",),
+            state=decision.state,
+            variant=decision.variant,
+            definitions=dict(decision.shape.definitions),
+        )
+        for number, decision in enumerate(decisions, 22)
+    )
+    shapes = Shapes(patch_digest=edition or patch.digest, shapes={"vllm": known})
+    return replace(patch, shapes=shapes)
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict", "state"),
+    [
+        (LAYER, Verdict.KEEP, "is the same"),
+        (CURED, Verdict.RETIRE, "the tree has the effect"),
+        ("x = 1\n", Verdict.NOT_NEEDED, f"Layer.__init__ went from {FILE}"),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+@pytest.mark.parametrize("record", ["of this code", "of other code", "of another edition"])
+def test_no_patch_goes_or_stays_by_a_state_on_a_new_shape(tmp_path, after, verdict, state, record):
+    claim = {"vllm": "<0.24" if verdict is Verdict.NOT_NEEDED else ">=0.20"}
+    plain = patch_of(tmp_path, edits=[EDIT], concerns={"text": "class Layer"}, needed_in=claim)
+    other = LAYER.replace("scale_of(self)", "None")
+    trees = {"of other code": [{FILE: other}]}.get(record, [{FILE: LAYER}, {FILE: after}])
+    edition = "sha256:0" if record == "of another edition" else None
+    one = judged(on_record(plain, trees, edition=edition), after)
+    assert state in one.reason
+    if record == "of this code":
+        assert one.verdict is verdict
+        return
+    assert one.verdict is Verdict.LOOK_AGAIN
+    assert "; new shape: " in one.reason
+    assert one.facts == ()
+
+
+def test_a_patch_that_only_another_tree_has_on_record_is_kept(patch):
+    """As `vpatch status` marks nothing: no record of this tree says what its code was."""
+    shapes = on_record(patch, [{FILE: CURED}]).shapes
+    plugin = shapes.model_copy(update={"shapes": {"plugin": shapes.shapes["vllm"]}})
+    assert judged(replace(patch, shapes=plugin), LAYER).verdict is Verdict.KEEP
+
+
+def test_a_patch_of_a_plugin_is_read_by_the_record_of_the_plugin(patch):
+    other = on_record(patch, [{FILE: CURED}]).shapes.shapes["vllm"]
+    shapes = Shapes(patch_digest=patch.digest, shapes={"plugin": other})
+    found = step(replace(patch, shapes=shapes), {FILE: LAYER}, {FILE: LAYER}, name="plugin")
+    assert found.verdict is Verdict.LOOK_AGAIN
+
+
+def test_what_needs_a_person_does_so_on_a_new_shape_too(patch):
+    known = on_record(patch, [{FILE: LAYER}])
+    assert judged(known, "x = 1\n").verdict is Verdict.NEEDS_A_PERSON

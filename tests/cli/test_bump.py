@@ -114,7 +114,7 @@ def test_in_markdown(bumped):
     bumped.run("bump", "small", "--to", "0.51", "--output", "report.md", code=1)
     text = (bumped.folder / "report.md").read_text()
     assert text.startswith("# small: vllm 0.50.0 to 0.51.0\n\n1 look again, 1 keep.\n\n")
-    assert "## Look again: the patch fits, but upstream changed code" in text
+    assert "## Look again: upstream changed code that the patch edits or reads" in text
     assert "\n- edits  Llama.\\_\\_init\\_\\_: changed, +1 -0, " in text
     assert "  ```diff\n  --- vllm/models/llama.py:2\n" in text
     assert "\n  +        self.norm = Norm(4)\n" in text

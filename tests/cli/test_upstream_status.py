@@ -77,6 +77,16 @@ def test_a_tree_that_has_the_effect(declared):
     assert "  vllm-0.51.0  upstreamed\n  drop: the tree has the effect: " in run.out
 
 
+def test_nothing_is_dropped_on_code_that_no_record_has(declared):
+    declared.index.add("0.51.0", with_the_effect("0.51.0"))
+    declared.run("test", "name-proj", "--record", "--vllm", "0.50.0")
+    run = status(declared, "--vllm", "0.51.0", code=1)
+    assert "  keep: look again before you drop it: the tree has the effect: " in run.out
+    assert "; new shape: differs from 0.50.0 in " in run.out
+    declared.run("test", "name-proj", "--record", "--vllm", "0.51.0")
+    assert "  drop: the tree has " in status(declared, "--vllm", "0.51.0", code=1).out
+
+
 def with_the_effect(version):
     from tests.projects import FILES, LLAMA, NAMED, archive
 

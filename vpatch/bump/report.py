@@ -30,7 +30,7 @@ ORDER = (
 )
 MEANINGS = {
     Verdict.NEEDS_A_PERSON: "the patch does not fit the new release",
-    Verdict.LOOK_AGAIN: "the patch fits, but upstream changed code that it edits or reads",
+    Verdict.LOOK_AGAIN: "upstream changed code that the patch edits or reads, or its shape is new",
     Verdict.RETIRE: "upstream has the change",
     Verdict.NOT_NEEDED: "the code that the patch is about is gone",
     Verdict.KEEP: "nothing changed for the patch",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
 from vpatch.upstream.status import Known, advise
 from vpatch.util.plural import counted
@@ -26,7 +27,7 @@ class Verdict(StrEnum):
     RETIRE = "retire"
     # The code, or the defect, is gone.
     NOT_NEEDED = "not needed"
-    # The patch fits, but the code that it edits or reads changed.
+    # The code that it edits or reads changed, or is not that of a release on record.
     LOOK_AGAIN = "look again"
     # The patch does not fit.
     NEEDS_A_PERSON = "needs a person"
@@ -77,6 +78,9 @@ def judge(
     What is known of the threads upstream is what the patch declares.
     """
     verdict, reason = _verdict(old, new, pins, changed)
+    if verdict is not Verdict.NEEDS_A_PERSON and new.shape and new.differs_from_record:
+        # The state may be wrong on code that no record has, so nothing follows from it alone.
+        verdict, reason = Verdict.LOOK_AGAIN, f"{reason}; {describe_shape(new.shape)}"
     facts = tuple(_facts(new)) if verdict is Verdict.RETIRE else ()
     return PatchBump(old, new, verdict, reason, facts, tuple(changed))
 

@@ -94,8 +94,9 @@ def command(
     Without RECIPE, these are all recipes of the project. Each patch gets a verdict:
 
     keep: nothing changed for the patch. retire: upstream has the change. not needed: the code that
-    the patch is about is gone. look again: the patch fits, but upstream changed code that it edits
-    or reads. needs a person: the patch does not fit the new release.
+    the patch is about is gone. look again: upstream changed code that the patch edits or reads, or
+    the patch has a record and the record does not have this code. needs a person: the patch does
+    not fit the new release.
 
     With --diff or --output, the report shows the code of each definition that changed: as it was,
     as the patch makes it, and as it is in the new release.

@@ -13,6 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from vpatch.errors import ExitCode
+from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
 from vpatch.upstream.threads import Answer, UnknownThreadError, answer_as_declared
 
@@ -78,7 +79,13 @@ class PatchStatus:
 
     @property
     def advice(self) -> Advice:
-        return advise(self.decision, self.plan.pin, self.known, self._missing)
+        """What to do. No patch is dropped on code that no record of it has."""
+        advice = advise(self.decision, self.plan.pin, self.known, self._missing)
+        shape = self.decision.shape
+        if advice.action == "drop" and shape is not None and self.decision.differs_from_record:
+            reason = f"{advice.reason}; {describe_shape(shape)}"
+            return Advice("keep", f"look again before you drop it: {reason}", finding=True)
+        return advice
 
     @property
     def _missing(self) -> list[str]:
