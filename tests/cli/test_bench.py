@@ -202,6 +202,18 @@ def test_two_trees_in_alternating_order(benched):
     assert "not judged" not in row
 
 
+def test_the_pristine_release_before_a_recipe(benched):
+    say_one_load(benched)
+    args = ("--recipe", benched.recipe.stem, "--engine", sys.executable, "--before")
+    bench(benched, *args)
+    record = record_of(benched)
+    assert [side["what"] for side in record["sides"]] == [
+        "vLLM 0.50.0 with no patches",
+        "vLLM 0.50.0 with 1 patch",
+    ]
+    assert record["asked"]["before"] is True
+
+
 def test_servers_that_run(benched, tmp_path):
     """Each has its own k; the model's files are where they say."""
     root = str(benched.folder / "model")
@@ -448,6 +460,9 @@ def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
         (("--compare", "http://a,0.50"), "cli.bad-value", "does not name two sides"),
         (("--compare", "http://a,http://a"), "cli.bad-value", "both sides are the same"),
         (("--image", "x", "--url", "http://a"), "cli.conflicting-options", "--image and --url"),
+        ((*TREE[2:], "--before", "--compare", "0.50,0.51"), "cli.unused-option", "--before would"),
+        (("--image", "x", "--before"), "cli.unused-option", "--before would have no effect"),
+        (("--url", "http://a", "--before"), "cli.unused-option", "--before would have no effect"),
         (("--image", "x", "--vllm", "0.50"), "cli.unused-option", "x: --vllm would have no effect"),
         (("--image", "x", "--engine", "cpu"), "cli.unused-option", "--engine would have no effect"),
         (("--url", "http://a", "--tree", "x==1"), "cli.unused-option", "--tree would have no"),
@@ -465,13 +480,14 @@ def test_what_was_measured_when_it_is_interrupted_is_kept(benched):
         (("--url", "http://[::1"), "bench.bad-url", "is not the address of a server"),
         ((), "cli.missing-option", "no option says which vLLM to use"),
         (
-            ("--vllm", "0.51.0", "--engine", sys.executable),
+            (*TREE, "--plan", "bare"),
             "cli.missing-option",
-            "there is no plan",
+            "the recipe bare has no benchmark plan",
         ),
     ],
 )
 def test_what_cannot_be_asked_for(benched, args, code, said):
+    benched.recipe.with_name("bare.yaml").write_text("vllm: 0.50.0\npatches: [strength]\n")
     run = benched.run("bench", *args, code=4 if code == "bench.server-unreachable" else 2)
     assert run.codes == (code,)
     assert said in run.err

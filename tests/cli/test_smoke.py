@@ -388,7 +388,8 @@ def test_what_is_not_there_is_said_before_anything_starts(smoked):
 def test_wrong_use(evidenced):
     assert "there is evidence of that name" in smoke(evidenced, code=2).err
     evidenced.recipe.write_text(evidenced.recipe.read_text().partition("smoke:")[0])
-    assert smoke(evidenced, "--name", "two", code=2).codes == ("smoke.no-plan",)
+    name = evidenced.recipe.stem
+    assert smoke(evidenced, "--name", "two", "--plan", name, code=2).codes == ("smoke.no-plan",)
 
 
 def test_a_release_without_a_recipe_runs_the_standard_plan(smoked):

@@ -38,6 +38,7 @@ class BenchOptions:
         engine: `cpu`, `cuda`, or the path of a Python; by default `cuda` if there is a GPU.
         image: the tag of an image that `vpatch build-image` built.
         urls: servers that run, one for each k.
+        before: whether the pristine trees are measured too, as the first side.
         compare: two sides, as `A,B`: versions or folders, `pristine:VERSION`, `image:TAG`, URLs.
         plan: the recipe whose benchmark plan is taken; by default that of the source.
         model: a checkpoint instead of the plan's.
@@ -57,6 +58,7 @@ class BenchOptions:
     engine: str | None = None
     image: str | None = None
     urls: tuple[str, ...] = ()
+    before: bool = False
     compare: str | None = None
     plan: str | None = None
     model: str | None = None
@@ -137,18 +139,22 @@ def bench(
         on_result: called after each load with the name of its side and the result.
 
     Raises:
-        UsageError: the options contradict each other, or the recipe has no plan.
+        UsageError: the options contradict each other, or make no plan.
         VpatchError: the run could not be begun.
     """
     options.refuse_conflicts()
     if options.name is not None:
         refuse_name(root, options.name, _KIND)
     overrides = options.overrides()
+    if options.plan is not None:
+        overrides.refuse_without_plan(context, options.plan)
     asked = _asked(request, options)
     subjects = subjects_of({**asked, "port": options.port}, request)
     with ExitStack() as stack:
         named = options.plan or request.recipe
         matrix = None if options.compare or options.image else matrix_of(context, request)
+        if matrix is not None and options.before:
+            matrix = matrix.with_pristine()
         opening = Opening(
             *(context, request, options.engine, named, overrides, this_machine(), stack, matrix)
         )
@@ -225,6 +231,7 @@ def _asked(request: Request, options: BenchOptions) -> dict[str, Any]:
         "engine": options.engine,
         "image": options.image,
         "url": options.urls,
+        "before": options.before,
         "compare": options.compare,
         "plan": options.plan,
         "model": options.model,

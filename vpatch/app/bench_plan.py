@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from vpatch.bench.standard import standard_bench
 from vpatch.declare.bench import Bench, BenchCells, Shape
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
 
 _DIGITS = 5
+_STANDARD = "the standard plan runs (k=0 and k=3, 24 tokens in and 32 out)"
+_GIVE = (
+    "give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a plan under bench, "
+    "such as vllm-0.23"
+)
 
 
 @dataclass(frozen=True)
@@ -36,18 +42,20 @@ class Overrides:
     def plan(self, context: Context, recipe: str | None, served: Sequence[int] = ()) -> Bench:
         """Return the plan of a recipe with overrides; `served` are the k of running servers.
 
+        Where no recipe has a plan, the standard plan is taken, and a note says so. A model and a
+        shape make a plan of their own.
+
         Raises:
-            UsageError: there is no plan, and the overrides do not make one.
+            UsageError: there is no plan for running servers, or the overrides make no plan.
         """
         declared = _declared(context, recipe)
         if declared is None and (not self.shapes or not self.model):
             what = f"the recipe {recipe} has no benchmark plan" if recipe else "there is no plan"
-            raise UsageError(
-                what,
-                hint="give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a "
-                "plan under bench, such as vllm-0.23",
-                code="cli.missing-option",
-            )
+            if served:
+                # Loads of any size would go to a server that others may use.
+                raise UsageError(what, hint=_GIVE, code="cli.missing-option")
+            context.progress.note(f"{what}: {_STANDARD}")
+            declared = standard_bench()
         kept = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
         fields = kept | self._changed(declared, served)
         try:
@@ -59,6 +67,20 @@ class Overrides:
             raise UsageError(
                 first_of(error), hint="correct the options", code="cli.bad-value"
             ) from error
+
+    def refuse_without_plan(self, context: Context, recipe: str) -> None:
+        """Refuse a recipe that was named for its plan and has none.
+
+        Raises:
+            UsageError: so it is, and the overrides make no plan.
+        """
+        if _declared(context, recipe) is None and not (self.shapes and self.model):
+            raise UsageError(
+                f"the recipe {recipe} has no benchmark plan",
+                where="--plan",
+                hint=f"{_GIVE}; or leave it out: then the standard plan runs",
+                code="cli.missing-option",
+            )
 
     def _changed(self, declared: Bench | None, served: Sequence[int]) -> dict[str, Any]:
         names = ("concurrency", "shapes", "prompts", "repeats")

@@ -116,11 +116,13 @@ def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
     elif said["url"]:
         found = Subjects("servers", (tuple(said["url"]),))
     else:
-        return Subjects("trees", ((request.vllm or "",),))
+        vllm = request.vllm or ""
+        pristine = ((f"{_PRISTINE}{vllm}",),) if said["before"] else ()
+        return Subjects("trees", (*pristine, (vllm,)))
     meaningless = {
-        "trees": ("vllm",) if said["compare"] else (),
-        "images": ("vllm", "recipe", "tree", "patch", "engine"),
-        "servers": ("tree", "patch", "k", "port"),
+        "trees": ("vllm", "before") if said["compare"] else (),
+        "images": ("vllm", "recipe", "tree", "patch", "engine", "before"),
+        "servers": ("tree", "patch", "k", "port", "before"),
     }
     idle = [f"--{name}" for name in meaningless[found.kind] if said[name]]
     if idle:
@@ -260,7 +262,7 @@ class Opening:
         library, request = self.context.library, replace(self.request, vllm=vllm or None)
         if not vllm.startswith(_PRISTINE):
             return selection.resolve(request, library)
-        without = replace(request, vllm=vllm.removeprefix(_PRISTINE), patches=())
+        without = replace(request, vllm=vllm.removeprefix(_PRISTINE) or None, patches=())
         return [replace(job, patches=()) for job in selection.resolve(without, library)]
 
     def _opened_trees(self, point: MatrixPoint, engine: str) -> Opened:

@@ -82,6 +82,20 @@ class RecipeMatrix:
             changed["cells"] = _cells(plan, self.declared.models)
         return plan.model_copy(update=changed)
 
+    def with_pristine(self) -> RecipeMatrix:
+        """Return the same with the pristine trees of each release and kind of machine, first."""
+        has = {(p.vllm, p.hardware) for p in self.points if not any(j.patches for j in p.found)}
+        pristine = {
+            (point.vllm, point.hardware): replace(
+                point,
+                patches="without patches",
+                found=[replace(job, patches=()) for job in point.found],
+            )
+            for point in self.points
+            if (point.vllm, point.hardware) not in has
+        }
+        return replace(self, points=[*pristine.values(), *self.points])
+
     def here(self, machine: Machine, kind: str, notes: list[str]) -> RecipeMatrix:
         """Return the same with the points that this machine can run; `notes` gets the others.
 

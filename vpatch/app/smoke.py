@@ -63,7 +63,7 @@ def smoke(
         on_result: called after each cell with its phase, its name and its checks.
 
     Raises:
-        UsageError: the options contradict each other, or the recipe has no plan.
+        UsageError: the options contradict each other, or `--plan` names a recipe without a plan.
         VpatchError: the run could not be made. A failing check is not an error.
     """
     options.refuse_conflicts()

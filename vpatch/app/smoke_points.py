@@ -159,7 +159,7 @@ def _points(
     Raises:
         VpatchError: a patch stops in some of them; the error names all of that.
     """
-    plan = options.plan or request.recipe
+    plan = options.plan_of(context, request.recipe)
     context.require_trust((), plan)
     smoke = smoke_plan_of(context, plan)
     planned: list[_Planned] = []

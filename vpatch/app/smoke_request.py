@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Model, Smoke
     from vpatch.harness.machine import Machine
 
-_STANDARD = "no recipe has a smoke plan for this vLLM: the standard plan runs (k=0 and k=3)"
+_STANDARD = "the standard plan runs (k=0 and k=3)"
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,26 @@ class SmokeOptions:
         return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
 
     def plan_of(self, context: Context, recipe: str | None) -> str | None:
-        """Return the recipe whose plan runs, or None and a note for the standard plan.
+        """Return the recipe whose plan runs, if any. A note says that it is the standard plan.
 
         `recipe` is that of what is run.
+
+        Raises:
+            UsageError: `--plan` names a recipe without a plan.
         """
-        plan = self.plan or recipe
-        if plan is None:
-            context.progress.note(_STANDARD)
-        return plan
+        if self.plan is not None:
+            if _declared(context, self.plan) is None:
+                raise UsageError(
+                    "the recipe has no smoke plan",
+                    where=str(context.library.recipe(self.plan)),
+                    hint="add one under smoke, or leave out --plan: then the standard plan runs",
+                    code="smoke.no-plan",
+                )
+        elif recipe is None:
+            context.progress.note(f"no recipe has a smoke plan for this vLLM: {_STANDARD}")
+        elif _declared(context, recipe) is None:
+            context.progress.note(f"the recipe {recipe} has no smoke plan: {_STANDARD}")
+        return self.plan or recipe
 
     def models(self, smoke: Smoke) -> dict[str, Model]:
         return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
@@ -160,20 +172,9 @@ def asked_of(context: Context, request: selection.Request, options: SmokeOptions
 
 
 def smoke_plan_of(context: Context, recipe: str | None) -> Smoke:
-    """Return the plan of a recipe; without a recipe, return the standard plan.
+    """Return the plan of a recipe; the standard plan if it has none, or there is no recipe."""
+    return (_declared(context, recipe) if recipe is not None else None) or standard_plan()
 
-    Raises:
-        UsageError: the recipe has no plan.
-    """
-    if recipe is None:
-        return standard_plan()
-    path = context.library.recipe(recipe)
-    declared, _ = context.library.read_recipe(path)
-    if declared.smoke is None:
-        raise UsageError(
-            "the recipe has no smoke plan",
-            where=str(path),
-            hint="add one under smoke, or give --plan",
-            code="smoke.no-plan",
-        )
-    return declared.smoke
+
+def _declared(context: Context, recipe: str) -> Smoke | None:
+    return context.library.read_recipe(context.library.recipe(recipe))[0].smoke

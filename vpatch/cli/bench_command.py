@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     metavar="URL",
     help="URL of a running server; repeat it for each k.",
 )
+@click.option("--before", is_flag=True, help="Measure the pristine release too, as the first side.")
 @click.option(
     "--compare",
     metavar="A,B",
@@ -107,7 +108,8 @@ def command(
     """Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.
 
     The recipe's plan says what to measure: k (the number of speculative tokens), concurrency, and
-    the shapes of prompts. Repeats run in alternating order. vpatch starts and stops the servers, or
+    the shapes of prompts. Without such a plan, a standard plan runs: k=0 and k=3 with a tiny model.
+    Repeats run in alternating order. vpatch starts and stops the servers, or
     uses running ones. The record has a page with plots, tables in Markdown and CSV, and vLLM's own
     results.
 

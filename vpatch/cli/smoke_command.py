@@ -78,7 +78,8 @@ def command(
 ) -> CommandResult | ExitCode:
     """Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.
 
-    Without a recipe, a standard plan runs: k=0 and k=3, offline and as a server.
+    Without a recipe, or with one that has no plan, a standard plan runs: k=0 and k=3, offline and
+    as a server. vpatch says so.
 
     Each cell of the plan starts a real engine with a number of speculative tokens (k), offline or
     as a server. Without a checkpoint of yours, vpatch makes tiny ones. Their tokens and acceptance
