@@ -341,3 +341,12 @@ def test_a_cell_says_that_code_of_a_patch_changed_since_the_pin(recipe):
     assert [tree["changed"] for tree in trees] == [None, ["name-proj"], []]
     trees = recipe.run("status", "--all", "--json").json["trees"]
     assert {str(tree["changed"]) for tree in trees} == {"None"}
+
+
+def test_all_as_a_version_is_every_release(project):
+    table = project.run("status", "--all", "--patch", "name-proj").out
+    assert project.run("status", "--vllm", "all", "--patch", "name-proj").out == table
+    run = project.run("status", "--vllm", "all", "--all", code=2)
+    assert run.codes == ("cli.conflicting-options",)
+    # One of several names is none of all.
+    assert project.run("status", "--vllm", "0.50,all", code=2).codes == ("source.wrong-spec",)

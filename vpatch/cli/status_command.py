@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from vpatch.app.selection import Request
 
 
+_ALL = "all"
+
+
 @click.command("status")
 @source_options
 @click.option("--all", "every", is_flag=True, help="Every release of vLLM from 0.20 on.")
@@ -38,9 +41,9 @@ def command(
 ) -> CommandResult | ExitCode:
     """Show the state of each patch for one version of vLLM, or for several.
 
-    `--vllm 0.22,0.23` takes several versions, and --all takes every release. With --recipe as well,
-    vpatch looks only at the patches of the recipe, in its order. This shows what an upgrade would
-    mean.
+    `--vllm 0.22,0.23` takes several versions, and --all or `--vllm all` takes every release.
+    With --recipe as well, vpatch looks only at the patches of the recipe, in its order. This shows
+    what an upgrade would mean.
 
     Several versions make a table: a row a patch, a column a version, a letter a state. A terminal
     that is too narrow gets several tables. A pipe or a file gets one for each tree, however wide.
@@ -59,7 +62,7 @@ def command(
     listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
     patches = (why,) if why else request.patches
     asked = replace(request, vllm=None, patches=patches, strict=strict)
-    versions = context.releases() if every else listed
+    versions = context.releases() if every or listed == [_ALL] else listed
     rows = status(context, versions, asked, located=bool(why or as_json), explained=bool(why))
     code = ExitCode.FINDINGS if any(row.has_findings for row in rows) else ExitCode.CLEAN
     if as_json:
