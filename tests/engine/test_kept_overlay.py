@@ -44,7 +44,7 @@ def cache(tmp_path):
 
 
 def make(made, cache, about=None, patched=None):
-    composition = compose(made.site / "vllm", about or ABOUT, patched or PATCHED)
+    composition = compose(made.site / "vllm", about or ABOUT, patched or PATCHED, {})
     with make_kept(cache, composition, Silent()).lock:
         return overlay_folder(cache, composition.name)
 
@@ -150,7 +150,7 @@ def test_patched_files_that_are_not_as_made(made, cache):
 
 
 def test_a_file_that_changes_while_it_is_copied(made, cache):
-    composition = compose(made.site / "vllm", ABOUT, PATCHED)
+    composition = compose(made.site / "vllm", ABOUT, PATCHED, {})
     (made.site / "vllm" / "_version.py").write_text("# new")
     with fails("engine.files-changed", "it changed while it was copied"):
         make_kept(cache, composition, Silent())
@@ -181,7 +181,7 @@ for name in ("mkdir", "write_bytes", "write_text", "symlink_to", "chmod", "renam
 os.utime = counted(os.utime)
 shutil.rmtree = counted(shutil.rmtree)
 patched = {"engine.py": b"VALUE = 2\\n", "new/file.py": b"VALUE = 3\\n"}
-composition = compose(Path(sys.argv[1]), {"vllm": "0.50.0", "patches": []}, patched)
+composition = compose(Path(sys.argv[1]), {"vllm": "0.50.0", "patches": []}, patched, {})
 make_kept(Path(sys.argv[2]), composition, Silent())
 print(composition.name)
 """

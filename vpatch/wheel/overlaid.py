@@ -48,10 +48,12 @@ def verified_overlay(package: Path) -> VerifiedOverlay | None:
         release = str(found["vllm"])
         patches = tuple(str(one["id"]) for one in found["patches"])
         files = {str(one["path"]): one for one in found["files"]}
+        contents = {f"vllm/{name}": content for name, content in contents.items()}
+        contents |= found.get("beside", {})
         differences = tuple(
-            FileDifference(f"vllm/{name}", "was changed after the overlay was made")
+            FileDifference(name, "was changed after the overlay was made")
             for name, content in sorted(contents.items())
-            if not _is_same(package / name, content)
+            if not _is_same(package.parent / name, content)
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
