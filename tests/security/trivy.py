@@ -26,8 +26,11 @@ _META, _FREELIST, _LEAF = 4, 16, 2
 _ROOT = 3
 
 
-def write_database(cache, rows):
-    """Write a database for Trivy into its cache folder: `rows` has (id, advisory) pairs."""
+def write_database(cache, rows, names=("vllm",)):
+    """Write a database for Trivy into its cache folder: `rows` has (id, advisory) pairs.
+
+    `names` are the packages that have the advisories.
+    """
     vulnerable = {name: _json(VulnerableVersions=_ranges(one)) for name, one in rows}
     details = {
         name: _json(
@@ -38,7 +41,7 @@ def write_database(cache, rows):
     }
     source = _json(ID="ghsa", Name="GitHub Security Advisory Pip", URL="https://github.com")
     tree = {
-        _SOURCE: {"vllm": vulnerable},
+        _SOURCE: dict.fromkeys(names, vulnerable),
         "data-source": {_SOURCE: source},
         "vulnerability": details,
     }
@@ -51,11 +54,12 @@ def write_database(cache, rows):
     )
 
 
-def write_installed(folder, version):
+def write_installed(folder, version, name="vllm"):
     """Write what an installed vLLM looks like for a scanner: its metadata."""
-    package = folder / "usr/lib/python3/site-packages" / f"vllm-{version}.dist-info"
+    info = f"{name.replace('-', '_')}-{version}.dist-info"
+    package = folder / "usr/lib/python3/site-packages" / info
     package.mkdir(parents=True)
-    (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
+    (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     return folder
 
 
@@ -83,7 +87,14 @@ def write_image(path, root):
 
 
 def scan(cache, target, *, vex=None):
-    """The ids that Trivy reports: `target` is a folder with programs, an image or an SBOM."""
+    """The ids that Trivy reports for one package; see `scan_packages`."""
+    found = scan_packages(cache, target, vex=vex)
+    assert len(found) == len({one for _, one in found}), found
+    return {one for _, one in found}
+
+
+def scan_packages(cache, target, *, vex=None):
+    """The packages and ids that Trivy reports: of a folder with programs, an image or an SBOM."""
     if target.is_dir():
         what = ["rootfs", target]
     elif target.suffix == ".tar":
@@ -106,9 +117,11 @@ def scan(cache, target, *, vex=None):
     )
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout).get("Results", [])
-    found = [one["VulnerabilityID"] for row in results for one in row.get("Vulnerabilities", [])]
-    assert len(found) == len(set(found)), found
-    return set(found)
+    return {
+        (f"{one['PkgName']} {one['InstalledVersion']}", one["VulnerabilityID"])
+        for row in results
+        for one in row.get("Vulnerabilities", [])
+    }
 
 
 def _json(**keys):

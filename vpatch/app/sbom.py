@@ -22,12 +22,12 @@ _FORM = "cyclonedx"
 _PACKAGE = "cyclonedx-python-lib"
 
 
-def sbom_of(context: Context, found: LockedPlan, version: str) -> str:
+def sbom_of(context: Context, found: LockedPlan, name: str, version: str) -> str:
     """Return the document, from the cache if nothing that it is made of has changed.
 
-    `version` is that of the package which scanners find.
+    `name` and `version` are those of the package which scanners find.
     """
-    file = context.plans / f"sbom-{_key(context, found, version)}.json"
+    file = context.plans / f"sbom-{_key(context, found, name, version)}.json"
     try:
         kept = read_record(file)
         if isinstance(kept, str):
@@ -37,18 +37,21 @@ def sbom_of(context: Context, found: LockedPlan, version: str) -> str:
     # As said above.
     from vpatch.app.audit import documents_of  # noqa: PLC0415
 
-    text = documents_of(context, found.tree, found.plan, [_FORM], installed=version)[_FORM]
+    distributions = ((name, version),)
+    documents = documents_of(context, found.tree, found.plan, [_FORM], distributions=distributions)
+    text = documents[_FORM]
     write_record(file, text)
     return text
 
 
-def _key(context: Context, found: LockedPlan, version: str) -> str:
+def _key(context: Context, found: LockedPlan, name: str, version: str) -> str:
     """A digest of what the document depends on: the lock, the library, and the code of both."""
     folders = context.library.patches
     parts = [
         code_digest(),
         importlib.metadata.version(_PACKAGE),
         found.lock.dump(),
+        name,
         version,
         source_date_epoch(),
         _digests(installed("advisories")),

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from vpatch.app.locked_plan import locked_plan
 from vpatch.app.sbom import sbom_of
 from vpatch.errors import UsageError
@@ -74,8 +76,9 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
         if options.wheel is not None and not context.answers.recall(_VERIFIED, contents):
             pool = stack.enter_context(ThreadPoolExecutor(1))
             verified = pool.submit(official.verify)
-        version = patched_version(parse_wheel_name(path.name).version, bare.lock)
-        sbom = sbom_of(context, found, version)
+        name = parse_wheel_name(path.name)
+        version = patched_version(name.version, bare.lock)
+        sbom = sbom_of(context, found, canonicalize_name(name.distribution), version)
         laid = laid_of(found, {SBOM: sbom.encode()})
         task = context.progress.start(f"Patching {path.name}")
         made = make_wheel(official, laid, options.output, verified)

@@ -17,10 +17,14 @@ _TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class InstalledPackage:
-    """`folder` is that of the package `vllm`; `version` what its metadata says: 0.23.0+cpu."""
+    """`folder` is that of the package `vllm`; `version` what its metadata says: 0.23.0+cpu.
+
+    `distributions` are the names and versions under which it is installed.
+    """
 
     folder: Path
     version: str
+    distributions: tuple[tuple[str, str], ...]
 
     @property
     def release(self) -> str:
@@ -36,21 +40,23 @@ def find_installed(typed: str) -> InstalledPackage:
     """
     # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
     said = ask_script(python_named(typed), ("-IB", str(_SCRIPT)), _TIMEOUT, typed)
-    package, version = _answer(said.text)
-    if package is None or version is None:
+    package, distributions = _answer(said.text)
+    if package is None or not distributions:
         raise UsageError(
             f"it has no vLLM\n{said.ending}".rstrip() if said.code else "it has no vLLM",
             where=typed,
             hint="install vLLM in this Python, or name another",
             code="engine.no-vllm",
         )
-    return InstalledPackage(Path(package), version)
+    return InstalledPackage(Path(package), distributions[0][1], distributions)
 
 
-def _answer(text: str) -> tuple[str | None, str | None]:
+def _answer(text: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
     try:
         found = answer_in(text)
-        package, version = found.get("package"), found.get("version")
-        return package and str(package), (version and str(read_version(str(version)) or "")) or None
-    except (ValueError, AttributeError):
-        return None, None
+        package, installed = found.get("package"), found.get("installed", ())
+        versions = ((str(name), read_version(str(version))) for name, version in installed)
+        named = tuple((name, str(version)) for name, version in versions if version is not None)
+        return package and str(package), named
+    except (ValueError, TypeError, AttributeError):
+        return None, ()

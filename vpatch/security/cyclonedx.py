@@ -39,12 +39,12 @@ from vpatch import __version__
 from vpatch.security.judge import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from vpatch.library.patch import Patch
     from vpatch.security.judge import AuditFinding
-    from vpatch.security.result import AuditedTree, AuditResult
+    from vpatch.security.result import AuditedTree, AuditResult, ScannedPackage
 
 _STATES = {
     Status.AFFECTED: ImpactAnalysisState.EXPLOITABLE,
@@ -68,20 +68,24 @@ _SOURCES = {
 
 def cyclonedx(result: AuditResult, at: datetime) -> str:
     """Return the document as JSON. The same findings at the same time give the same bytes."""
-    components = [_component(tree) for tree in result.trees]
+    components = [_components(tree) for tree in result.trees]
+    every = [one for packages in components for one in packages]
     # A bill of materials is of one thing. Several releases are listed beside each other.
-    alone = components[0] if len(components) == 1 else None
+    alone = every[0] if len(components) == 1 else None
     serial = _serial(result, at)
     bom = Bom(
-        components=() if alone else components,
+        components=[one for one in every if one is not alone],
         vulnerabilities=[
-            _vulnerability(finding, component, serial, at)
-            for tree, component in zip(result.trees, components, strict=True)
+            _vulnerability(finding, packages, serial, at)
+            for tree, packages in zip(result.trees, components, strict=True)
             for finding in tree.stated
         ],
         serial_number=serial,
     )
     bom.metadata.component = alone
+    if alone is not None and len(every) > 1:
+        # The metadata of the first requires the others; see vpatch/image/payload/metadata.py.
+        bom.register_dependency(alone, every[1:])
     bom.metadata.timestamp = at
     bom.metadata.tools.tools.add(Tool(name="vpatch", version=__version__))
     output = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6)
@@ -96,7 +100,14 @@ def _serial(result: AuditResult, at: datetime) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, "\n".join(named))
 
 
-def _component(tree: AuditedTree) -> Component:
+def _components(tree: AuditedTree) -> list[Component]:
+    """The vLLM of a tree, once for each distribution that a scanner finds."""
+    first, *others = tree.packages
+    named = [(first, tree.subject), *((one, f"{tree.subject}: {one}") for one in others)]
+    return [_component(tree, one, ref) for one, ref in named]
+
+
+def _component(tree: AuditedTree, package: ScannedPackage, ref: str) -> Component:
     pin = tree.plan.pin
     patched = [*tree.carried]
     pedigree = None
@@ -107,15 +118,15 @@ def _component(tree: AuditedTree) -> Component:
             version=pin.version,
             type=ComponentType.LIBRARY,
             purl=purl,
-            bom_ref=f"pristine:{purl.to_string()}",
+            bom_ref=f"pristine:{purl.to_string()}:{ref}",
         )
         pedigree = Pedigree(ancestors=[ancestor], patches=[_patch(one) for one in patched])
     return Component(
-        name=pin.tree,
-        version=tree.version,
+        name=package.name,
+        version=package.version,
         type=ComponentType.LIBRARY,
-        purl=PackageURL.from_string(tree.purl),
-        bom_ref=tree.subject,
+        purl=PackageURL.from_string(package.purl),
+        bom_ref=ref,
         hashes=[HashTypeFactory().from_composite_str(pin.digest)],
         pedigree=pedigree,
         external_references=[
@@ -144,19 +155,21 @@ def _threads(patch: Patch) -> Iterator[IssueType]:
 
 
 def _vulnerability(
-    finding: AuditFinding, component: Component, serial: uuid.UUID, at: datetime
+    finding: AuditFinding, components: Sequence[Component], serial: uuid.UUID, at: datetime
 ) -> Vulnerability:
     advisory = finding.advisory
     state = _STATES[finding.status]
-    if finding.status is Status.FIXED and component.pedigree is not None:
+    if finding.status is Status.FIXED and components[0].pedigree is not None:
         state = ImpactAnalysisState.RESOLVED_WITH_PEDIGREE
-    ref = str(component.bom_ref.value)
+    refs = [str(one.bom_ref.value) for one in components]
     # Trivy matches only the second: a BOM-Link, which names this document and the component in it.
-    affected = (ref, f"urn:cdx:{serial}/1#{quote(ref, safe='')}")
+    affected = [
+        target for ref in refs for target in (ref, f"urn:cdx:{serial}/1#{quote(ref, safe='')}")
+    ]
     absent = finding.status is Status.NOT_AFFECTED
     severity = _SEVERITIES.get(finding.severity or "", VulnerabilitySeverity.UNKNOWN)
     return Vulnerability(
-        bom_ref=f"{component.bom_ref.value}/{advisory.id}",
+        bom_ref=f"{refs[0]}/{advisory.id}",
         id=advisory.id,
         source=_source(advisory.id),
         references=[

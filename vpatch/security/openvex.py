@@ -66,11 +66,11 @@ def _status(status: str, finding: AuditFinding) -> dict[str, Any]:
 
 
 def _products(tree: AuditedTree) -> list[dict[str, Any]]:
-    package: dict[str, Any] = {"@id": tree.purl}
+    packages = [{"@id": one.purl} for one in tree.packages]
     if tree.image is None:
-        return [package]
-    # A scanner of an image asks about the image, or about the package in it.
-    return [{"@id": _image_purl(*tree.image), "subcomponents": [{"@id": tree.purl}]}, package]
+        return packages
+    # A scanner of an image asks about the image, or about a package in it.
+    return [{"@id": _image_purl(*tree.image), "subcomponents": packages}, *packages]
 
 
 def _image_purl(name: str, identity: str) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from packaging.utils import canonicalize_name
+
 from vpatch.planning.state import State
 from vpatch.security.judge import Status
 
@@ -17,6 +19,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class ScannedPackage:
+    """A distribution by its name, its version if it has one, and its package URL."""
+
+    name: str
+    version: str | None
+    purl: str
+
+    @classmethod
+    def of(cls, name: str, version: str) -> ScannedPackage:
+        return cls(name, version, f"pkg:pypi/{canonicalize_name(name)}@{quote(version, safe='')}")
+
+    def __str__(self) -> str:
+        return self.name if self.version is None else f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True)
 class AuditedTree:
     """What was read, and what the advisories mean for it.
 
@@ -24,7 +42,9 @@ class AuditedTree:
     `carried` are all patches of the library that the code carries, as its lock says. `next_options`
     make `vpatch apply` cure what can be cured; none where only its owner knows how. `image` is the
     name and the id of an image. `installed` is the version that an installed vLLM says it has, with
-    the part after `+`; None for what is not installed.
+    the part after `+`; None for what is not installed. `distributions` are the names and versions
+    under which it is installed, where there are several or the name is another one than that of the
+    tree: a scanner finds each of them.
     """
 
     subject: str
@@ -34,20 +54,20 @@ class AuditedTree:
     next_options: tuple[str, ...] = ()
     image: tuple[str, str] | None = None
     installed: str | None = None
+    distributions: tuple[tuple[str, str], ...] = ()
 
     @property
-    def purl(self) -> str:
-        """The package URL of the vLLM, for scanners."""
+    def packages(self) -> list[ScannedPackage]:
+        """The vLLM as a scanner finds it: for it, 0.23.0+cpu is another version than 0.23.0."""
         pin = self.plan.pin
-        if self.version is None:
+        if self.distributions:
+            return [ScannedPackage.of(name, version) for name, version in self.distributions]
+        version = self.installed or pin.version
+        if version is None:
             # A URL without a version names every version. A scanner would hide the holes of others.
-            return f"pkg:generic/{pin.tree}@{quote(pin.digest, safe='')}"
-        return f"pkg:pypi/{pin.tree}@{quote(self.version, safe='')}"
-
-    @property
-    def version(self) -> str | None:
-        """The version that a scanner finds: for it, 0.23.0+cpu is another one than 0.23.0."""
-        return self.installed or self.plan.pin.version
+            purl = f"pkg:generic/{pin.tree}@{quote(pin.digest, safe='')}"
+            return [ScannedPackage(pin.tree, None, purl)]
+        return [ScannedPackage.of(pin.tree, version)]
 
     @property
     def curable(self) -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vpatch.library.advisories import Advisory
     from vpatch.planning.state import Finding
     from vpatch.security.judge import AuditFinding
-    from vpatch.security.result import AuditResult
+    from vpatch.security.result import AuditedTree, AuditResult
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -25,7 +25,7 @@ _OPEN = (Status.AFFECTED, Status.UNDER_INVESTIGATION, Status.UNKNOWN)
 def sarif(result: AuditResult) -> str:
     """Return the document: a result for each advisory that is open."""
     found = [
-        (finding, tree.subject)
+        (finding, tree)
         for tree in result.trees
         for finding in tree.stated
         if finding.status in _OPEN
@@ -39,7 +39,7 @@ def sarif(result: AuditResult) -> str:
     order = list(rules)
     run = {
         "tool": {"driver": driver},
-        "results": [_result(one, subject, order) for one, subject in found],
+        "results": [_result(one, tree, order) for one, tree in found],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -61,16 +61,19 @@ def _page(advisory: Advisory) -> str | None:
     return next((one.url for one in advisory.references if one.type == "ADVISORY"), None)
 
 
-def _result(finding: AuditFinding, subject: str, rules: list[str]) -> dict[str, Any]:
+def _result(finding: AuditFinding, tree: AuditedTree, rules: list[str]) -> dict[str, Any]:
     level = "note"
     if finding.status is Status.AFFECTED:
         level = "error" if finding.severity in {"high", "critical", None} else "warning"
+    installed = ", ".join(map(str, tree.packages)) if tree.installed or tree.distributions else ""
+    subject = f"{tree.subject} (installed: {installed})" if installed else tree.subject
     text = f"{subject}: {finding.status.replace('_', ' ')}. {finding.reason}"
     result: dict[str, Any] = {
         "ruleId": finding.advisory.id,
         "ruleIndex": rules.index(finding.advisory.id),
         "level": level,
         "message": {"text": text},
+        "properties": {"packages": [one.purl for one in tree.packages]},
     }
     places = [_location(one) for one in finding.places]
     return result | ({"locations": places} if places else {})
