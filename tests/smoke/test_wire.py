@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.smoke.builders import CRASH, cell_of, measured_of
+from vpatch.app.node_job import _hangs
 from vpatch.harness.machine import Gpu, Machine
+from vpatch.harness.measured import Fault, StartHangs
 from vpatch.smoke.cells import cells_of
 from vpatch.smoke.standard import standard_plan
 from vpatch.smoke.wire import cell_from, machine_from, measured_from, to_json
@@ -24,9 +26,35 @@ def test_a_cell_comes_back_as_it_was(cell):
 
 
 @pytest.mark.parametrize("mode", ["offline", "server"])
-def test_what_was_measured_comes_back_as_it_was(mode):
-    measured = replace(measured_of(cell_of(mode=mode)), fault=CRASH)
-    assert measured_from(sent(measured)) == measured
+@pytest.mark.parametrize(
+    "fault",
+    [CRASH, StartHangs("does not start", "not loaded after 9 s", None, ("last line",)), None],
+    ids=str,
+)
+def test_what_was_measured_comes_back_as_it_was(mode, fault):
+    measured = replace(measured_of(cell_of(mode=mode)), fault=fault)
+    back = measured_from(sent(measured))
+    assert back == measured
+    assert type(back.fault) is type(fault)
+
+
+def test_what_an_earlier_vpatch_kept_is_a_plain_fault():
+    kept = sent(replace(measured_of(cell_of()), fault=CRASH))
+    del kept["fault"]["category"]
+    assert measured_from(kept).fault == CRASH
+
+
+@pytest.mark.parametrize(
+    ("fault", "hangs"),
+    [
+        (StartHangs("does not start", "not loaded after 9 s"), True),
+        (Fault("does not start", "no such model"), False),
+        (Fault("hangs", "no token"), True),
+    ],
+)
+def test_a_node_says_whether_another_one_may_succeed(fault, hangs):
+    assert (_hangs(replace(measured_of(cell_of()), fault=fault)) is not None) == hangs
+    assert fault.recorded().keys() == {"kind", "what", "cause", "ending"}
 
 
 def test_a_machine_comes_back_as_it_was():

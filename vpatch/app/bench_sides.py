@@ -102,10 +102,10 @@ def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
     Raises:
         UsageError: they contradict each other, or one of them would be ignored.
     """
-    given = [f"--{name}" for name in ("image", "url", "compare") if said[name]]
-    if len(given) > 1:
+    sources = [f"--{name}" for name in ("image", "url", "compare") if said[name]]
+    if len(sources) > 1:
         raise UsageError(
-            f"{' and '.join(given)} exclude each other",
+            f"{' and '.join(sources)} exclude each other",
             hint="give one of them",
             code="cli.conflicting-options",
         )
@@ -127,7 +127,7 @@ def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
     idle = [f"--{name}" for name in meaningless[found.kind] if said[name]]
     if idle:
         raise UsageError(
-            f"{' and '.join(idle)} would have no effect with {given[0]}",
+            f"{' and '.join(idle)} would have no effect with {sources[0]}",
             where=redact(", ".join(side for sides in found.sides for side in sides)),
             hint=f"leave out {' and '.join(idle)}: {_WHY[found.kind]}",
             code="cli.unused-option",

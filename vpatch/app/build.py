@@ -99,8 +99,8 @@ class PreparedBuild:
             below = _EARLIER if builds else payload.image.pinned
             builds.append(overlay_build(payload, self.settings, below, workdir))
             arguments = {
-                build.dockerfile.relative_to(build.context).as_posix(): dict(build.arguments)
-                for build in builds
+                one.dockerfile.relative_to(one.context).as_posix(): dict(one.arguments)
+                for one in builds
             }
         return PlannedBuild(
             mode=self.choice.mode,

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
 
-# With these faults, another node may succeed.
-_HANGS = {"hangs", "takes too long"}
-
 
 def measured_on_node(
     job: dict[str, Any], target: ExecutionTarget, folder: Path, out: Path, log: Path
@@ -39,7 +36,7 @@ def measured_on_node(
 
     def on_result(_side: str, point: LoadRun) -> None:
         result = point.result
-        if isinstance(result, Fault) and _is_hanging(result):
+        if isinstance(result, Fault) and result.hangs:
             hangs.append(str(result))
         said = f"{result}" if isinstance(result, Fault) else _speed(result.output_tokens_per_second)
         with log.open("a", encoding="utf-8") as file:
@@ -95,10 +92,6 @@ def _with_own_files(plan: dict[str, Any], folder: Path) -> dict[str, Any]:
         path = {"path": str(next(sent.iterdir()))} if "path" in shape else {}
         shapes.append(shape | path)
     return plan | {"shapes": shapes}
-
-
-def _is_hanging(found: Fault) -> bool:
-    return found.kind in _HANGS or type(found).__name__ == "StartHangs"
 
 
 def _speed(tokens: float) -> str:

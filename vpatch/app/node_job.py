@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from vpatch.engine.environment import Engine
+    from vpatch.harness.measured import Measured
     from vpatch.harness.target import ExecutionTarget
 
 RESULT, REFUSED, LOG = "result.json", "refused.json", "log"
@@ -185,13 +186,10 @@ def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     }
 
 
-def _hangs(measured: Any) -> str | None:
+def _hangs(measured: Measured) -> str | None:
     """Say why a cell is worth an attempt on another node; None if it is not."""
     fault = measured.fault
-    if fault is None:
-        return None
-    hangs = fault.kind in {"hangs", "takes too long"} or type(fault).__name__ == "StartHangs"
-    return str(fault) if hangs else None
+    return str(fault) if fault is not None and fault.hangs else None
 
 
 def _imports(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:

@@ -108,18 +108,20 @@ def engine_request(
     stack: ExitStack,
 ) -> tuple[SmokeRequest, ExecutionTarget]:
     """A run of patched trees over an engine's packages."""
-    found, smoke = planned_smoke(context, request, options)
+    found, smoke_plan = planned_smoke(context, request, options)
     machine = this_machine()
     engine = options.engine or ("cuda" if machine.gpus else "cpu")
     kind = engine if engine in KINDS else context.own_engine(engine).kind
-    models = options.models(smoke).values()
-    refuse_missing(context, smoke.needs, models, machine, kind, [release_asked(found)])
+    models = options.models(smoke_plan).values()
+    refuse_missing(context, smoke_plan.needs, models, machine, kind, [release_asked(found)])
     target, plans, version = engine_target(
         context, found, engine, stack, asked_for=bool(request.patches)
     )
     title = f"{found[0].recipe or version}-{kind}"
     asked = asked_of(context, request, options) | {"engine": engine}
-    return options.smoke_request(context, title, smoke, machine, subject_of(plans), asked), target
+    return options.smoke_request(
+        context, title, smoke_plan, machine, subject_of(plans), asked
+    ), target
 
 
 def installed_request(
@@ -129,15 +131,15 @@ def installed_request(
     lock = patched_environment(context, python)
     plan = options.plan_of(context, lock.recipe)
     context.require_trust((), plan)
-    smoke = smoke_plan_of(context, plan)
+    smoke_plan = smoke_plan_of(context, plan)
     machine = this_machine()
     engine = context.own_engine(python)
-    models = options.models(smoke).values()
-    refuse_missing(context, smoke.needs, models, machine, engine.kind, [engine.version])
+    models = options.models(smoke_plan).values()
+    refuse_missing(context, smoke_plan.needs, models, machine, engine.kind, [engine.version])
     title = f"{lock.recipe or engine.version}-{engine.kind}-installed"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
     smoke_request = options.smoke_request(
-        context, title, smoke, machine, subject_of_locks(lock), asked
+        context, title, smoke_plan, machine, subject_of_locks(lock), asked
     )
     return smoke_request, InstalledTarget(engine, laid_over_digests(lock))
 
@@ -151,13 +153,13 @@ def image_request(
     found, docker = look_at_image(name, stack, gpus=gpus)
     # The plan is a part of what evidence is for: named, so that it can be found again.
     plan = options.plan_of(context, found.lock.recipe)
-    smoke = smoke_plan_of(context, plan)
-    models = options.models(smoke).values()
-    refuse_missing(context, smoke.needs, models, machine, found.kind, [found.version])
+    smoke_plan = smoke_plan_of(context, plan)
+    models = options.models(smoke_plan).values()
+    refuse_missing(context, smoke_plan.needs, models, machine, found.kind, [found.version])
     seen = folders_to_show(context, plan, models, named=options.model is not None)
     target = image_target(found, docker, seen, gpus=gpus)
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
     return options.smoke_request(
-        context, title, smoke, machine, subject_of_locks(*found.locks), asked
+        context, title, smoke_plan, machine, subject_of_locks(*found.locks), asked
     ), target

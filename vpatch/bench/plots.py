@@ -258,11 +258,11 @@ def _bounds(ratios: Sequence[Ratio]) -> tuple[float, float]:
     """What a picture of ratios reaches from and to; a very wide interval leaves it."""
     values = [1.0, *(ratio.value for ratio in ratios)]
     low, high = min(values), max(values)
-    workdir = max(high - low, _NEAR)
+    span = max(high - low, _NEAR)
     lows = [1 - _NEAR, low, *(ratio.low for ratio in ratios if ratio.low is not None)]
     highs = [1 + _NEAR, high, *(ratio.high for ratio in ratios if ratio.high is not None)]
-    margin = workdir * 0.08
-    return max(min(lows), low - workdir) - margin, min(max(highs), high + workdir) + margin
+    margin = span * 0.08
+    return max(min(lows), low - span) - margin, min(max(highs), high + span) + margin
 
 
 def _counted(scene: PlotData) -> dict[Key, Counters]:

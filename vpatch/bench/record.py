@@ -153,7 +153,6 @@ def _cleaned(value: Any) -> Any:
 
 def _point(point: LoadRun) -> dict[str, Any]:
     load, result = point.load, point.result
-    failed = isinstance(result, Fault)
     node = {"node": point.node} if point.node else {}
     return node | {
         "side": point.side,
@@ -167,7 +166,7 @@ def _point(point: LoadRun) -> dict[str, Any]:
         "log": f"logs/{point.log.name}" if point.log.exists() else None,
         "raw": f"{RAW}/{point.raw.name}" if point.raw.exists() else None,
         "measured": None if isinstance(result, Fault) else _measured(result),
-        "fault": asdict(result) if failed else None,
+        "fault": result.recorded() if isinstance(result, Fault) else None,
     }
 
 

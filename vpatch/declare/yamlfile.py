@@ -171,8 +171,8 @@ def _explained(
     places: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for number, details in enumerate(found):
         keys = tuple(positions.keys(details["loc"]))
-        combine = details["type"] in KINDS
-        places.setdefault(keys if combine else (*keys, "", number), []).append(details)
+        is_of_kinds = details["type"] in KINDS
+        places.setdefault(keys if is_of_kinds else (*keys, "", number), []).append(details)
     return [_explain(several, positions, model) for several in places.values()]
 
 

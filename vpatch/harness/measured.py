@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from vpatch.harness.predict import Counters
 
@@ -18,19 +18,37 @@ class Fault:
     `kind` is one of: does not start, hangs, takes too long, crashed, wrong answer, lost its log,
     tampered with.
     `cause` is what the log says of it, where that is a known thing, and `ending` its last lines.
+    `category` names the class where a fault travels as JSON.
     """
 
     kind: str
     what: str
     cause: str | None = None
     ending: tuple[str, ...] = ()
+    category: Literal["fault"] = "fault"
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.what}" + (f" ({self.cause})" if self.cause else "")
 
+    @property
+    def hangs(self) -> bool:
+        """Whether it took all the time that it had. On another machine it may succeed."""
+        return self.kind in {"hangs", "takes too long"}
 
+    def recorded(self) -> dict[str, Any]:
+        """Return it as records have it."""
+        return {name: value for name, value in asdict(self).items() if name != "category"}
+
+
+@dataclass(frozen=True)
 class StartHangs(Fault):
     """A start that took all the time that it had, and would again."""
+
+    category: Literal["start hangs"] = "start hangs"  # type: ignore[assignment]
+
+    @property
+    def hangs(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -94,7 +112,7 @@ class Measured:
     memory: int = 0
     gpu_memory: int | None = None
     left_behind: int = 0
-    fault: Fault | None = None
+    fault: Fault | StartHangs | None = None
     server: Served | None = None
 
 

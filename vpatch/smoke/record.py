@@ -131,7 +131,7 @@ def _measured(measured: Measured) -> dict[str, Any]:
         "counters": asdict(counters) | {"rate": counters.rate, "length": counters.length},
         "passes": {name: asdict(one) for name, one in measured.passes.items()},
         "server": measured.server and asdict(measured.server),
-        "fault": fault and asdict(fault),
+        "fault": fault and fault.recorded(),
     }
 
 
