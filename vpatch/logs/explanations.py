@@ -19,7 +19,7 @@ class Explanation:
 
 _NO_PLATFORM = "vLLM found no device that it can run on: no GPU driver, and it is not a CPU build"
 _USE_A_BUILD_THAT_FITS = (
-    "on a machine without a GPU install vLLM's CPU build (vpatch engine makes one); with a GPU see "
+    "on a machine without a GPU install a build for CPUs (vpatch engine makes one); with a GPU see "
     "that nvidia-smi works, in a container too"
 )
 _LEFT_OUT = "a library is missing, mostly because a package was built for CUDA and this is a CPU"

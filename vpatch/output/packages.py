@@ -27,13 +27,13 @@ class WheelOutput(OutputModel):
     statement: Path
     """The in-toto statement beside it."""
     official: str
-    """The name of the official wheel."""
+    """The name of the original wheel."""
     official_sha256: str
-    """The digest of the official wheel, as hexadecimal digits."""
+    """The digest of the original wheel, as hexadecimal digits."""
     files: list[str]
     """The files of the package that are patched."""
     other_files: list[str]
-    """Files that are not as in the release: the official wheel has them so, and no patch does."""
+    """Files that are not as in the release: the original wheel has them so, and no patch does."""
     lock: LockFile
     """The lock in the wheel."""
 

@@ -62,7 +62,7 @@ KINDS = {
     "runs": "which vLLM an environment has, and which overlay belongs on it",
     "checkpoints": "digests of checkpoints' large files",
     "pre-commit": "what upstream's hooks run in",
-    "wheels": "official wheels, to make patched ones from",
+    "wheels": "published wheels, to make patched ones from",
     "proposals": "clones of the repositories that patches are proposed to",
 }
 

@@ -1,4 +1,4 @@
-"""Official wheels: which one of the index fits, and where it is in the cache."""
+"""Published wheels: which one of the index fits, and where it is in the cache."""
 
 from __future__ import annotations
 

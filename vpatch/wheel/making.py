@@ -1,4 +1,4 @@
-"""From an official wheel to one with the patched files."""
+"""From a published wheel to one with the patched files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _METADATA = "METADATA"
 _RECORD = "RECORD"
 _SHOWN = 10
-_HINT = "download the official wheel of that release again, or name another one with --wheel"
+_HINT = "download the original wheel of that release again, or name another one with --wheel"
 # What a build writes anew; the release's archive has one of another build.
 _GENERATED = "vllm/_version.py"
 
@@ -41,7 +41,7 @@ _GENERATED = "vllm/_version.py"
 class MadeWheel:
     """A wheel that was made, and the statement beside it.
 
-    `other_files` are Python files of the official wheel that are not as in the release.
+    `other_files` are Python files of the original wheel that are not as in the release.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class MadeWheel:
 
 
 class OfficialWheel:
-    """An official wheel, with its RECORD compared to its members."""
+    """An original wheel, with its RECORD compared to its members."""
 
     def __init__(self, archive: WheelArchive, laid: LaidOver) -> None:
         """Look at a wheel.
@@ -117,7 +117,7 @@ class OfficialWheel:
             raise UsageError(
                 "vpatch made this wheel, so its files are patched already",
                 where=self.where,
-                hint="name the official wheel",
+                hint="name the original wheel",
                 code="wheel.wrong-release",
             )
         if version.public != laid.release:
@@ -196,7 +196,7 @@ def make_wheel(
 
 
 def _write(writer: WheelWriter, official: OfficialWheel, laid: LaidOver, name: WheelName) -> None:
-    """Write the members in the order of the official wheel, new ones and RECORD last."""
+    """Write the members in the order of the original wheel, new ones and RECORD last."""
     old, archive = official.name, official.archive
     metadata = with_version(
         archive.read(f"{old.info}/{_METADATA}"), old, name.version, official.where

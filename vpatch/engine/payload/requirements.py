@@ -6,6 +6,7 @@ It runs with a Python's own pip, where vpatch is not, and prints a requirements 
 metadata pins a torch that not every package index has (`2.11.0+cpu`), while the plain one of that
 version works too. What vLLM can do without on a CPU is left out: torchcodec, torchvision and
 torchaudio are built for CUDA in the package index, and torchcodec cannot even be imported there.
+Where torchvision works, others install it later.
 """
 
 from __future__ import annotations
