@@ -37,6 +37,32 @@ def test_the_effect_of_a_text_is_the_new_text():
     assert made.effect == {"text": edit["text"]["replace"], "files": GLOB}
 
 
+WITH_COMMENTS = "def f(x):\n    # Four of them.\n    y = g(x, 4)\n    # Done.\n    return y\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "notes"),
+    [
+        # The source changes the comment with the code, which the patch does not.
+        (
+            "# Four of them.\n    y = g(x, 4)",
+            "# Five of them.\n    y = g(x, 5)",
+            ["# Four of them."],
+        ),
+        ("# Four of them.\n    y = g(x, 4)", "y = g(x, 5)", ["# Four of them."]),
+        # It stays in the source as well.
+        ("g(x, 4)", "g(x, 5)", []),
+        # Another comment changes, and a new one stands for no old one.
+        ("g(x, 4)\n    # Done.", "g(x, 5)\n    # Over.", []),
+        ("y = g(x, 4)", "y = g(x, 5)  # now five", []),
+    ],
+)
+def test_a_comment_that_stays_beside_changed_code_is_noted(old, new, notes):
+    made = drafted(WITH_COMMENTS.replace(old, new), WITH_COMMENTS)
+    assert [note.partition("stays: ")[2].partition(";")[0] for note in made.change.notes] == notes
+    assert drafted(WITH_COMMENTS.replace(old, new), WITH_COMMENTS, exact=True).change.notes == ()
+
+
 CLASS = """\
 class Layer:
     def load_the_weights(self, x):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from tests.helpers import fails, tree_of
 from tests.projects import git
 from vpatch.errors import ManyErrors
-from vpatch.importing.sources import distinct_ids, from_diffs, from_range
+from vpatch.importing.change import DiffedChange, Message
+from vpatch.importing.difftext import read_diffs
+from vpatch.importing.sources import _in_order, distinct_ids, from_diffs, from_range
 from vpatch.importing.stack import Stack
 from vpatch.importing.tree_source import from_tree
+from vpatch.importing.writing import patch_yaml
 
 FILES = {
     "vllm/__init__.py": "",
@@ -28,6 +33,9 @@ TEST = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -1 +1 @@\n-a\n+b\n"
 
 def diff(path="vllm/a.py", hunk=HUNK, new=None):
     return f"--- a/{path}\n+++ b/{new or path}\n{hunk}"
+
+
+READ = read_diffs(diff().encode(), "fix.diff")
 
 
 @pytest.fixture
@@ -149,6 +157,50 @@ def test_a_quilt_series_gives_the_order(stack, tmp_path):
     (tmp_path / "series").write_text("# order\n2.diff\n1.diff -p1 # last\n")
     assert [change.where[-6:] for change in diffs_on(tmp_path, stack)] == ["2.diff", "1.diff"]
     assert b"E" in stack.read("vllm/a.py")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("1-z.diff", "2-a.diff", "10-b.diff"),
+        ("0001-z.patch", "2.patch", "010-a.patch"),
+        ("fix-v2-a.diff", "fix-v10-a.diff", "fix-v" + "9" * 5000 + ".diff"),
+        ("a.diff", "b.diff", "c.diff"),
+    ],
+    ids=lambda names: names[1],
+)
+def test_numbers_in_names_give_the_order(names):
+    assert sorted(set(names), key=_in_order) == list(names)
+
+
+def test_a_folder_with_numbers_is_taken_in_their_order(stack, tmp_path):
+    letters = "dDEF"
+    for number, (old, new) in enumerate(pairwise(letters), 9):
+        hunk = HUNK.replace("-d", f"-{old}").replace("+D", f"+{new}")
+        (tmp_path / f"{number}-fix.diff").write_text(diff(hunk=hunk))
+    assert [Path(change.where).name for change in diffs_on(tmp_path, stack)] == [
+        "9-fix.diff",
+        "10-fix.diff",
+        "11-fix.diff",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "origin"),
+    [
+        ("/home/ann/secret/fix.diff", "fix.diff"),
+        ("../secret/fix.diff", "fix.diff"),
+        ("fix.diff", "fix.diff"),
+        ("/home/ann/vllm: 0123456789ab", "vllm: 0123456789ab"),
+    ],
+)
+def test_the_folders_of_a_source_stay_out_of_the_patch(stack, where, origin):
+    (change,) = [stack.take(DiffedChange(d.files, Message(), where, "fix")) for d in READ]
+    text = patch_yaml(change, [], notes={}, needed_in={"vllm": "<1"}, concerns={}, effect=None)
+    assert f'title: "Import {origin}"' in text
+    assert f"Imported from {origin}." in text
+    assert "ann" not in text
+    assert "secret" not in text
 
 
 def test_a_folder_without_diffs_and_a_file_that_is_not_there(stack, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,3 +74,12 @@ class SourceChange:
     files: tuple[FileChange, ...]
     aside: tuple[LeftAside, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def origin(self) -> str:
+        """The source without the folders around it, which are nobody else's business.
+
+        What is written into a patch goes into commits and pull requests.
+        """
+        path, mark, commit = self.where.rpartition(": ")
+        return f"{Path(path or commit).name}{f': {commit}' if mark else ''}"

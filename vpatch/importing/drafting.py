@@ -18,6 +18,7 @@ from vpatch.importing.deriving import (
 )
 from vpatch.importing.hunks import HunkCounts, count_hunks
 from vpatch.importing.logged import messages_of
+from vpatch.importing.stale_comments import stale_comments
 from vpatch.importing.writing import AS_TEXT, patch_yaml
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.state import State
@@ -145,6 +146,8 @@ def draft(
         left_out = comments
         derived = [edit for edit in derived if edit.why != ONLY_COMMENTS]
     counts = count_hunks(change.files, derived, left_out)
+    notes = (*change.notes, *stale_comments(change.files, derived, left_out))
+    change = replace(change, notes=notes)
     untouched = {edit.path for edit in left_out} - {edit.path for edit in derived}
     if untouched:
         files = tuple(file for file in change.files if file.path not in untouched)

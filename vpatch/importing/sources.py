@@ -6,6 +6,7 @@ files instead, it takes a `Stack` and puts its changes on it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".patch", ".diff")
 _SERIES = "series"
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 def from_diffs(path: Path) -> list[DiffedChange]:
     """Read a diff, a mailbox of patches, or a folder of either, each on top of the one before.
 
-    The files of a folder are taken in the order of their names, or of a quilt `series`.
+    The files of a folder are taken in the order of a quilt `series`, or of their names: 2 comes
+    before 10.
 
     Raises:
         UsageError: there is no diff.
@@ -54,7 +57,8 @@ def _files(path: Path) -> list[Path]:
         lines = series.read_text(encoding="utf-8", errors="replace").splitlines()
         names = [line.partition(" #")[0].split() for line in lines if line[:1] != "#"]
         return [path / name[0] for name in names if name]
-    files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    files = [file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file()]
+    files.sort(key=lambda file: _in_order(file.name))
     if not files:
         raise UsageError(
             "the folder has no *.patch and no *.diff",
@@ -63,6 +67,13 @@ def _files(path: Path) -> list[Path]:
             code="importing.no-diff",
         )
     return files
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """A key by which 2-b.patch comes before 10-a.patch: numbers by their size, the rest as text."""
+    parts = [part.lstrip("0") if part.isdecimal() else part for part in _DIGITS.split(name)]
+    # Of numbers without zeros in front, the longer one is the larger one.
+    return [(len(part) if n % 2 else 0, part) for n, part in enumerate(parts)] + [(0, name)]
 
 
 def _of_file(file: Path) -> Iterator[DiffedChange]:

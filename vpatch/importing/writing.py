@@ -50,8 +50,8 @@ def patch_yaml(  # noqa: PLR0913
     `messages` are what the changed code raises and logs.
     """
     message = change.message
-    title = message.title or f"Import {change.where}"
-    why = message.body or f"Imported from {change.where}. Write which failure it cures."
+    title = message.title or f"Import {change.origin}"
+    why = message.body or f"Imported from {change.origin}. Write which failure it cures."
     document = CommentedMap()
     document["id"] = change.id
     document["title"] = DoubleQuotedScalarString(title)
