@@ -68,8 +68,24 @@ def test_a_part_of_a_source_is_no_success(empty, source):
     moved = LLAMA_DIFF.replace("models/llama.py", "models/lama.py")
     run = imported(empty, source(ENGINE_DIFF + moved, "slow.diff"), code=1)
     assert "left aside  vllm/models/lama.py  1 hunk: the release has no such file" in run.out
-    assert "gives the same bytes as the source for the files that the release has" in run.out
+    assert "gives the same bytes as the source for what it takes" in run.out
     assert imported(empty, source(ENGINE_DIFF, "whole.diff")).code == 0
+
+
+def test_hunks_with_wrong_counts_are_for_a_person_to_look_at(empty, source):
+    run = imported(empty, source(ENGINE_DIFF.replace("1,2 +1,2", "1,1 +1,1")), code=1)
+    assert "gives the same bytes as the source for what it takes" in run.out
+    assert "look at  line 3: the counts of the hunk are corrected" in run.out
+
+
+def test_an_empty_file_is_added(empty, source):
+    added = "diff --git a/vllm/n/__init__.py b/vllm/n/__init__.py\nnew file mode 100644\n"
+    imported(empty, source(ENGINE_DIFF + added))
+    assert {"add-file": "vllm/n/__init__.py", "from": "__init__.py"} in declared(empty, "fix")[
+        "edits"
+    ]
+    empty.run("apply", "--vllm", VERSION, "--patch", "fix")
+    assert (empty.target / "vllm/n/__init__.py").read_bytes() == b""
 
 
 def test_proposals_are_marked(empty, source):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import fails
-from vpatch.importing.difftext import read_diffs
+from vpatch.importing.difftext import MOST_HUNKS, read_diffs
 from vpatch.importing.message import id_of, read_message
 
 MAIL = """\
@@ -59,13 +59,31 @@ def test_each_mail_of_a_mailbox_is_one():
 HEAD = "--- a/vllm/a.py\n+++ b/vllm/a.py\n"
 
 
-@pytest.mark.parametrize("counts", ["-3,9 +3,9", "-3,1 +3,1", "-3,2 +3,7"])
-@pytest.mark.parametrize("end", ["", "-- \n2.43.0\n", "\n", "@@ -9 +9 @@\n-x\n+y\n"])
+MORE = "@@ -9 +9 @@\n-x\n+y\n"
+
+
+@pytest.mark.parametrize(
+    ("counts", "end"),
+    [
+        *((counts, "-- \n2.43.0\n") for counts in ("-3,9 +3,9", "-3,1 +3,1", "-3,2 +3,7")),
+        *((counts, MORE) for counts in ("-3,9 +3,9", "-3,1 +3,1", "-3,2 +3,7")),
+        ("-3,9 +3,9", f"\n--- a/vllm/b.py\n+++ b/vllm/b.py\n{MORE}"),
+        ("-3,1 +3,1", ""),
+        ("-3,1 +3,1", "\n"),
+    ],
+)
 def test_wrong_counts_are_corrected(counts, end):
-    (file,) = files(f"{HEAD}@@ {counts} @@\n c\n-d\n+D\n e\n{end}")
+    file, *_ = files(f"{HEAD}@@ {counts} @@\n c\n-d\n+D\n e\n{end}")
     assert file.hunks[0].lines == (" c", "-d", "+D", " e")
     assert "the counts of the hunk are corrected" in file.notes[0]
     assert "@@ -3,3 +3,3 @@" in file.text("vllm/a.py")
+
+
+@pytest.mark.parametrize("counts", ["-3,9 +3,9", "-3,2 +3,7", "-3,4 +3,3", "-3,3 +3,4"])
+@pytest.mark.parametrize("end", ["", "\n", "\nmore words\n", "[cut]\n\n" + MORE])
+def test_a_diff_that_is_cut_off_is_an_error(counts, end):
+    with fails("importing.truncated", "line 3, of b/vllm/a.py"):
+        files(f"{HEAD}@@ {counts} @@\n c\n-d\n+D\n e\n{end}")
 
 
 def test_right_counts_decide_what_a_line_with_dashes_is():
@@ -93,6 +111,8 @@ def test_the_line_of_a_hunk_without_old_lines_is_kept():
     ("lines", "why"),
     [
         ("old mode 100644\nnew mode 100755\n", "changes the mode of a file"),
+        ("new file mode 100755\nindex 0000000..e69de29\n", "adds an executable file"),
+        ("new file mode 120000\n", "has a symbolic link"),
         ("similarity index 90%\nrename from vllm/a.py\nrename to vllm/b.py\n", "renames"),
         ("Binary files a/x and b/x differ\n", "changes a binary file"),
         ("GIT binary patch\nliteral 0\n", "changes a binary file"),
@@ -103,11 +123,22 @@ def test_what_no_patch_can_do_is_refused(lines, why):
     assert why in file.refused
 
 
-def test_a_new_file_that_is_executable_is_noted():
-    new = "diff --git a/x.sh b/x.sh\nnew file mode 100755\n--- /dev/null\n+++ b/x.sh\n"
-    (file,) = files(f"{new}@@ -0,0 +1 @@\n+a\n")
-    assert file.notes == ("the new file is not made executable",)
-    assert file.old is None
+def test_a_byte_order_mark_hides_no_file():
+    empty = "\ufeffdiff --git a/vllm/n.py b/vllm/n.py\nnew file mode 100644\n"
+    assert [file.name for file in files(empty)] == ["b/vllm/n.py"]
+
+
+def test_a_mail_in_base64_beside_another_is_an_error():
+    hidden = MAIL.partition("diff --git")[0].replace(
+        "\n\n", "\nContent-Transfer-Encoding: base64\n\n", 1
+    )
+    with fails("importing.no-diff", "base64"):
+        files(MAIL + hidden + "ZGlmZiAtLWdpdA==\n")
+
+
+def test_more_hunks_than_an_import_ends_with_are_an_error():
+    with fails("importing.too-large", f"more than {MOST_HUNKS} hunks"):
+        files(HEAD + "@@ -1 +1 @@\n-a\n+b\n" * (MOST_HUNKS + 1))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +150,7 @@ def test_what_is_no_diff_is_an_error(text):
 
 
 def test_crlf_is_an_error():
-    with fails("importing.crlf"):
+    with fails("importing.crlf", "from line 1 on"):
         read_diffs(MAIL.replace("\n", "\r\n").encode(), "x.diff")
 
 

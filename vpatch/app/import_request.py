@@ -63,9 +63,9 @@ class ImportedPatch:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the source changes modules of vLLM that the release does not have."""
-        aside = self.draft.change.aside
-        return any(left.missing and left.path.startswith("vllm/") for left in aside)
+        """Whether a part of the source is not in the patch, or may not be."""
+        change = self.draft.change
+        return bool(change.doubts) or any(left.lost for left in change.aside)
 
     @property
     def unrecognised(self) -> OnRelease | None:

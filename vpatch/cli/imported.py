@@ -34,6 +34,8 @@ def imported_lines(one: ImportedPatch) -> Iterator[str]:
     yield from _not_by_meaning(draft)
     for left in draft.change.aside:
         yield f"  left aside  {left.path}  {counted(left.hunks, 'hunk')}: {left.why}"
+    for doubt in draft.change.doubts:
+        yield f"  look at  {doubt}"
     for note in _notes(one):
         yield f"  note  {note}"
     if one.requires:
@@ -49,7 +51,8 @@ def _head(one: ImportedPatch) -> Iterator[str]:
     yield f"{style(one.id, bold=True)}  from {one.draft.change.where}"
     if one.upstreamed_in is not None:
         yield f"  {one.upstreamed_in} has this change already: vpatch took it out to make the patch"
-    only = " for the files that the release has" if one.is_partial else ""
+    change = one.draft.change
+    only = " for what it takes" if change.aside or change.doubts else ""
     yield f"  gives {_GIVES[one.proof.gives]}{only}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vpatch.importing.difftext import FileDiff
+    from vpatch.importing.file_diff import FileDiff
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class FileChange:
 class LeftAside:
     """A file of the source that is not in the patch, with the reason and the number of hunks.
 
-    `diff` is what the source says of it, as text. `missing` says that the release has no such file:
-    then a part of the source is lost, unless it is for a file that does not matter.
+    `diff` is what the source says of it, as text. `lost` says that a part of the source that may
+    matter is in no patch then, and that a person must look.
     """
 
     path: str
     why: str
     hunks: int
     diff: str = ""
-    missing: bool = False
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class DiffedChange:
 class SourceChange:
     """One change of a source, which becomes one patch.
 
-    `where` is the place in the source, for people: a file, or a commit.
+    `where` is the place in the source, for people: a file, or a commit. `doubts` are places where
+    the source says two things, so that a person must look.
     """
 
     id: str
@@ -74,6 +75,7 @@ class SourceChange:
     files: tuple[FileChange, ...]
     aside: tuple[LeftAside, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    doubts: tuple[str, ...] = field(default=())
 
     @property
     def origin(self) -> str:

@@ -1,6 +1,8 @@
 """Text with diffs in it becomes plain unified diffs: mail, comments and wrong counts go away.
 
 unidiff and git refuse hunks with wrong counts, which many diffs have that people edited by hand.
+Nothing of a diff is passed over: what is no hunk, and no header that says nothing of the contents,
+is the reason why a file is refused.
 """
 
 from __future__ import annotations
@@ -10,6 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
+from vpatch.importing.diff_headers import (
+    FileHeader,
+    begun,
+    is_empty_after,
+    is_part_of_diff,
+    loss_of,
+)
+from vpatch.importing.diff_names import name_of
+from vpatch.importing.file_diff import FileDiff, HunkText
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,63 +31,13 @@ _HUNK = re.compile(r"@@ -([0-9]+)(?:,([0-9]+))? \+([0-9]+)(?:,([0-9]+))? @@(.*)"
 _DIGITS = 10
 _BODY = frozenset({" ", "+", "-", "\\"})
 _VERSION = re.compile(r"\d[\w.() -]*$")
-# Lines of git that say something of the next file, and what it means for an import.
-_REFUSED = (
-    (re.compile(r"(old|new) mode "), "changes the mode of a file"),
-    (re.compile(r"(rename|copy) (from|to) "), "renames or copies a file"),
-    (re.compile(r"(GIT binary patch|Binary files )"), "changes a binary file"),
+_SIGNATURES = frozenset({"-- ", "--", "---"})
+_ENCODED = re.compile(
+    r"^Content-Transfer-Encoding: *(quoted-printable|base64)", re.IGNORECASE | re.MULTILINE
 )
-_EXECUTABLE = "new file mode 100755"
-
-
-@dataclass(frozen=True)
-class HunkText:
-    """A hunk: where it begins in the old file, counted from 1, and its lines with their signs."""
-
-    start: int
-    lines: tuple[str, ...]
-    section: str = ""
-
-    def side(self, sign: str) -> list[str]:
-        """The lines of the old file (`-`) or the new one (`+`), without signs."""
-        return [line[1:] for line in self.lines if line[0] in {" ", sign}]
-
-
-@dataclass(frozen=True)
-class FileDiff:
-    """The diff of one file. `old` and `new` are the names in the diff, None for /dev/null.
-
-    `refused` says why no import can take it, and `notes` what was corrected.
-    """
-
-    old: str | None
-    new: str | None
-    hunks: tuple[HunkText, ...]
-    refused: str | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.new or self.old or ""
-
-    def text(self, path: str) -> str:
-        """The diff under another name, as git reads it."""
-        head = [f"diff --git a/{path} b/{path}\n"]
-        if self.old is None:
-            head.append("new file mode 100644\n")
-        head += [
-            "--- /dev/null\n" if self.old is None else f"--- a/{path}\n",
-            "+++ /dev/null\n" if self.new is None else f"+++ b/{path}\n",
-        ]
-        shift = 0
-        for hunk in self.hunks:
-            old, new = len(hunk.side("-")), len(hunk.side("+"))
-            # A hunk without old lines names the line that it goes behind.
-            target = hunk.start + shift + (not old) - (not new)
-            head.append(f"@@ -{hunk.start},{old} +{target},{new} @@{hunk.section}\n")
-            head += [f"{line}\n" for line in hunk.lines]
-            shift += new - old
-        return "".join(head)
+_QUOTED_PRINTABLE = re.compile(r"=[0-9A-F]{2}|=$")
+# The largest release of vLLM changes as many places as that, and an import of a hunk takes seconds.
+MOST_HUNKS = 10_000
 
 
 @dataclass(frozen=True)
@@ -89,43 +50,68 @@ class DiffText:
 
 @dataclass
 class _FileLines:
-    old: str | None = None
-    new: str | None = None
+    old: str | None
+    new: str | None
+    # Reasons, each of them once.
+    refused: dict[str, None] = field(default_factory=dict)
     hunks: list[HunkText] = field(default_factory=list)
-    refused: str | None = None
     notes: list[str] = field(default_factory=list)
+    # Whether `---` and `+++` name it, and whether the diff is known to say all of it without hunks.
     named: bool = False
+    whole: bool = False
 
-    def done(self) -> FileDiff:
-        return FileDiff(self.old, self.new, tuple(self.hunks), self.refused, tuple(self.notes))
+    def file_diff(self) -> FileDiff:
+        if not self.hunks and not self.refused and not self.whole:
+            self.refused["has no hunk: the diff may be cut off, or the file be empty"] = None
+        lines = [line for hunk in self.hunks for line in hunk.lines]
+        if any("\0" in line for line in lines):
+            self.refused["has a NUL in it, and is no text"] = None
+        if any("\ud800" <= char <= "\udfff" for line in lines for char in line):
+            self.refused["has lines that are not UTF-8"] = None
+        return FileDiff(
+            self.old,
+            self.new,
+            tuple(self.hunks),
+            ", and ".join(self.refused) or None,
+            tuple(self.notes),
+        )
 
 
 def read_diffs(content: bytes, where: str) -> list[DiffText]:
     """Read what is in a file of diffs; a mailbox has several messages.
 
     Raises:
-        UsageError: it is not text with diffs, has CRLF line ends, or a hunk without a file.
+        UsageError: it is not text with diffs, has CRLF line ends, a hunk without a file, or too
+            many hunks, or a part of it is missing.
     """
     if b"\r\n" in content:
+        number = content[: content.index(b"\r\n")].count(b"\n") + 1
         raise UsageError(
-            "its lines end with CRLF, so that they cannot be those of vLLM's files",
+            f"the diff has CRLF line ends, from line {number} on, and vLLM's files have LF",
             where=where,
             hint="convert it with dos2unix, or fetch it again as plain text",
             code="importing.crlf",
         )
-    try:
-        lines = content.decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise _no_diff(f"is not UTF-8: {error.reason}", where) from error
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _no_diff("is UTF-16, and not UTF-8", where)
+    # Bytes of files that are left aside may be anything.
+    lines = content.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape").split("\n")
+    if sum(line.startswith("@@ ") for line in lines) > MOST_HUNKS:
+        raise UsageError(
+            f"has more than {MOST_HUNKS} hunks",
+            where=where,
+            hint="import it in several parts, each a diff of its own",
+            code="importing.too-large",
+        )
     starts = [n for n, line in enumerate(lines) if _MAIL.match(line)] or [0]
     starts[0] = 0
     ends = [*starts[1:], len(lines)]
-    found = [_Reader(lines[i:j], where, i).read() for i, j in zip(starts, ends, strict=True)]
+    texts = [_Reader(lines[i:j], where, i).read() for i, j in zip(starts, ends, strict=True)]
     # A series may begin with a mail that says what it is about.
-    found = [one for one in found if one.files]
-    if not found:
+    texts = [text for text in texts if text.files]
+    if not texts:
         raise _no_diff("has no unified diff", where)
-    return found
+    return texts
 
 
 class _Reader:
@@ -138,68 +124,144 @@ class _Reader:
         self.at = 0
         self.prose: list[str] = []
         self.files: list[_FileLines] = []
+        self.signed = False
 
     def read(self) -> DiffText:
         while self.at < len(self.lines):
             line = self.lines[self.at]
             following = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else ""
-            if line.startswith("diff --git "):
-                self._begin_git(line)
-            elif line.startswith("--- ") and following.startswith("+++ "):
-                self._begin(line, following)
+            if line.startswith("--- ") and following.startswith("+++ "):
+                self._name(line, following)
                 self.at += 1
-            elif found := _HUNK.match(line):
-                self._hunk(found)
+            elif hunk := _HUNK.match(line):
+                self._hunk(hunk)
                 continue
-            elif self.files and (reason := _refusal(line)):
-                self.files[-1].refused = reason
-            elif self.files and line == _EXECUTABLE:
-                self.files[-1].notes.append("the new file is not made executable")
-            elif not self.files:
-                self.prose.append(line)
+            elif not self._belongs(line) and not self._begins():
+                self._pass_over(line)
             self.at += 1
-        files = [one.done() for one in self.files if one.hunks or one.refused]
-        return DiffText("\n".join(self.prose), tuple(files))
+        prose = "\n".join(self.prose).encode(errors="surrogateescape").decode(errors="replace")
+        self._refuse_encoded(prose)
+        return DiffText(prose, tuple(file.file_diff() for file in self.files))
 
-    def _begin_git(self, line: str) -> None:
-        names = line.removeprefix("diff --git ")
-        half = (len(names) - 1) // 2
-        old, new = names[:half], names[half + 1 :]
-        if old[1:] != new[1:]:
-            old, _, new = names.partition(" ")
-        self.files.append(_FileLines(old, new, named=False))
+    def _refuse_encoded(self, prose: str) -> None:
+        encoding = _ENCODED.search(prose)
+        if encoding is None:
+            return
+        hunks = (hunk for file in self.files for hunk in file.hunks)
+        lines = [line for hunk in hunks for line in hunk.lines]
+        if encoding[1].lower() == "base64" or any(map(_QUOTED_PRINTABLE.search, lines)):
+            raise _no_diff(f"has a mail in {encoding[1]}: decode it first", self.where)
 
-    def _begin(self, old: str, new: str) -> None:
-        if not self.files or self.files[-1].named or self.files[-1].hunks:
-            self.files.append(_FileLines())
+    def _belongs(self, line: str) -> bool:
+        """Take a line which says something of the file that has begun, above its hunks."""
+        if not self.files or self.files[-1].hunks:
+            return False
         file = self.files[-1]
-        file.old, file.new, file.named = _name(old[4:]), _name(new[4:]), True
+        # diff -r writes such a line for a file of its own.
+        if line.startswith("Binary files ") and (file.named or file.refused):
+            return False
+        loss = loss_of(line)
+        if loss is not None:
+            file.refused[loss] = None
+        if line.startswith("new file mode "):
+            file.old, file.whole = None, True
+        elif line.startswith("deleted file mode "):
+            file.new, file.whole = None, True
+        elif line.startswith("index "):
+            file.whole = file.whole and (file.new is None or is_empty_after(line))
+        return loss is not None or line.startswith(
+            ("new file mode ", "deleted file mode ", "index ")
+        )
 
-    def _hunk(self, found: re.Match[str]) -> None:
+    def _begins(self) -> bool:
+        header = begun(self.lines, self.at, inside=bool(self.files))
+        if header is None:
+            return False
+        self._add(header)
+        return True
+
+    def _add(self, header: FileHeader) -> None:
+        (old, is_old_utf8), (new, is_new_utf8) = header.old, header.new
+        file = _FileLines(old, new)
+        if header.refused is not None:
+            file.refused[header.refused] = None
+        if not is_old_utf8 or not is_new_utf8:
+            file.refused["has a name that is not UTF-8"] = None
+        self.files.append(file)
+        self.signed = False
+
+    def _name(self, old: str, new: str) -> None:
+        """Read the lines `---` and `+++`: they name a file, or the one that a line above began."""
+        header = FileHeader(name_of(old[4:]), name_of(new[4:]))
+        above = self.files[-1] if self.files else None
+        if above is None or above.named or above.hunks:
+            self._add(header)
+        else:
+            above.old, above.new, above.whole = header.old.name, header.new.name, False
+            if not header.old.is_utf8 or not header.new.is_utf8:
+                above.refused["has a name that is not UTF-8"] = None
+        self.files[-1].named = True
+
+    def _pass_over(self, line: str) -> None:
+        """Take a line that is no part of a diff; a file is refused if it looks like one."""
+        if not self.files:
+            self.prose.append(line)
+        elif line in _SIGNATURES:
+            self.signed = True
+        elif line.startswith("@@") or (line[:1] in {"+", "-"} and not self.signed):
+            number = self.offset + self.at + 1
+            self.files[-1].refused.setdefault(f"has line {number}, which is in no hunk")
+
+    def _hunk(self, header: re.Match[str]) -> None:
         number = self.offset + self.at + 1
         if not self.files:
             raise _no_diff(f"line {number} begins a hunk, and no line names its file", self.where)
-        start, old, _, new, section = found.groups()
-        if any(len(text or "") > _DIGITS for text in found.groups()[:-1]):
+        if any(len(text or "") > _DIGITS for text in header.groups()[:-1]):
             raise _no_diff(f"line {number} counts more lines than a file has", self.where)
-        body, corrected = self._body(int(old or 1), int(new or 1))
-        if corrected:
-            self.files[-1].notes.append(f"line {number}: the counts of the hunk are corrected")
-        self.files[-1].hunks.append(HunkText(int(start), tuple(body), section))
-
-    def _body(self, old: int, new: int) -> tuple[list[str], bool]:
-        """The lines of the hunk whose header is at hand, and whether its counts were wrong."""
+        file = self.files[-1]
+        start, section = int(header[1]), header[5]
+        old, new = int(header[2] or 1), int(header[4] or 1)
         begin = self.at + 1
         end = self._counted(begin, old, new)
-        corrected = end is None or not self._ends(end)
-        if end is None or corrected:
-            end = begin
-            while end < len(self.lines) and (self.lines[end] == "" or not self._ends(end)):
-                end += 1
-            while end > begin and not self.lines[end - 1]:
-                end -= 1
+        if end is None or not self._ends(end):
+            end = self._uncounted(begin)
+            file.notes.append(f"line {number}: the counts of the hunk are corrected")
         self.at = end
-        return self._signed(begin, end), corrected
+        # An editor may have taken away the blank of an empty line.
+        hunk = HunkText(start, tuple(line or " " for line in self.lines[begin:end]), section)
+        if self._is_cut(hunk, old, new):
+            raise UsageError(
+                f"the hunk at line {number}, of {file.new or file.old}, has fewer lines than it "
+                "says: the diff is cut off",
+                where=self.where,
+                hint="fetch it again; if you changed it by hand, correct the counts of the hunk, "
+                "and end the last line",
+                code="importing.truncated",
+            )
+        file.hunks.append(hunk)
+
+    def _is_cut(self, hunk: HunkText, old: int, new: int) -> bool:
+        """Whether lines are missing at the end of a hunk, which the reader is behind."""
+        # The last line of all has no line end.
+        if self.at == len(self.lines) and hunk.lines and hunk.lines[-1][0] != "\\":
+            return True
+        if len(hunk.side("-")) >= old and len(hunk.side("+")) >= new:
+            return False
+        below = next((n for n in range(self.at, len(self.lines)) if self.lines[n]), None)
+        if below is None:
+            return True
+        # A person took lines away from a hunk that other parts of the diff follow.
+        line = self.lines[below]
+        return not (line in _SIGNATURES or _HUNK.match(line) or is_part_of_diff(self.lines, below))
+
+    def _uncounted(self, begin: int) -> int:
+        """The line behind a hunk whose counts are wrong."""
+        end = begin
+        while end < len(self.lines) and (self.lines[end] == "" or not self._ends(end)):
+            end += 1
+        while end > begin and not self.lines[end - 1]:
+            end -= 1
+        return end
 
     def _counted(self, at: int, old: int, new: int) -> int | None:
         """The line behind a hunk by its counts; None if they do not fit."""
@@ -220,21 +282,6 @@ class _Reader:
         if line[:1] not in _BODY or (line.startswith("--- ") and following.startswith("+++ ")):
             return True
         return line in {"-- ", "--"} and (not following or _VERSION.match(following) is not None)
-
-    def _signed(self, begin: int, end: int) -> list[str]:
-        # An editor may have taken away the blank of an empty line.
-        return [line or " " for line in self.lines[begin:end]]
-
-
-def _refusal(line: str) -> str | None:
-    return next((why for pattern, why in _REFUSED if pattern.match(line)), None)
-
-
-def _name(text: str) -> str | None:
-    name = text.partition("\t")[0].rstrip()
-    if name[:1] == name[-1:] == '"':
-        name = name[1:-1]
-    return None if name == "/dev/null" else name
 
 
 def _no_diff(what: str, where: str) -> UsageError:

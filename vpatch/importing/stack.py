@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,11 @@ from vpatch.util.scratch import scratch_folder
 from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from vpatch.importing.change import DiffedChange
-    from vpatch.importing.difftext import FileDiff
+    from vpatch.importing.file_diff import FileDiff
+    from vpatch.importing.paths import Place
     from vpatch.source.tree import Tree
 
 _FAILED = re.compile(r"^error: patch failed: (.+):(\d+)$", re.MULTILINE)
@@ -55,19 +57,20 @@ class Stack:
             UsageError: a diff does not apply, or does what no patch can do.
         """
         kept: dict[str, list[FileDiff]] = {}
-        left: list[LeftAside] = []
+        left: list[LeftAside] = list(change.aside)
         errors: list[VpatchError] = []
         where = change.where
-        for diff in change.diffs:
-            path = self.paths.meant(diff.name)
-            why = self._why_aside(diff, path)
-            if why is not None:
-                missing = why == _MISSING
-                left.append(LeftAside(path, why, len(diff.hunks), diff.text(path), missing))
-            elif (problem := self._problem(diff, path)) is not None:
+        for diff, place in zip(change.diffs, self.places(change), strict=True):
+            path, shown = place.path, diff.text(place.path)
+            if (why := aside(path)) is not None:
+                left.append(LeftAside(path, why, len(diff.hunks), shown))
+            elif (why := self._why_lost(diff, place, kept)) is not None:
+                left.append(LeftAside(path, why, len(diff.hunks), shown, lost=True))
+            elif (problem := self._problem(diff, place)) is not None:
                 errors.append(_unsupported(f"the diff {problem}: {path}", where))
             else:
-                kept.setdefault(path, []).append(diff)
+                taken = self._as_new(diff, place, kept)
+                kept.setdefault(path, []).append(taken)
         if errors:
             raise combine(errors)
         if not kept:
@@ -81,35 +84,57 @@ class Stack:
         before = {path: self.read(path) for path in kept}
         after = self._applied(kept, before, where)
         files = tuple(FileChange(path, before[path], after[path]) for path in kept)
-        notes = [note for several in kept.values() for diff in several for note in diff.notes]
-        notes += [note for path in kept for note in unsure(path, kept[path], before[path])]
+        doubts = [note for several in kept.values() for diff in several for note in diff.notes]
+        notes = [note for path in kept for note in unsure(path, kept[path], before[path])]
         name = change.message.patch_id or id_of(change.message.title, change.fallback)
-        left += change.aside
         return self.push(
-            SourceChange(name, where, change.message, files, tuple(left), tuple(notes))
+            SourceChange(
+                name, where, change.message, files, tuple(left), tuple(notes), tuple(doubts)
+            )
         )
 
-    def _why_aside(self, diff: FileDiff, path: str) -> str | None:
-        found = aside(path)
-        if found is not None:
-            return found
-        if diff.old is not None and self.read(path) is None and self.paths.meant(diff.old) == path:
-            return _MISSING
-        return None
+    def places(self, change: DiffedChange) -> list[Place]:
+        """The place in the tree that each diff of a change means."""
+        return self.paths.places(change.diffs, self.files)
 
-    def _problem(self, diff: FileDiff, path: str) -> str | None:
+    def _as_new(self, diff: FileDiff, place: Place, added: Collection[str]) -> FileDiff:
+        """The diff as one of a new file, if it adds all lines of a file that is not there."""
+        is_there = place.path in added or self.read(place.path) is not None
+        return diff if is_there or not diff.may_create else replace(diff, old=None)
+
+    def _why_lost(self, diff: FileDiff, place: Place, added: Collection[str]) -> str | None:
+        """Why the release has no place for a diff that may matter."""
+        if place.why is not None:
+            return place.why
+        is_there = place.path in added or self.read(place.path) is not None
+        is_renamed = diff.old is not None and not place.is_named(diff.old)
+        is_refused = diff.refused is not None or place.path in self._tree.links
+        if is_there or is_renamed or is_refused or diff.may_create:
+            return None
+        return _MISSING
+
+    def _problem(self, diff: FileDiff, place: Place) -> str | None:
         """What of a diff no patch can do."""
-        if diff.refused is not None:
-            return diff.refused
-        if diff.new is None:
-            return "removes a file"
-        if diff.old is not None and self.paths.meant(diff.old) != path:
-            return "renames or copies a file"
+        path = place.path
+        problems = {
+            "removes a file": diff.new is None,
+            "renames or copies a file": diff.old is not None and not place.is_named(diff.old),
+            "changes what is a symbolic link in the release": any(
+                path == link or path.startswith(f"{link}/") for link in self._tree.links
+            ),
+            "needs a file and a folder of one name": self._is_in_the_way(path),
+        }
         try:
             plain_path(path)
         except ValueError as error:
-            return f"names no file of a tree ({error})"
-        return None
+            problems[f"names no file of a tree ({error})"] = True
+        return diff.refused or next((what for what, holds in problems.items() if holds), None)
+
+    def _is_in_the_way(self, path: str) -> bool:
+        parts = path.split("/")
+        parents = ["/".join(parts[:n]) for n in range(1, len(parts))]
+        files = (self.paths.paths, self.files)
+        return path in self.paths.folders or any(p in each for p in parents for each in files)
 
     def _applied(
         self,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.importing.change import DiffedChange, SourceChange
-    from vpatch.importing.difftext import FileDiff
+    from vpatch.importing.file_diff import FileDiff
     from vpatch.source.tree import Tree
 
 
@@ -124,8 +124,8 @@ class _Undoing:
             scratch = ScratchRepository(Path(name))
             for number, change in reversed(list(enumerate(diffed))):
                 notes[number] = []
-                for diff in reversed(change.diffs):
-                    path = self._stack.paths.meant(diff.name)
+                placed = zip(change.diffs, self._stack.places(change), strict=True)
+                for diff, path in reversed([(diff, place.path) for diff, place in placed]):
                     if self._is_taken(diff, path):
                         content = self._read(path)
                         notes[number] += unsure(path, [diff], content, "+")

@@ -35,6 +35,8 @@ class AsideOutput(OutputModel):
     hunks: int
     why: str
     """A sentence for people."""
+    lost: bool
+    """Whether it may matter, so that the command ends with 1."""
 
 
 class LeftOutChangeOutput(OutputModel):
@@ -80,6 +82,8 @@ class ImportedPatchOutput(OutputModel):
     requires: list[str]
     upstreamed_in: str | None
     """The release of `--vllm`, if it has the change already."""
+    doubts: list[str]
+    """Places where the source says two things, so that the command ends with 1."""
     notes: list[str]
     """Sentences for people."""
     releases: list[OnReleaseOutput]
@@ -110,6 +114,7 @@ class ImportedPatchOutput(OutputModel):
             aside=[AsideOutput.model_validate(left) for left in draft.change.aside],
             requires=list(one.requires),
             upstreamed_in=one.upstreamed_in,
+            doubts=list(draft.change.doubts),
             notes=[*draft.change.notes, *one.notes],
             releases=[OnReleaseOutput.model_validate(release) for release in one.releases],
         )

@@ -1,0 +1,85 @@
+"""The names of files in the headers of diffs: quoted, with times behind them, and of git's line."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# git and GNU diff quote a name as C does if it has other characters than plain ones.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+_PLAIN = {
+    b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v",
+}  # fmt: skip
+_TIME = re.compile(r"\s+\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*$")
+# `diff -N` gives a file that is not there the time 0, in whatever time zone.
+_EPOCH = re.compile(
+    r"[\t ](?:1969-12-31|1970-01-01)[ T](?:1[2-9]|2[0-3]|0\d|1[0-4]):\d\d:00(?:\.0+)?(?:\s|$)"
+)
+_NOWHERE = "/dev/null"
+
+
+class FileName(NamedTuple):
+    """A name in a diff; None if there is no file on that side."""
+
+    name: str | None
+    is_utf8: bool = True
+
+
+def name_of(text: str) -> FileName:
+    """Read what is behind `---` or `+++`, without a time."""
+    if text.startswith('"') and (quoted := _QUOTED.match(text)):
+        found, rest = _unquoted(quoted[0]), text[quoted.end() :]
+    else:
+        name, tab, rest = text.partition("\t")
+        found, rest = _shown(_TIME.sub("", name.rstrip())), tab + rest
+        rest = rest or text
+    is_absent = found.name == _NOWHERE or _EPOCH.search(rest) is not None
+    return FileName(None) if is_absent else found
+
+
+def git_names(text: str) -> tuple[FileName, FileName]:
+    """Read the two names behind `diff --git`."""
+    first = _QUOTED.match(text)
+    if first is not None:
+        return _unquoted(first[0]), _read(text[first.end() + 1 :])
+    if text.endswith('"') and (at := text.find(' "')) > 0:
+        return _shown(text[:at]), _read(text[at + 1 :])
+    # A name may have blanks in it: both are the same but for their prefixes.
+    half = (len(text) - 1) // 2
+    old, new = text[:half], text[half + 1 :]
+    if text[half : half + 1] != " " or old.partition("/")[2] != new.partition("/")[2]:
+        old, _, new = text.partition(" ")
+    return _shown(old), _shown(new)
+
+
+def plain_name(text: str) -> FileName:
+    """Read a name that stands alone in its line, quoted or not."""
+    return _read(text.rstrip())
+
+
+def _read(text: str) -> FileName:
+    return _unquoted(text) if _QUOTED.fullmatch(text) else _shown(text)
+
+
+def _unquoted(text: str) -> FileName:
+    raw = text[1:-1].encode(errors="surrogateescape")
+    content = _ESCAPE.sub(_escaped, raw)
+    return _shown(content.decode(errors="surrogateescape"))
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    code = found[1]
+    if len(code) == 3:  # noqa: PLR2004 - octal digits
+        return bytes([int(code, 8) & 0xFF])
+    return _PLAIN.get(code, code)
+
+
+def _shown(name: str) -> FileName:
+    """The name, as people can read it if it is not UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raw = name.encode(errors="surrogateescape")
+        return FileName(raw.decode(errors="backslashreplace"), is_utf8=False)
+    return FileName(name)

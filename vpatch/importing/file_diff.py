@@ -1,0 +1,63 @@
+"""The diff of one file, as it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class HunkText:
+    """A hunk: where it begins in the old file, counted from 1, and its lines with their signs."""
+
+    start: int
+    lines: tuple[str, ...]
+    section: str = ""
+
+    def side(self, sign: str) -> list[str]:
+        """The lines of the old file (`-`) or the new one (`+`), without signs."""
+        return [line[1:] for line in self.lines if line[0] in {" ", sign}]
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    """The diff of one file. `old` and `new` are the names in the diff, None for /dev/null.
+
+    `refused` says why no import can take it, and `notes` what was corrected: a person must look.
+    """
+
+    old: str | None
+    new: str | None
+    hunks: tuple[HunkText, ...]
+    refused: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.new or self.old or ""
+
+    @property
+    def may_create(self) -> bool:
+        """Whether a release without the file may get it."""
+        return self.old is None or (
+            len(self.hunks) == 1 and self.hunks[0].start == 0 and not self.hunks[0].side("-")
+        )
+
+    def text(self, path: str) -> str:
+        """The diff under another name, as git reads it."""
+        head = [f"diff --git a/{path} b/{path}\n"]
+        if self.old is None:
+            head.append("new file mode 100644\n")
+        if self.hunks:
+            head += [
+                "--- /dev/null\n" if self.old is None else f"--- a/{path}\n",
+                "+++ /dev/null\n" if self.new is None else f"+++ b/{path}\n",
+            ]
+        shift = 0
+        for hunk in self.hunks:
+            old, new = len(hunk.side("-")), len(hunk.side("+"))
+            # A hunk without old lines names the line that it goes behind.
+            target = hunk.start + shift + (not old) - (not new)
+            head.append(f"@@ -{hunk.start},{old} +{target},{new} @@{hunk.section}\n")
+            head += [f"{line}\n" for line in hunk.lines]
+            shift += new - old
+        return "".join(head)
