@@ -7,6 +7,7 @@ from ruamel.yaml import YAML
 
 from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot, write_tree
 from vpatch.app import importing
+from vpatch.importing import time_limit
 
 ENGINE_DIFF = """\
 --- a/vllm/engine.py
@@ -293,6 +294,33 @@ def test_code_that_vpatch_would_not_apply_is_refused(empty, source):
     assert "nowhere_defined, which is not defined" in run.err
     assert {k: v for k, v in snapshot(empty.folder).items() if "patches/" in k} == {}
     assert before.keys() <= snapshot(empty.folder).keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (f"x = '{'a' * 150_000}'", "vllm/n.py:1 has 150006 bytes"),
+        (f"raise ValueError('{'a b' * 50_000}')", "vllm/n.py:1 has 150020 bytes"),
+        ("x = '\0'", "has a NUL in it: it is not text: vllm/n.py"),
+    ],
+)
+def test_what_no_patch_yaml_can_hold_is_told_of_the_source(empty, source, text, named):
+    added = f"--- /dev/null\n+++ b/vllm/n.py\n@@ -0,0 +1 @@\n+{text}\n"
+    run = imported(empty, source(ENGINE_DIFF + added), code=2)
+    assert named in run.err
+    assert ".importing-" not in run.err
+    assert snapshot(empty.patches) == {}
+
+
+def test_an_import_without_end_is_stopped(empty, source, monkeypatch):
+    monkeypatch.setattr(time_limit, "LONGEST_SECONDS", -1)
+    run = imported(empty, source(ENGINE_DIFF), code=2)
+    assert run.codes == ("importing.too-slow",)
+
+
+def test_a_title_without_end_makes_a_short_id(empty, source):
+    imported(empty, source(f"{'a' * 1000}\n{ENGINE_DIFF}"), "--releases", "none")
+    assert [folder.name for folder in empty.patches.iterdir()] == ["a" * 80]
 
 
 def test_a_file_that_is_not_text_is_an_error(empty, source):

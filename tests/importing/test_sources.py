@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,6 +29,7 @@ FILES = {
     "pyproject.toml": "",
 }
 HUNK = "@@ -3,3 +3,3 @@\n c\n-d\n+D\n e\n"
+B = "@@ -1,2 +1,2 @@\n-x = 1\n+y = 1\n \n"
 TEST = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -1 +1 @@\n-a\n+b\n"
 
 
@@ -84,6 +86,30 @@ def test_tests_docs_and_unknown_files_are_set_aside(stack, tmp_path):
         ("vllm/gone.py", "the release has no such file", 1),
     ]
     assert "+D" in change.aside[2].diff
+
+
+def test_more_lines_of_a_file_than_an_import_ends_with_are_an_error(stack, tmp_path):
+    hunk = "@@ -7 +7,20002 @@\n g\n" + "+x\n" * 20_001
+    with fails("importing.unsupported", "more than 20000 lines of a file: vllm/a.py"):
+        read(stack, tmp_path, diff(hunk=hunk))
+
+
+def test_a_link_of_the_release_is_not_changed(tmp_path):
+    tree = replace(tree_of(FILES), links=frozenset({"vllm/l.py", "vllm/linked"}))
+    for name in ("vllm/l.py", "vllm/linked/n.py"):
+        new = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+a\n"
+        with fails("importing.unsupported", "symbolic link"):
+            read(Stack(tree), tmp_path, new)
+
+
+def test_a_series_changes_a_file_that_it_added_inside_the_package(stack, tmp_path):
+    (tmp_path / "1.diff").write_text(
+        "--- /dev/null\n+++ b/n.py\n@@ -0,0 +1 @@\n+a\n" + diff("b.py", B)
+    )
+    (tmp_path / "2.diff").write_text(diff("n.py", "@@ -1 +1 @@\n-a\n+b\n"))
+    first, second = diffs_on(tmp_path, stack)
+    assert [file.path for file in first.files] == ["vllm/n.py", "vllm/b.py"]
+    assert [(file.path, file.after) for file in second.files] == [("vllm/n.py", b"b\n")]
 
 
 def test_a_diff_of_nothing_but_tests_is_an_error(stack, tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.app.import_comparison import ReleaseComparison
 from vpatch.app.import_request import ImportedPatch
-from vpatch.errors import VpatchError, combine
+from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
 from vpatch.importing.claims import effect_by_text
 from vpatch.importing.drafting import Draft, changed, draft
 from vpatch.importing.proving import (
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.app.import_request import ImportRequest
     from vpatch.importing.change import SourceChange
+    from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
+
+# Longer than any line of code.
+_LONG = 10_000
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,22 @@ class ImportRun:
         self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
     ) -> list[ImportProof]:
         self._write(drafts, requires)
-        patches = loaded(self.staging, drafts)
+        patches = self._loaded(drafts)
         return proven(patches, drafts, self.tree, self.context.answers)
+
+    def _loaded(self, drafts: Sequence[Draft]) -> list[Patch]:
+        """The patches of drafts that were written.
+
+        Raises:
+            UsageError: one is not what vpatch reads, for example as a line is too long for it.
+        """
+        patches: list[Patch] = []
+        for one in drafts:
+            try:
+                patches += loaded(self.staging, [one])
+            except VpatchError as error:
+                raise _unwritable(one, error) from error
+        return patches
 
     def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> None:
         for one in drafts:
@@ -117,7 +135,7 @@ class ImportRun:
         if not any(chain.values()):
             return chain
         self._write(drafts, {})
-        patches = sorted(loaded(self.staging, drafts), key=lambda patch: patch.id)
+        patches = sorted(self._loaded(drafts), key=lambda patch: patch.id)
         files = {file.path: file.after for one in drafts for file in one.change.files}
         answers = self.context.answers
         if not give_together(patches, files, self.tree, answers):
@@ -167,7 +185,7 @@ class ImportRun:
         if self.release is None:
             return False
         self._write(drafts, requires)
-        patches = loaded(self.staging, drafts)
+        patches = self._loaded(drafts)
         ids = {patch.id for patch in patches}
         answers = self.context.answers
         made = plan(
@@ -184,7 +202,7 @@ class ImportRun:
         notes: Mapping[str, str],
     ) -> list[ImportedPatch]:
         self._write(drafts, requires)
-        patches = loaded(self.staging, drafts)
+        patches = self._loaded(drafts)
         comparison = self._comparison
         rows = comparison.rows(patches, drafts)
         found = []
@@ -199,7 +217,7 @@ class ImportRun:
             folder = self.request.output_dir / one.change.id
             own = None if self.release is None else self.release.pin.version
             found.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
-        loaded(self.staging, drafts)
+        self._loaded(drafts)
         return found
 
 
@@ -214,6 +232,24 @@ def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
             if own & {file.path for file in other.change.files}
         )
     return found
+
+
+def _unwritable(one: Draft, error: VpatchError) -> VpatchError:
+    """The error for the source: its reader knows nothing of the folder of what is not proven."""
+    lines = [
+        (len(line), number, file.path)
+        for file in one.change.files
+        for number, line in enumerate(file.after.splitlines(), 1)
+    ]
+    length, number, path = max(lines, default=(0, 0, ""))
+    longest = f"; {path}:{number} has {length} bytes" if length > _LONG else ""
+    errors = error.errors if isinstance(error, ManyErrors) else [error]
+    return UsageError(
+        f"no patch.yaml says this change: it {errors[0].what}{longest}",
+        where=one.change.where,
+        hint="take this file out of the source, or import the source in several parts",
+        code="importing.no-edit",
+    )
 
 
 def _refused(one: Draft, failure: str) -> VpatchError:

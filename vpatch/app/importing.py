@@ -16,6 +16,7 @@ from vpatch.importing.pull_source import from_pull
 from vpatch.importing.script_source import DEFAULT_PLACE, from_script
 from vpatch.importing.sources import distinct_ids, from_diffs, from_range
 from vpatch.importing.stack import Stack
+from vpatch.importing.time_limit import limited_time
 from vpatch.importing.tree_source import from_tree
 from vpatch.importing.undoing import FittedChanges, fitted
 from vpatch.source.spec import parse_vllm
@@ -52,7 +53,7 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
             hint="name a folder with --output-dir",
             code="cli.bad-value",
         )
-    with context.tree(parse_vllm(request.vllm)) as tree:
+    with context.tree(parse_vllm(request.vllm)) as tree, limited_time():
         if tree.pin.tree != _TREE or tree.pin.version is None:
             raise UsageError(
                 f"{request.vllm} is not a release of vLLM",

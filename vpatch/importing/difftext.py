@@ -1,8 +1,8 @@
 """Text with diffs in it becomes plain unified diffs: mail, comments and wrong counts go away.
 
 unidiff and git refuse hunks with wrong counts, which many diffs have that people edited by hand.
-Nothing of a diff is passed over: what is no hunk, and no header that says nothing of the contents,
-is the reason why a file is refused.
+Nothing of a diff is passed over: a line that is in none of its hunks, and says something of the
+contents, is the reason why a file is refused.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _ENCODED = re.compile(
     r"^Content-Transfer-Encoding: *(quoted-printable|base64)", re.IGNORECASE | re.MULTILINE
 )
 _QUOTED_PRINTABLE = re.compile(r"=[0-9A-F]{2}|=$")
-# The largest release of vLLM changes as many places as that, and an import of a hunk takes seconds.
-MOST_HUNKS = 10_000
+# An import takes a second for a hunk, and an hour at most.
+MOST_HUNKS = 5_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _FileLines:
             self.refused["has no hunk: the diff may be cut off, or the file be empty"] = None
         lines = [line for hunk in self.hunks for line in hunk.lines]
         if any("\0" in line for line in lines):
-            self.refused["has a NUL in it, and is no text"] = None
+            self.refused["has a NUL in it: it is not text"] = None
         if any("\ud800" <= char <= "\udfff" for line in lines for char in line):
             self.refused["has lines that are not UTF-8"] = None
         return FileDiff(
@@ -203,7 +203,7 @@ class _Reader:
         self.files[-1].named = True
 
     def _pass_over(self, line: str) -> None:
-        """Take a line that is no part of a diff; a file is refused if it looks like one."""
+        """Take a line outside the hunks; a file is refused if the line looks like one of a hunk."""
         if not self.files:
             self.prose.append(line)
         elif line in _SIGNATURES:

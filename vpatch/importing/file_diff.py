@@ -42,6 +42,11 @@ class FileDiff:
             len(self.hunks) == 1 and self.hunks[0].start == 0 and not self.hunks[0].side("-")
         )
 
+    @property
+    def changed_lines(self) -> int:
+        """How many lines it removes and adds."""
+        return sum(line[0] in {"+", "-"} for hunk in self.hunks for line in hunk.lines)
+
     def text(self, path: str) -> str:
         """The diff under another name, as git reads it."""
         head = [f"diff --git a/{path} b/{path}\n"]

@@ -27,6 +27,8 @@ _OWN = re.compile(
 )
 _WORD = re.compile(r"[a-z0-9]+")
 _WORDS = 6
+# It is the name of a folder.
+_LONGEST_ID = 80
 
 
 def read_message(text: str) -> Message:
@@ -90,5 +92,5 @@ def id_of(title: str, fallback: str) -> str:
     for text in (re.sub(r"\[[^\]]*\]|\(#\d+\)", " ", title), re.sub(r"^\d+-", "", fallback)):
         words = _WORD.findall(text.lower().replace("'", ""))[:_WORDS]
         if words:
-            return "-".join(words)
+            return "-".join(words)[:_LONGEST_ID].strip("-")
     return "imported"

@@ -13,6 +13,7 @@ from vpatch.git.scratch import ScratchRepository
 from vpatch.importing.change import FileChange, LeftAside, SourceChange
 from vpatch.importing.message import id_of
 from vpatch.importing.paths import TreePaths, aside
+from vpatch.importing.time_limit import check_time
 from vpatch.util.nearest_lines import first_difference
 from vpatch.util.plural import counted
 from vpatch.util.scratch import scratch_folder
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 _FAILED = re.compile(r"^error: patch failed: (.+):(\d+)$", re.MULTILINE)
+
+# As much as is derived in minutes: the time grows faster than the lines.
+_MOST_LINES = 20_000
 
 _MISSING = "the release has no such file"
 
@@ -122,6 +126,9 @@ class Stack:
             "changes what is a symbolic link in the release": any(
                 path == link or path.startswith(f"{link}/") for link in self._tree.links
             ),
+            f"adds or removes more than {_MOST_LINES} lines of a file": (
+                diff.old is not None and diff.changed_lines > _MOST_LINES
+            ),
             "needs a file and a folder of one name": self._is_in_the_way(path),
         }
         try:
@@ -148,6 +155,7 @@ class Stack:
             scratch = ScratchRepository(Path(name))
             # One by one, as git names the first hunk alone that does not fit.
             for path, several in diffs.items():
+                check_time()
                 content = before[path]
                 scratch.state({} if content is None else {path: content})
                 for diff in several:

@@ -17,6 +17,7 @@ from vpatch.errors import UsageError
 from vpatch.importing.code import comments_of
 from vpatch.importing.paths import glob_of
 from vpatch.importing.source_code import parsed
+from vpatch.importing.time_limit import check_time
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
 from vpatch.source.memory import MemoryTree
@@ -65,6 +66,7 @@ class Trial:
 
         It must also find its places in the final file, and leave them alone there.
         """
+        check_time()
         placed = [{**edit, "files": self.path} for edit in candidate.edits if _takes_files(edit)]
         edits = placed if len(placed) == len(candidate.edits) else list(candidate.edits)
         bound = bound_edits(candidate, edits)

@@ -10,6 +10,7 @@ from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
 from vpatch.git.scratch import ScratchRepository
 from vpatch.importing.paths import aside
 from vpatch.importing.stack import Stack, apply, place_of, unsure
+from vpatch.importing.time_limit import check_time
 from vpatch.source.memory import ChangedTree
 from vpatch.util.scratch import scratch_folder
 
@@ -152,6 +153,7 @@ class _Undoing:
     ) -> str | None:
         """Take a diff out of a file; return the place that does not have it."""
         scratch.state({} if content is None else {path: content})
+        check_time()
         said = apply(scratch, diff, path, reverse=True)
         if said:
             return place_of(path, said, diff, content, "+")
