@@ -199,6 +199,15 @@ CASES = {
     "cut in a line": (GOOD[:-1], "refuses", "vllm/a.py"),
     "cut in an added line": (
         new("vllm/n.py", "@@ -0,0 +1,2 @@\n+x = 1\n+y = 123")[:-2], "refuses", "vllm/n.py"),
+    "cut in a header": (GOOD + header("vllm/n.py", "new file mode 100644")[:-1],
+        "refuses", "vllm/n.py"),
+    "cut in a header of a test": (
+        GOOD + change("tests/test_a.py", "@@ -1 +1"), "refuses", "tests/test_a.py"),
+    "cut in the last line": (
+        change("vllm/last.py", THEN_LAST)[:-12], "refuses", "vllm/last.py"),
+    "a test with wrong counts": (
+        GOOD + change("tests/test_a.py", "@@ -1 +1 @@\n-a\n") + new("vllm/n.py"),
+        "looks", "the counts of the hunk"),
     "cut below a name": (GOOD + change("vllm/b.py", ""), "refuses", "vllm/b.py"),
     "cut below a header": (GOOD + header("vllm/b.py", "index 1..2 100644"), "refuses", "vllm/b.py"),
     "cut below a hunk's header": (

@@ -123,6 +123,13 @@ def test_what_no_patch_can_do_is_refused(lines, why):
     assert why in file.refused
 
 
+def test_a_file_whose_header_is_lost_is_another_one():
+    empty = "diff --git a/vllm/x/__init__.py b/vllm/x/__init__.py\nnew file mode 100644\n"
+    other = "--- /dev/null\n+++ b/vllm/y/__init__.py\n@@ -0,0 +1 @@\n+a\n"
+    names = [file.name for file in files(empty + other)]
+    assert names == ["b/vllm/x/__init__.py", "b/vllm/y/__init__.py"]
+
+
 def test_a_byte_order_mark_hides_no_file():
     empty = "\ufeffdiff --git a/vllm/n.py b/vllm/n.py\nnew file mode 100644\n"
     assert [file.name for file in files(empty)] == ["b/vllm/n.py"]

@@ -8,7 +8,7 @@ contents, is the reason why a file is refused.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
@@ -20,7 +20,7 @@ from vpatch.importing.diff_headers import (
     loss_of,
 )
 from vpatch.importing.diff_names import name_of
-from vpatch.importing.file_diff import FileDiff, HunkText
+from vpatch.importing.file_diff import FileDiff, FileLines, HunkText
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,7 @@ _HUNK = re.compile(r"@@ -([0-9]+)(?:,([0-9]+))? \+([0-9]+)(?:,([0-9]+))? @@(.*)"
 _DIGITS = 10
 _BODY = frozenset({" ", "+", "-", "\\"})
 _VERSION = re.compile(r"\d[\w.() -]*$")
+_NO_LINE_END = "\\ No newline at end of file"
 _SIGNATURES = frozenset({"-- ", "--", "---"})
 _ENCODED = re.compile(
     r"^Content-Transfer-Encoding: *(quoted-printable|base64)", re.IGNORECASE | re.MULTILINE
@@ -46,35 +47,6 @@ class DiffText:
 
     prose: str
     files: tuple[FileDiff, ...]
-
-
-@dataclass
-class _FileLines:
-    old: str | None
-    new: str | None
-    # Reasons, each of them once.
-    refused: dict[str, None] = field(default_factory=dict)
-    hunks: list[HunkText] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    # Whether `---` and `+++` name it, and whether the diff is known to say all of it without hunks.
-    named: bool = False
-    whole: bool = False
-
-    def file_diff(self) -> FileDiff:
-        if not self.hunks and not self.refused and not self.whole:
-            self.refused["has no hunk: the diff may be cut off, or the file be empty"] = None
-        lines = [line for hunk in self.hunks for line in hunk.lines]
-        if any("\0" in line for line in lines):
-            self.refused["has a NUL in it: it is not text"] = None
-        if any("\ud800" <= char <= "\udfff" for line in lines for char in line):
-            self.refused["has lines that are not UTF-8"] = None
-        return FileDiff(
-            self.old,
-            self.new,
-            tuple(self.hunks),
-            ", and ".join(self.refused) or None,
-            tuple(self.notes),
-        )
 
 
 def read_diffs(content: bytes, where: str) -> list[DiffText]:
@@ -123,7 +95,7 @@ class _Reader:
         self.offset = offset
         self.at = 0
         self.prose: list[str] = []
-        self.files: list[_FileLines] = []
+        self.files: list[FileLines] = []
         self.signed = False
 
     def read(self) -> DiffText:
@@ -139,6 +111,9 @@ class _Reader:
             elif not self._belongs(line) and not self._begins():
                 self._pass_over(line)
             self.at += 1
+        if self.files and not self.files[-1].hunks and self.lines[-1]:
+            name = self.files[-1].new or self.files[-1].old
+            raise _cut(f"the header of {name} lacks the end of a line", self.where)
         prose = "\n".join(self.prose).encode(errors="surrogateescape").decode(errors="replace")
         self._refuse_encoded(prose)
         return DiffText(prose, tuple(file.file_diff() for file in self.files))
@@ -178,11 +153,12 @@ class _Reader:
         if header is None:
             return False
         self._add(header)
+        self.files[-1].is_git = self.lines[self.at].startswith("diff --git ")
         return True
 
     def _add(self, header: FileHeader) -> None:
         (old, is_old_utf8), (new, is_new_utf8) = header.old, header.new
-        file = _FileLines(old, new)
+        file = FileLines(old, new)
         if header.refused is not None:
             file.refused[header.refused] = None
         if not is_old_utf8 or not is_new_utf8:
@@ -194,7 +170,7 @@ class _Reader:
         """Read the lines `---` and `+++`: they name a file, or the one that a line above began."""
         header = FileHeader(name_of(old[4:]), name_of(new[4:]))
         above = self.files[-1] if self.files else None
-        if above is None or above.named or above.hunks:
+        if above is None or above.named or above.hunks or not above.is_of(header):
             self._add(header)
         else:
             above.old, above.new, above.whole = header.old.name, header.new.name, False
@@ -230,20 +206,14 @@ class _Reader:
         # An editor may have taken away the blank of an empty line.
         hunk = HunkText(start, tuple(line or " " for line in self.lines[begin:end]), section)
         if self._is_cut(hunk, old, new):
-            raise UsageError(
-                f"the hunk at line {number}, of {file.new or file.old}, has fewer lines than it "
-                "says: the diff is cut off",
-                where=self.where,
-                hint="fetch it again; if you changed it by hand, correct the counts of the hunk, "
-                "and end the last line",
-                code="importing.truncated",
-            )
+            name = file.new or file.old
+            raise _cut(f"the hunk at line {number}, of {name}, lacks lines", self.where)
         file.hunks.append(hunk)
 
     def _is_cut(self, hunk: HunkText, old: int, new: int) -> bool:
         """Whether lines are missing at the end of a hunk, which the reader is behind."""
         # The last line of all has no line end.
-        if self.at == len(self.lines) and hunk.lines and hunk.lines[-1][0] != "\\":
+        if self.at == len(self.lines) and hunk.lines and hunk.lines[-1] != _NO_LINE_END:
             return True
         if len(hunk.side("-")) >= old and len(hunk.side("+")) >= new:
             return False
@@ -282,6 +252,16 @@ class _Reader:
         if line[:1] not in _BODY or (line.startswith("--- ") and following.startswith("+++ ")):
             return True
         return line in {"-- ", "--"} and (not following or _VERSION.match(following) is not None)
+
+
+def _cut(what: str, where: str) -> UsageError:
+    return UsageError(
+        f"{what}: the diff is cut off",
+        where=where,
+        hint="fetch it again; if you changed it by hand, correct the counts of the hunk, and end "
+        "the last line",
+        code="importing.truncated",
+    )
 
 
 def _no_diff(what: str, where: str) -> UsageError:

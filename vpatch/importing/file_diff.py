@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vpatch.importing.diff_headers import FileHeader
 
 
 @dataclass(frozen=True)
@@ -66,3 +70,44 @@ class FileDiff:
             head += [f"{line}\n" for line in hunk.lines]
             shift += new - old
         return "".join(head)
+
+
+@dataclass
+class FileLines:
+    """The diff of one file while it is read."""
+
+    old: str | None
+    new: str | None
+    # Reasons, each of them once.
+    refused: dict[str, None] = field(default_factory=dict)
+    hunks: list[HunkText] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    # Whether git's line began it: then it has the names of the lines below.
+    is_git: bool = False
+    # Whether `---` and `+++` name it, and whether the diff is known to say all of it without hunks.
+    named: bool = False
+    whole: bool = False
+
+    def is_of(self, header: FileHeader) -> bool:
+        """Whether `---` and `+++` name the file that a line above them began."""
+        own = {name for name in (self.old, self.new) if name}
+        names = {name for name in (header.old.name, header.new.name) if name}
+        if not self.is_git:
+            own, names = ({name.rpartition("/")[2] for name in each} for each in (own, names))
+        return bool(own & names)
+
+    def file_diff(self) -> FileDiff:
+        if not self.hunks and not self.refused and not self.whole:
+            self.refused["has no hunk: the diff may be cut off, or the file be empty"] = None
+        lines = [line for hunk in self.hunks for line in hunk.lines]
+        if any("\0" in line for line in lines):
+            self.refused["has a NUL in it: it is not text"] = None
+        if any("\ud800" <= char <= "\udfff" for line in lines for char in line):
+            self.refused["has lines that are not UTF-8"] = None
+        return FileDiff(
+            self.old,
+            self.new,
+            tuple(self.hunks),
+            ", and ".join(self.refused) or None,
+            tuple(self.notes),
+        )

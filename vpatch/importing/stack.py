@@ -88,7 +88,7 @@ class Stack:
         before = {path: self.read(path) for path in kept}
         after = self._applied(kept, before, where)
         files = tuple(FileChange(path, before[path], after[path]) for path in kept)
-        doubts = [note for several in kept.values() for diff in several for note in diff.notes]
+        doubts = [note for diff in change.diffs for note in diff.notes]
         notes = [note for path in kept for note in unsure(path, kept[path], before[path])]
         name = change.message.patch_id or id_of(change.message.title, change.fallback)
         return self.push(
