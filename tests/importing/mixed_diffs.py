@@ -94,6 +94,9 @@ CASES = {
         "looks",
         "flashinfer/tools/new.py",
     ),
+    "another package with a folder vllm": (
+        GOOD + git_change("plugins/vllm/b.py", "@@ -1 +1 @@\n-x = 1\n+x = 2\n"),
+        "looks", "plugins/vllm/b.py"),
     "only another package": (git_change("flashinfer/core.py"), "refuses", "flashinfer/core.py"),
     "only a new file elsewhere": (new("flashinfer/x.py"), "refuses", "flashinfer/x.py"),
     "a new file at the root alone": (new("envs2.py"), "refuses", "envs2.py"),
@@ -149,6 +152,9 @@ CASES = {
         + new("vllm/b.py", "@@ -0,0 +1 @@\n+a.py\n\\ No newline at end of file\n", mode="120000"),
         "refuses", "vllm/b.py"),
     "a submodule": (GOOD + SUBMODULE, "refuses", "vllm/sub"),
+    "a submodule that changes": (
+        GOOD + change("vllm/sub", f"@@ -1 +1 @@\n-Subproject commit {'1' * 40}\n"
+        f"+Subproject commit {'2' * 40}\n"), "refuses", "vllm/sub"),
     "a submodule as a log": (GOOD + "Submodule vllm/sub 1234567..89abcde:\n  > more\n",
         "refuses", "vllm/sub"),
     "a new executable": (GOOD + new("vllm/run.sh", mode="100755"), "refuses", "vllm/run.sh"),

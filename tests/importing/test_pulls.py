@@ -67,6 +67,15 @@ def test_what_github_leaves_out_is_an_error(pull):
         pull({"vllm/a.py": HUNK, "vllm/large.py": None})
 
 
+@pytest.mark.parametrize(
+    "hunk",
+    ["@@ -0,0 +1 @@\n+a.py\n\\ No newline at end of file", "@@ -0,0 +1,2 @@\n+#!/bin/sh\n+a"],
+)
+def test_a_new_file_that_may_be_a_link_or_executable_is_an_error(pull, hunk):
+    with fails("importing.left-out", "vllm/new"):
+        pull({"vllm/a.py": HUNK, "vllm/new": hunk})
+
+
 def test_a_picture_of_the_documentation_is_no_error(pull):
     (change,) = pull({"vllm/a.py": HUNK, "docs/a.png": None})
     assert [left.path for left in change.aside] == ["docs/a.png"]

@@ -229,6 +229,13 @@ def test_the_folders_of_a_source_stay_out_of_the_patch(stack, where, origin):
     assert "secret" not in text
 
 
+def test_a_quilt_series_that_takes_a_diff_out_is_an_error(tmp_path):
+    (tmp_path / "1.diff").write_text(diff())
+    (tmp_path / "series").write_text("1.diff -p1 -R\n")
+    with fails("importing.unsupported", "1.diff"):
+        from_diffs(tmp_path)
+
+
 def test_a_folder_without_diffs_and_a_file_that_is_not_there(stack, tmp_path):
     with fails("importing.no-diff"):
         diffs_on(tmp_path, stack)

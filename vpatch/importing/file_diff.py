@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vpatch.importing.diff_headers import FileHeader
+
+_SUBMODULE = re.compile(r"[+-]Subproject commit [0-9a-f]{40}(-dirty)?$")
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class FileLines:
         if not self.hunks and not self.refused and not self.whole:
             self.refused["has no hunk: the diff may be cut off, or the file be empty"] = None
         lines = [line for hunk in self.hunks for line in hunk.lines]
+        if any(map(_SUBMODULE.match, lines)):
+            self.refused["has a submodule"] = None
         if any("\0" in line for line in lines):
             self.refused["has a NUL in it: it is not text"] = None
         if any("\ud800" <= char <= "\udfff" for line in lines for char in line):

@@ -84,9 +84,17 @@ class TreePaths:
             for name in (diff.old, diff.new)
             if place is not None and name is not None and place.is_named(name)
         }
-        longest_first = sorted(prefixes, key=lambda prefix: (-len(prefix[0]), prefix))
+        # A package beside vLLM may have a folder called as vLLM's: its names have more in front.
+        removed = {each for each, _ in prefixes if each}
+        deeper = {each for each in removed for other in removed - {each} if each.startswith(other)}
+        longest_first = sorted(
+            (prefix for prefix in prefixes if prefix[0] not in deeper),
+            key=lambda prefix: (-len(prefix[0]), prefix),
+        )
         return [
-            place or self._other(diff, longest_first, only_new=not unknown)
+            place
+            if place is not None and diff.name.removesuffix(place.tail) not in deeper
+            else self._other(diff, longest_first, only_new=not unknown)
             for diff, place in zip(diffs, places, strict=True)
         ]
 

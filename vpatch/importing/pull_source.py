@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _NAMED = re.compile(r"(?:https://[^/]+/)?([\w.-]+/[\w.-]+)(?:#|/pull/)(\d+)/?(?:files|commits)?/?")
 _ABSENT = "/dev/null"
+# What the contents of a new file look like if it is a link, or can be run: the API has no modes.
+_OF_ANOTHER_MODE = re.compile(r"@@ -0,0 \+1 @@\n\+[^\n]+\n\\ No newline|@@ -0,0 [^\n]*\n\+#!")
 
 
 def pull_named(text: str) -> tuple[str, int] | None:
@@ -46,19 +48,24 @@ def from_pull(name: str, github: GitHub) -> list[DiffedChange]:
     change = github.pull_change(repository, number)
     # GitHub leaves them out where they are large or binary.
     without = [file for file in change.files if file.hunks is None and file.status != "renamed"]
+    untold = {file.path: f"leaves out what it changes in {file.path}" for file in without} | {
+        file.path: f"does not tell whether {file.path} is a link or an executable file"
+        for file in change.files
+        if _OF_ANOTHER_MODE.match(file.hunks or "")
+    }
     errors: list[VpatchError] = [
         UsageError(
-            f"GitHub's API leaves out what it changes in {file.path}",
+            f"GitHub's API {what}",
             where=ref,
             hint=f"download https://{github.host}/{repository}/pull/{number}.diff, and import that",
             code="importing.left-out",
         )
-        for file in without
-        if aside(file.path) is None
+        for path, what in untold.items()
+        if aside(path) is None
     ]
     if errors:
         raise combine(errors)
-    text = "".join(map(_diff, change.files)).encode()
+    text = "".join(_diff(file) for file in change.files if file not in without).encode()
     files = tuple(file for diffs in read_diffs(text, ref) for file in diffs.files)
     message = Message(change.title, change.body, (ref,))
     left = tuple(LeftAside(file.path, str(aside(file.path)), 0) for file in without)

@@ -56,6 +56,14 @@ def _files(path: Path) -> list[Path]:
     if series.is_file():
         lines = series.read_text(encoding="utf-8", errors="replace").splitlines()
         names = [line.partition(" #")[0].split() for line in lines if line[:1] != "#"]
+        turned = [name[0] for name in names if "-R" in name[1:]]
+        if turned:
+            raise UsageError(
+                f"the series takes out what a diff changes (-R): {', '.join(turned)}",
+                where=str(series),
+                hint="write what it takes out as a diff of its own, as interdiff or git diff -R do",
+                code="importing.unsupported",
+            )
         return [path / name[0] for name in names if name]
     files = [file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file()]
     files.sort(key=lambda file: _in_order(file.name))
