@@ -26,8 +26,8 @@ class ImportRequest:
     `vllm` is the release that the source is for, or the first that has it: with `upstreamed`, it
     must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
     with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
-    files before and after as an example, if they give the same bytes. `releases` are those to
-    compare with git, None for all in the cache. The patches go to `output_dir`.
+    files before and after as an example; a note says of the others why not. `releases` are those
+    to compare with git, None for all in the cache. The patches go to `output_dir`.
     """
 
     source: Path | str

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from vpatch.app.examples import run_examples
 from vpatch.app.import_comparison import ReleaseComparison
 from vpatch.app.import_request import ImportedPatch
 from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
@@ -211,14 +213,31 @@ class ImportRun:
             needed = requires.get(one.change.id, ())
             last = None if self.release is None else comparison.first_with_it(releases)
             one.write(self.staging / one.change.id, comparison.claim(releases), needed, last)
-            if self.request.examples and not needed and proof.gives == "exact":
-                one.write_example(self.staging / one.change.id, merged=last is not None)
             more = [notes[one.change.id]] if one.change.id in notes else []
+            if self.request.examples:
+                more += self._write_example(one, proof, needed, merged=last is not None)
             folder = self.request.output_dir / one.change.id
             own = None if self.release is None else self.release.pin.version
             found.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
         self._loaded(drafts)
         return found
+
+    def _write_example(
+        self, one: Draft, proof: ImportProof, needed: Sequence[str], *, merged: bool
+    ) -> Iterator[str]:
+        """Write the example of a patch if it holds, and say why there is none."""
+        if needed:
+            others = ", ".join(needed)
+            yield f"no example: the patch requires {others}, and an example has one patch alone"
+            return
+        folder = self.staging / one.change.id
+        one.write_example(folder, proof.files, merged=merged)
+        for result in run_examples(loaded(self.staging, [one])[0]):
+            if result.failures:
+                shutil.rmtree(folder / "examples" / result.name)
+                yield f"no example {result.name}: {result.failures[0]}"
+        if not any((folder / "examples").iterdir()):
+            (folder / "examples").rmdir()
 
 
 def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.edits import Predicate
 from vpatch.errors import UsageError
+from vpatch.importing.concerns import concerns_of_new
 from vpatch.importing.paths import glob_of
 from vpatch.importing.source_code import SourceCode, parsed
 from vpatch.planning.editing import probe
@@ -34,6 +35,8 @@ _MOST_CONTEXT = 4
 
 def concerns_of(files: Sequence[FileChange], edits: Sequence[Declared], tree: Tree) -> Declared:
     """A predicate that holds where the code is that the edits are about."""
+    if all(file.before is None for file in files):
+        return concerns_of_new(files, tree)
     contents = {f.path: f.before.decode(errors="replace") for f in files if f.before is not None}
     named = dict.fromkeys(text for edit in edits for text in _named(edit))
     found: list[Declared] = []
@@ -44,7 +47,7 @@ def concerns_of(files: Sequence[FileChange], edits: Sequence[Declared], tree: Tr
             line = _telling_line(content, next(f.after for f in files if f.path == path))
             texts = [{"text": line, "files": glob_of(path, tree)}] if line else []
         found += [one for one in texts if one not in found]
-    found = found[:_MOST] or [{"text": "import", "files": "*/__init__.py"}]
+    found = found[:_MOST]
     return found[0] if len(found) == 1 else {"any": found}
 
 

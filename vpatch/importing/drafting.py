@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from vpatch.declare.edits import Predicate
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.importing.assembling import AssembledPatch, assemble
 from vpatch.importing.claims import concerns_of, effect_of
@@ -21,9 +23,10 @@ from vpatch.importing.logged import messages_of
 from vpatch.importing.stale_comments import stale_comments
 from vpatch.importing.writing import AS_TEXT, patch_yaml
 from vpatch.library.patch import DECLARATION
+from vpatch.planning.editing import probe
 from vpatch.planning.state import State
 from vpatch.planning.view import View
-from vpatch.source.memory import ChangedTree
+from vpatch.source.memory import ChangedTree, MemoryTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,24 +82,46 @@ class Draft:
         )
         (folder / DECLARATION).write_text(text, encoding="utf-8")
 
-    def write_example(self, folder: Path, *, merged: bool = False) -> None:
+    def write_example(
+        self, folder: Path, made: Mapping[str, bytes], *, merged: bool = False
+    ) -> None:
         """Write the files that change, before and after, as an example of the patch.
 
-        With `merged`, the release has the change already, and is an example of that, too.
+        Args:
+            folder: that of the patch.
+            made: what the patch makes of the files.
+            merged: the release has the change already, and is an example of that, too.
         """
         version = self.tree.pin.version
-        labels = [f"{State.NEEDED}-{'before-' if merged else ''}{version}"]
-        if merged:
-            labels.append(f"{State.UPSTREAMED}-{version}")
-        for label in labels:
-            for file in self.change.files:
-                before = file.before if label == labels[0] else file.after
-                for side, content in (("before", before), ("after", file.after)):
-                    place = folder / "examples" / label / side / file.path
-                    (folder / "examples" / label / side).mkdir(parents=True, exist_ok=True)
-                    if content is not None:
-                        place.parent.mkdir(parents=True, exist_ok=True)
-                        place.write_bytes(content)
+        before = {f.path: f.before for f in self.change.files if f.before is not None}
+        there = {file.path: file.after for file in self.change.files}
+        if not merged:
+            self._write_sides(folder, f"{State.NEEDED}-{version}", before, {**before, **made})
+            return
+        label = f"{State.NEEDED}-before-{version}"
+        self._write_sides(folder, label, before, {**before, **made})
+        self._write_sides(folder, f"{State.UPSTREAMED}-{version}", there, there)
+
+    def _write_sides(
+        self, folder: Path, label: str, before: Mapping[str, bytes], after: Mapping[str, bytes]
+    ) -> None:
+        more = self._concerned(before)
+        for side, files in (("before", before), ("after", after)):
+            for path, content in {**more, **files}.items():
+                place = folder / "examples" / label / side / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+
+    def _concerned(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Files of the release without which some files would not concern the patch."""
+        predicate = Predicate.model_validate_json(json.dumps(self.concerns))
+        alone = View(MemoryTree(self.tree.pin, files))
+        more: dict[str, bytes] = {}
+        for site in probe(predicate, View(self.tree)).found:
+            if probe(predicate, alone.over(more)).holds:
+                break
+            more[site.path] = self.tree.read(site.path)
+        return more
 
     def _notes(self) -> Mapping[int, str]:
         """Comments for edits of text: why no edit says it by meaning."""

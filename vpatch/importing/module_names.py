@@ -97,7 +97,7 @@ def place_of(dotted: str, read: Callable[[str], bytes | None]) -> tuple[str, str
         if not name or defined(tree, first) is not None:
             return path, name
         # The module has it from another one.
-        origin = _absolute(tree, path).get(first)
+        origin = imports_in(tree, path).get(first)
         if origin is None:
             return None
         dotted = f"{origin}{dot}{rest}"
@@ -114,8 +114,8 @@ def _file_of(dotted: str, read: Callable[[str], bytes | None]) -> tuple[str, str
     return None
 
 
-def _absolute(tree: ast.Module, path: str) -> dict[str, str]:
-    """What the imports of a file of a tree bind, relative ones too."""
+def imports_in(tree: ast.Module, path: str) -> dict[str, str]:
+    """Return what the imports of a file of a tree bind, relative ones too."""
     found = dict(imports_of(tree).dotted)
     folders = path.split("/")[:-1]
     for node in ast.walk(tree):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -32,10 +32,14 @@ _ORDER: tuple[Verdict, ...] = ("exact", "layout", "code")
 
 @dataclass(frozen=True)
 class ImportProof:
-    """What a patch makes of its release. `failure` says what is wrong, if anything is."""
+    """What a patch makes of its release: `files`, by their paths.
+
+    `gives` says how near that is to the source, and `failure` what is wrong, if anything is.
+    """
 
     gives: Verdict = "exact"
     failure: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def loaded(folder: Path, drafts: Sequence[Draft]) -> list[Patch]:
@@ -103,7 +107,7 @@ def _proof(decision: Decision, draft: Draft) -> ImportProof:
         if made[path] != text and verdict is None:
             return ImportProof(failure=f"it does not make the same of {path}")
         worst = max(worst, verdict or "exact", key=_ORDER.index)
-    return ImportProof(worst)
+    return ImportProof(worst, files=made)
 
 
 @dataclass(frozen=True)
