@@ -32,6 +32,7 @@ def faults(after, before="", path="vllm/m.py"):
         ("try:\n    import os\nexcept ImportError:\n    os = None\nprint(os)\n", []),
         ("if x:\n    import os\nelse:\n    os = None\nprint(os)\n", []),
         ("unused = 1\n", []),
+        ("__all__ = ['lazy']\ndef __getattr__(name):\n    return name\n", []),
     ],
 )
 def test_faults_of_a_new_file(after, found):

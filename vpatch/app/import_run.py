@@ -214,6 +214,7 @@ class ImportRun:
             last = None if self.release is None else comparison.first_with_it(releases)
             one.write(self.staging / one.change.id, comparison.claim(releases), needed, last)
             more = [notes[one.change.id]] if one.change.id in notes else []
+            more += proof.notes
             if self.request.examples:
                 more += self._write_example(one, proof, needed, merged=last is not None)
             folder = self.request.output_dir / one.change.id
@@ -275,7 +276,7 @@ def _refused(one: Draft, failure: str) -> VpatchError:
     return VpatchError(
         f"vpatch would not apply the imported patch {one.change.id!r}: {failure}",
         where=one.change.where,
-        hint="correct the source: vpatch refuses code that does not compile, and names and imports "
-        "that pyflakes finds wrong",
+        hint="correct the source: vpatch refuses code that does not compile, and names that "
+        "pyflakes finds wrong",
         code="importing.not-provable",
     )

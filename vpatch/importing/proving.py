@@ -16,7 +16,7 @@ from vpatch.trust.decision import NOTHING
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.importing.drafting import Draft
     from vpatch.importing.trial import Verdict
@@ -35,11 +35,13 @@ class ImportProof:
     """What a patch makes of its release: `files`, by their paths.
 
     `gives` says how near that is to the source, and `failure` what is wrong, if anything is.
+    `notes` are for people.
     """
 
     gives: Verdict = "exact"
     failure: str | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def loaded(folder: Path, drafts: Sequence[Draft]) -> list[Patch]:
@@ -107,7 +109,15 @@ def _proof(decision: Decision, draft: Draft) -> ImportProof:
         if made[path] != text and verdict is None:
             return ImportProof(failure=f"it does not make the same of {path}")
         worst = max(worst, verdict or "exact", key=_ORDER.index)
-    return ImportProof(worst, files=made)
+    return ImportProof(worst, files=made, notes=tuple(_notes(decision)))
+
+
+def _notes(decision: Decision) -> Iterator[str]:
+    # pyflakes takes its time to load.
+    from vpatch.planning.lint import unused_imports  # noqa: PLC0415
+
+    for path, fault in unused_imports(decision.changes):
+        yield f"{path}:{fault.line}  nothing in the file uses the import of {fault.name} any more"
 
 
 @dataclass(frozen=True)

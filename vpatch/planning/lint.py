@@ -14,7 +14,9 @@ from pyflakes.checker import Checker
 from vpatch.codemods.nesting import NestedTooDeeplyError, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from vpatch.planning.state import Change
 
 Kind = Literal["undefined", "unused", "redefined"]
 
@@ -58,6 +60,17 @@ def new_faults(path: str, before: bytes | None, after: bytes) -> list[NameFault]
     return [fault for fault in found if (fault.kind, fault.name) not in known]
 
 
+def unused_imports(changes: Mapping[str, Change]) -> Iterator[tuple[str, NameFault]]:
+    """The imports that nothing in a changed file uses any more, each with the file's path.
+
+    Such code works, and an import may be there for what it does, or for others.
+    """
+    for path, change in changes.items():
+        if path.endswith(".py"):
+            faults = new_faults(path, change.before, change.after)
+            yield from ((path, fault) for fault in faults if fault.kind == "unused")
+
+
 def is_package(path: str) -> bool:
     """Whether others import from a file what it imports itself."""
     return path.rpartition("/")[2] == "__init__.py"
@@ -70,6 +83,7 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
             tree = parsed(source)
         except (SyntaxError, ValueError, NestedTooDeeplyError):
             return  # whoever asks has compiled the new file, and the old one may be broken
+    is_lazy = any(_is_lazy(node) for node in tree.body)
     # Not splitlines(): Python's own parser does not count a form feed as the end of a line.
     lines = _NEWLINE.split(source.decode(errors="replace"))
     ends = {
@@ -81,10 +95,17 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
         kind, code = _KINDS.get(type(message), (None, ""))
         if kind is None or (kind == "unused" and is_package(path)):
             continue
+        if is_lazy and isinstance(message, messages.UndefinedExport):
+            continue
         end = ends.get(message.lineno, message.lineno)
         if not _is_excused(lines[message.lineno - 1 : end], code):
             name = str(message.message_args[0])
             yield NameFault(kind, name, message.lineno, lines[message.lineno - 1].strip())
+
+
+def _is_lazy(node: ast.stmt) -> bool:
+    """Whether a statement of a module defines `__getattr__`, which may give any name to others."""
+    return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
 
 
 def _position(message: messages.Message) -> tuple[int, int]:

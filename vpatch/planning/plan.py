@@ -34,7 +34,7 @@ from vpatch.planning.view import UnparsableFile, View
 from vpatch.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.declare.edits import Predicate
@@ -393,6 +393,8 @@ class _Decider:
             return Decision(
                 self.patch, State.CONFLICT, repeated, tuple(notes), variant=name
             ), self.view
+        if self.located:
+            notes += _unused(changes)
         places = sum(found.todo for result in attempt.results for found in result.found)
         if self.patch.id in self.carried:
             reason = f"the tree's lock names the patch, and {_number(places, 'place')} lack it"
@@ -441,6 +443,16 @@ class _Decider:
                     notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))
         reason = "\n".join(dict.fromkeys(reasons))
         return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
+
+
+def _unused(changes: Mapping[str, Change]) -> Iterator[Finding]:
+    # pyflakes takes its time to load, and only --why asks.
+    from vpatch.planning.lint import unused_imports  # noqa: PLC0415
+
+    for path, fault in unused_imports(changes):
+        yield Finding(
+            f"nothing uses the import of {fault.name} after the patch: {fault.code}", path
+        )
 
 
 def _repeated(attempt: _Attempt) -> str | None:

@@ -96,6 +96,8 @@ def _faults_of_names(
             continue
         try:
             for fault in _new_faults(path, change.after, after):
+                if fault.kind == "unused":
+                    continue  # such code works
                 yield f"after the patch, {_in_words(path, fault, sources)}"
         except RecursionError:
             yield f"after the patch, {path} nests code too deeply to check its names"
@@ -120,9 +122,4 @@ def _in_words(path: str, fault: NameFault, sources: Mapping[str, str]) -> str:
     if fault.kind == "undefined":
         hint = sources.get(fault.name, "add an add-import edit, or define it")
         return f"{where} uses {fault.name}, which is not defined there ({fault.code}): {hint}"
-    if fault.kind == "unused":
-        return (
-            f"{where} imports {fault.name} for nothing ({fault.code}): remove the import with a "
-            f"text edit, or mark its line with # noqa: F401"
-        )
     return f"{where} defines {fault.name} again before anything uses it ({fault.code})"
