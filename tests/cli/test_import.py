@@ -381,14 +381,21 @@ def test_a_new_patch_needs_an_id_of_its_own(empty):
     assert {path.name for path in empty.patches.iterdir()} == {"fix-it"}
 
 
-def test_what_the_changed_code_raises_is_a_proposed_symptom(empty, source):
-    added = '+    raise ValueError("this mode is too slow")\n'
-    diff = ENGINE_DIFF.replace('+    return launch(config, mode="slow")\n', added)
-    imported(empty, source(diff))
-    lines = (empty.patches / "fix" / "patch.yaml").read_text().splitlines()
-    at = lines.index("symptoms:")
-    assert lines[at - 1].startswith("# Proposed by vpatch import")
-    assert lines[at + 1] == '  - "this mode is too slow"'
+def test_what_the_code_raises_before_the_change_is_a_proposed_symptom(merged, source):
+    """A tree without the patch says that, and not what the patch raises."""
+    old = b'def start(config):\n    raise ValueError("this mode is too slow")\n'
+    merged.index.add("0.53.0", archive("0.53.0", {ENGINE: old}))
+    name = source(
+        "Say why (#12)\n\nIt raises ValueError: the mode is not known at all\n"
+        "and before ValueError: this mode is too slow\n\n"
+        "--- a/vllm/engine.py\n+++ b/vllm/engine.py\n@@ -2 +2 @@\n"
+        '-    raise ValueError("this mode is too slow")\n'
+        '+    raise ValueError("the mode is not known at all")\n'
+    )
+    merged.run("import", name, "--vllm", "0.53.0", "--releases", "none")
+    assert declared(merged, "say-why")["symptoms"] == [
+        "and before ValueError: this mode is too slow"
+    ]
 
 
 def test_a_comment_that_is_left_out_is_said(empty, source):

@@ -25,9 +25,8 @@ def drafted(after, before=BEFORE, path=PATH, **options):
     return draft(changes, tree_of(files), **options)
 
 
-def test_the_patch_concerns_the_definition_that_it_edits():
+def test_the_effect_is_the_new_code_of_an_edit():
     made = drafted(BEFORE.replace("g(x)", "g(x, a=1)"))
-    assert made.concerns == {"text": "def f"}
     assert made.effect == {"find": "g(..., a=1)", "within": "f"}
 
 
@@ -61,38 +60,6 @@ def test_a_comment_that_stays_beside_changed_code_is_noted(old, new, notes):
     made = drafted(WITH_COMMENTS.replace(old, new), WITH_COMMENTS)
     assert [note.partition("stays: ")[2].partition(";")[0] for note in made.change.notes] == notes
     assert drafted(WITH_COMMENTS.replace(old, new), WITH_COMMENTS, exact=True).change.notes == ()
-
-
-CLASS = """\
-class Layer:
-    def load_the_weights(self, x):
-        y = g(x)
-        return y
-
-    def forward(self, x):
-        y = h(x)
-        return y
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "concerns"),
-    [
-        ("h(x)", {"text": "class Layer"}),
-        ("g(x)", {"any": [{"text": "class Layer"}, {"text": "def load_the_weights"}]}),
-    ],
-)
-def test_a_method_is_concerned_by_its_class_and_by_its_name_if_that_tells(old, concerns):
-    """A class may have another name in another release; many classes have a forward()."""
-    made = drafted(CLASS.replace(old, "new(x)"), CLASS)
-    assert made.concerns == concerns
-
-
-def test_code_beside_a_definition_does_not_concern_that():
-    """A release without the neighbour is not one without the code."""
-    made = drafted(BEFORE + "\n\ndef i(x):\n    return x\n")
-    assert made.assembled.edits[0]["after"] == "def h(...): ..."
-    assert made.concerns == {"text": "def f", "files": GLOB}
 
 
 def test_a_docstring_is_no_part_of_the_effect():
@@ -140,11 +107,6 @@ def test_equal_edits_are_one_that_counts_and_has_no_effect():
     assert made.effect is None
     apart = drafted(after, before, merge=False)
     assert [edit["within"] for edit in apart.assembled.edits] == ["f", "i"]
-
-
-def test_a_change_without_code_around_it_concerns_a_line_of_its_file():
-    made = drafted("b = 2\na = 1\n", "a = 1\n", path="tools/x.txt")
-    assert made.concerns == {"text": "a = 1", "files": "tools/x.txt"}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""Symptoms that an import proposes: what the changed code raises and logs."""
+"""Symptoms that an import proposes: what the code raises and logs before the change."""
 
 from __future__ import annotations
 
 import pytest
 
 from vpatch.importing.change import FileChange
-from vpatch.importing.logged import messages_of
+from vpatch.importing.logged import messages_of, new_messages
 
 BEFORE = """\
 def check(a):
@@ -30,13 +30,15 @@ def messages(before, after, path="vllm/m.py"):
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
-        ("more than {a}", "above {a}", ["cannot take more than", "cannot take above"]),
-        ("slow on this", "slow on any", [
-            "drafts are slow on this device", "drafts are slow on any device"]),
+        ("more than {a}", "above {a}", ["cannot take more than"]),
+        ("slow on this", "slow on any", ["drafts are slow on this device"]),
         ('        "on the way"\n', "", [
             "the drafts of this checkpoint are lost on the way"]),
         ("no failure", "failure", []),
-        ("a > 4", "a > 5", []),
+        # A condition that changes leads to what it raises.
+        ("a > 4", "a > 5", ["cannot take more than"]),
+        # Only a cured tree says what is new.
+        ("    print(", '    raise ValueError("this is not taken any more")\n    print(', []),
         ("not a message", "a message", []),
         ("of no log", "of no log either", []),
         ('"short"', '"shorter"', []),
@@ -46,14 +48,20 @@ def test_what_changed_lines_raise_and_log(old, new, found):
     assert messages(BEFORE, BEFORE.replace(old, new)) == found
 
 
-def test_what_is_removed_comes_first():
+def test_a_message_that_changes_is_the_old_one():
     raised = 'raise ValueError("the {} mode is unknown here")\n'
     after = "x = 1\n" + raised.replace("unknown", "new and unknown")
-    assert messages(raised, after) == ["mode is unknown here", "mode is new and unknown here"]
+    assert messages(raised, after) == ["mode is unknown here"]
 
 
 def test_what_is_not_python_has_no_messages():
-    assert messages("raise x(", 'raise ValueError("this is not known yet")') == [
-        "this is not known yet"
-    ]
-    assert messages("", 'raise ValueError("this is not known yet")', "a.sh") == []
+    assert messages("raise x(", 'raise ValueError("this is not known yet")') == []
+    assert messages('raise ValueError("this is not known yet")', "", "a.sh") == []
+
+
+def test_what_only_a_cured_tree_says_is_known():
+    after = BEFORE.replace("more than {a} drafts", "above {a} tokens and more")
+    change = FileChange("vllm/m.py", BEFORE.encode(), after.encode())
+    assert new_messages([change]) == ["tokens and more at once"]
+    moved = BEFORE.replace('    print("not a message of a log")\n', "")
+    assert new_messages([FileChange("vllm/m.py", BEFORE.encode(), moved.encode())]) == []

@@ -1,11 +1,12 @@
-"""What an import proposes beside the edits: what the patch concerns, and how its effect shows."""
+"""What an import proposes beside the edits: how its effect shows, and which releases need it."""
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 from difflib import SequenceMatcher
+from itertools import islice
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -13,10 +14,12 @@ from pydantic import ValidationError
 from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.edits import Predicate
 from vpatch.errors import UsageError
-from vpatch.importing.concerns import concerns_of_new
+from vpatch.importing.concerns import files_defining, files_with_root, whole_lines
 from vpatch.importing.paths import glob_of
 from vpatch.importing.source_code import SourceCode, parsed
+from vpatch.importing.whole_statements import whole_statements
 from vpatch.planning.editing import probe
+from vpatch.planning.outline import is_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,55 +32,7 @@ if TYPE_CHECKING:
     from vpatch.planning.view import View
     from vpatch.source.tree import Tree
 
-_MOST = 6
 _MOST_CONTEXT = 4
-
-
-def concerns_of(files: Sequence[FileChange], edits: Sequence[Declared], tree: Tree) -> Declared:
-    """A predicate that holds where the code is that the edits are about."""
-    if all(file.before is None for file in files):
-        return concerns_of_new(files, tree)
-    contents = {f.path: f.before.decode(errors="replace") for f in files if f.before is not None}
-    named = dict.fromkeys(text for edit in edits for text in _named(edit))
-    found: list[Declared] = []
-    for path, content in contents.items():
-        lines = frozenset(map(_head, content.splitlines()))
-        texts = [{"text": text} for text in named if text in lines]
-        if not texts:
-            line = _telling_line(content, next(f.after for f in files if f.path == path))
-            texts = [{"text": line, "files": glob_of(path, tree)}] if line else []
-        found += [one for one in texts if one not in found]
-    found = found[:_MOST]
-    return found[0] if len(found) == 1 else {"any": found}
-
-
-def _head(line: str) -> str:
-    """The beginning of a definition or of an assignment, as `_named` has it."""
-    return re.split(r"[(:=\[]", line, maxsplit=1)[0].strip().removeprefix("async ")
-
-
-def _named(edit: Declared) -> Iterator[str]:
-    """What an edit is about, as it is written where it is defined."""
-    *owners, name = str(edit.get("of") or _outer(edit, edit).get("within", "")).split(".")
-    if "of" in edit and not owners:
-        yield name
-    # Many classes have a method of that name. One of several words tells more.
-    if owners and owners[-1].isidentifier():
-        yield f"class {owners[-1]}"
-    if name.isidentifier() and (not owners or "_" in name.strip("_")) and name[:2] != "__":
-        yield from (f"class {name}", f"def {name}")
-
-
-def _telling_line(content: str, after: bytes) -> str | None:
-    """A line of a file that is there before and after, and says most."""
-    kept = set(after.decode(errors="replace").splitlines())
-    lines = [line.strip() for line in content.splitlines() if line in kept and line.strip()]
-    heads = [
-        line.partition("(")[0].partition(":")[0]
-        for line in lines
-        if line.startswith(("class ", "def ", "async def "))
-    ]
-    return heads[0] if heads else max(lines, key=len, default=None)
 
 
 def effect_of(
@@ -97,11 +52,12 @@ def effect_of(
     ]
     edits = others or patch.edits
     for edit in edits:
-        found = list(_shown_by(edit, patch.files))
+        found = list(_shown_by(edit, patch.files, after))
         if not found:
             return None
         parts += found
     parts = [one for one in {repr(one): one for one in parts}.values() if _holds(one, after)]
+    parts = [_placed(one, after) for one in parts]
     telling = [one for one in parts if _holds(one, before) is False]
     if len(telling) < len(edits):
         return None
@@ -110,12 +66,30 @@ def effect_of(
     return telling[0] if len(telling) == 1 else {"all": telling}
 
 
+def _placed(part: Declared, after: View) -> Declared:
+    """A part of an effect, in its file if others define such a class or function as well."""
+    if "find" not in part or "files" in part:
+        return part
+    site = next(iter(probe(Predicate.model_validate_json(json.dumps(part)), after).found), None)
+    if site is None:
+        return part
+    if "within" in part:
+        same = files_with_root(part["within"], after.tree)
+    else:
+        same = files_defining(part["find"], after.tree)
+    if same == {site.path}:
+        return part
+    return {**part, "files": glob_of(site.path, after.tree)}
+
+
 def effect_by_text(files: Sequence[FileChange], tree: Tree) -> Declared | None:
     """A predicate of the new lines of each hunk, for code that no pattern tells from the old."""
     parts = [
         {"text": text, "files": glob_of(file.path, tree)}
         for file in files
-        for text in _new_texts(*(side.decode(errors="replace") for side in _sides(file)))
+        for text in _new_texts(
+            *(side.decode(errors="replace") for side in _sides(file)), python=is_python(file.path)
+        )
     ]
     if not parts:
         return None
@@ -126,16 +100,17 @@ def _sides(file: FileChange) -> tuple[bytes, bytes]:
     return file.before or b"", file.after
 
 
-def _new_texts(before: str, after: str) -> Iterator[str]:
-    """For each hunk the fewest lines around it that only the new file has."""
+def _new_texts(before: str, after: str, *, python: bool) -> Iterator[str]:
+    """For each hunk the fewest whole statements around it that only the new file has."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for tag, _, _, first, last in matcher.get_opcodes():
         if tag == "equal":
             continue
         for context in range(_MOST_CONTEXT):
-            text = "".join(new[max(0, first - context) : last + context])
-            if text.strip() and text not in before:
+            lines = max(0, first - context), min(len(new), last + context)
+            text = whole_statements(after, *lines, python=python)
+            if text is not None and text.strip() and text not in before:
                 yield text
                 break
 
@@ -158,7 +133,7 @@ def _only_imports(edit: Declared, files: Mapping[str, bytes]) -> bool:
     return bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
 
 
-def _shown_by(edit: Declared, files: Mapping[str, bytes]) -> Iterator[Declared]:
+def _shown_by(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterator[Declared]:
     """What the new code of an edit looks like."""
     where: Declared = {key: edit[key] for key in ("within", "files") if key in edit}
     match edit:
@@ -182,29 +157,38 @@ def _shown_by(edit: Declared, files: Mapping[str, bytes]) -> Iterator[Declared]:
         case {"delete": str(code)}:
             yield {"none": [{"find": code, **where}]}
         case _:
-            yield from _shown_in_file(edit, files)
+            yield from _shown_in_file(edit, files, after)
 
 
-def _shown_in_file(edit: Declared, files: Mapping[str, bytes]) -> Iterator[Declared]:
+def _shown_in_file(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterator[Declared]:
     """What the new text of an edit looks like that does not go by meaning."""
     match edit:
         case {"text": {"replace": replace}, "files": path}:
-            yield {"text": replace, "files": path}
+            yield from _whole(replace, path, after)
         case {"diff": name}:
-            yield from _shown_by_hunk(files[name].decode())
+            yield from _shown_by_hunk(files[name].decode(), after)
         case {"add-file": path, "from": file}:
-            lines = [line.strip() for line in files[file].decode(errors="replace").splitlines()]
-            text = max(lines, key=len, default="")
-            if text:
-                yield {"text": text, "files": path}
+            yield from islice(whole_lines(files[file], path), 1)
 
 
-def _shown_by_hunk(diff: str) -> Iterator[Declared]:
+def _whole(text: str, glob: str, after: View) -> Iterator[Declared]:
+    """A text of the changed tree, with the rest of its statements."""
+    for path in after.containing(text.encode(), [glob]):
+        content = (after.read(path) or b"").decode(errors="replace")
+        at = content.find(text)
+        first = content.count("\n", 0, at)
+        last = content.count("\n", 0, at + len(text.rstrip("\n"))) + 1
+        whole = whole_statements(content, first, last, python=is_python(path))
+        if whole is not None:
+            yield {"text": whole, "files": glob}
+
+
+def _shown_by_hunk(diff: str, after: View) -> Iterator[Declared]:
     """The new lines of the one hunk of a diff, with those around them."""
     _, target, _, *lines = diff.splitlines(keepends=True)
     text = "".join(line[1:] for line in lines if line[0] in " +")
     if not any(line[0] == "\\" for line in lines):
-        yield {"text": text, "files": target.removeprefix("+++ b/").strip()}
+        yield from _whole(text, target.removeprefix("+++ b/").strip(), after)
 
 
 def _outer(edit: Declared, where: Declared) -> Declared:
@@ -229,6 +213,9 @@ def _inserted(code: str, name: str | None, where: Declared) -> Iterator[Declared
             yield from _inserted(text, statement.name, where)
         elif not text.startswith(('"""', "'''", "import ", "from ")) and not statement.parts:
             yield {"find": text.replace("...", "(...)"), **where}
+        elif isinstance(statement.node, ast.Try):
+            body = statement.parts[0].body
+            yield from _inserted(dedent(source.lines_of(body.first, body.end)), None, where)
         elif statement.parts:
             head = source.lines_of(statement.top, statement.parts[0].body.first).strip()
             yield {"find": f"{head}\n    ...", **where}

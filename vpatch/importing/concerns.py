@@ -7,13 +7,17 @@ or its file: else the patch would be about code of which it knows nothing.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from vpatch.importing.module_names import imports_in, place_of
+from vpatch.declare.edits import Predicate
+from vpatch.importing.differences import differences
+from vpatch.importing.module_names import imports_in, names_of, place_of
 from vpatch.importing.paths import glob_of
-from vpatch.importing.source_code import parsed
+from vpatch.importing.source_code import SourceCode, parsed
+from vpatch.planning.editing import probe
 from vpatch.planning.outline import is_python, outline
 
 if TYPE_CHECKING:
@@ -22,20 +26,120 @@ if TYPE_CHECKING:
     from vpatch.importing.candidate import Declared
     from vpatch.importing.change import FileChange
     from vpatch.planning.outline import Definition
+    from vpatch.planning.view import View
     from vpatch.source.tree import Tree
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINES = re.compile(r"(class|def) (\w+)|(\w+) = ")
+# What begins a line that belongs to a statement above it.
+_PARTS = ("else", "elif", "except", "finally", "case", '"', "'")
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+_WORD = re.compile(r"\w{3}")
+_MOST = 6
 # So many files of a folder are looked at for a definition beside a new file.
 _MOST_NEIGHBOURS = 20
 
 
-def concerns_of_new(files: Sequence[FileChange], tree: Tree) -> Declared:
-    """A predicate for new files alone: what they import of the tree, or what is beside them."""
+def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Declared:
+    """A predicate that holds where the code is that a change is about.
+
+    Args:
+        files: the change.
+        before: the tree.
+        after: the tree with the change, which the predicate must know as well.
+    """
+    tree = before.tree
+    existing = [file for file in files if file.before is not None]
+    changed = [(f.path, one) for f in existing for one in _changed_definitions(f)]
+    found = [definition_predicate(path, one, tree) for path, one in changed]
+    found = [one for one in _distinct(found) if _holds_in(one, before, after)][:_MOST]
+    if found:
+        return found[0] if len(found) == 1 else {"any": found}
+    kept = [definition_predicate(f.path, one, tree) for f in existing for one in _kept(f)]
+    lines = (line for file in existing for line in _kept_lines(file))
+    # A name that one file alone has tells most.
+    others = chain(sorted(kept, key=lambda one: "files" in one), lines, _around(files, tree))
+    return next((one for one in others if _holds_in(one, before, after)), _longest_line(tree))
+
+
+def _holds_in(declared: Declared, *views: View) -> bool:
+    predicate = Predicate.model_validate_json(json.dumps(declared))
+    return all(probe(predicate, view).holds for view in views)
+
+
+def _distinct(found: Sequence[Declared]) -> list[Declared]:
+    return list({repr(one): one for one in found}.values())
+
+
+def _kept(file: FileChange) -> list[Definition]:
+    """What a file of Python defines before and after."""
+    if not is_python(file.path):
+        return []
+    names = {(one.name, pattern_of(one)) for one in _definitions(file.after)}
+    return [one for one in _definitions(file.before or b"") if (one.name, pattern_of(one)) in names]
+
+
+def _changed_definitions(file: FileChange) -> Iterator[Definition]:
+    """The functions, classes and assignments in which code differs, imports apart.
+
+    Code that comes beside a definition changes no definition: a release without the neighbour is
+    not one without the code.
+    """
+    kept = {one.name: one for one in _kept(file)}
+    try:
+        sides = SourceCode(file.before or b""), SourceCode(file.after)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for difference in differences(*sides) if kept else ():
+        old, new = (
+            [ast.dump(one.node) for one in side] for side in (difference.old, difference.new)
+        )
+        if old == new:
+            continue  # comments
+        inner = [name for one in difference.old for name in names_of(one.node)] or [""]
+        for name in inner:
+            parts = [*difference.scope, *([name] if name else [])]
+            for depth in range(len(parts), 0, -1):
+                if ".".join(parts[:depth]) in kept:
+                    yield kept[".".join(parts[:depth])]
+                    break
+
+
+def _kept_lines(file: FileChange) -> Iterator[Declared]:
+    """The lines that are whole statements before and after, the longest first."""
+    after = set(map(str.strip, file.after.decode(errors="ignore").splitlines()))
+    lines = whole_lines(file.before or b"", file.path)
+    return (one for one in lines if one["text"] in after)
+
+
+def whole_lines(content: bytes, path: str) -> Iterator[Declared]:
+    """Texts for the lines of a file that are whole statements, the longest first."""
+    text = content.decode(errors="ignore")
+    lines = set(map(str.strip, text.splitlines()))
+    if is_python(path):
+        lines &= _statements_of(text)
+    for line in sorted(lines, key=lambda line: (-len(line), line)):
+        is_whole = all(line.count(one) == line.count(other) for one, other in _BRACKETS)
+        if _WORD.search(line) and is_whole:
+            yield {"text": line, "files": path}
+
+
+def _statements_of(text: str) -> set[str]:
+    """The lines of Python that are statements of their own."""
+    lines = text.splitlines()
+    try:
+        nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, ast.stmt)]
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    ones = {lines[n.lineno - 1].strip() for n in nodes if n.lineno == n.end_lineno}
+    return {line for line in ones if not line.startswith(_PARTS)}
+
+
+def _around(files: Sequence[FileChange], tree: Tree) -> Iterator[Declared]:
+    """Predicates for new files: what they import of the tree, or else what is beside them."""
     paths = frozenset(tree.paths())
-    nearest = (one for file in files for one in _imported(file, tree, paths))
+    imported = (one for file in files for one in _imported(file, tree, paths))
     beside = (one for file in files for one in _beside(file.path, tree, paths))
-    place = next(chain(nearest, beside), None)
-    return _longest_line(tree) if place is None else definition_predicate(*place, tree)
+    return (definition_predicate(*place, tree) for place in chain(imported, beside))
 
 
 def _imported(
@@ -103,16 +207,13 @@ def pattern_of(definition: Definition) -> str | None:
 def definition_predicate(path: str, definition: Definition, tree: Tree) -> Declared:
     """A predicate for a definition: by its name, within its class, or in its file."""
     scope, _, name = definition.name.rpartition(".")
-    found: Declared = {"find": pattern_of(definition)}
-    if scope and not _tells(name):
-        found["within"] = scope
-        is_unique = files_with_class(scope.partition(".")[0], tree) == {path}
-    else:
-        is_unique = _files_with(definition, tree) == {path}
-        if scope and not is_unique:
-            found["within"] = scope
-            is_unique = files_with_class(scope.partition(".")[0], tree) == {path}
-    return found if is_unique else {**found, "files": glob_of(path, tree)}
+    pattern = str(pattern_of(definition))
+    if (not scope or _tells(name)) and files_defining(pattern, tree) == {path}:
+        return {"find": pattern}
+    found: Declared = {"find": pattern, **({"within": scope} if scope else {})}
+    if scope and files_with_root(scope, tree) == {path}:
+        return found
+    return {**found, "files": glob_of(path, tree)}
 
 
 def _tells(name: str) -> bool:
@@ -120,21 +221,19 @@ def _tells(name: str) -> bool:
     return "_" in name.strip("_") and name[:2] != "__"
 
 
-def files_with_class(name: str, tree: Tree) -> set[str]:
-    """The files of a tree that define a class."""
-    return _files_defining(name, rf"class\s+{name}\b", tree)
+def files_with_root(scope: str, tree: Tree) -> set[str]:
+    """The files of a tree that define the first name of a qualified one, as a class or function."""
+    name = scope.partition(".")[0]
+    return files_defining(f"class {name}", tree) | files_defining(f"def {name}", tree)
 
 
-def _files_with(definition: Definition, tree: Tree) -> set[str]:
-    """The files of a tree that define a name in the same way."""
-    name = definition.name.rpartition(".")[2]
-    if isinstance(definition.node, ast.ClassDef):
-        return files_with_class(name, tree)
-    if isinstance(definition.node, _FUNCTIONS):
-        return _files_defining(name, rf"(?:async\s+)?def\s+{name}\b", tree)
-    return _files_defining(name, rf"{name}\s*(?::[^=\n]*)?=(?!=)", tree)
-
-
-def _files_defining(name: str, code: str, tree: Tree) -> set[str]:
+def files_defining(pattern: str, tree: Tree) -> set[str]:
+    """The files of a tree that define what a pattern is about; none if it defines nothing."""
+    match = _DEFINES.match(pattern)
+    if match is None:
+        return set()
+    kind, name, assigned = match.groups()
+    code = rf"{assigned}\s*(?::[^=\n]*)?=(?!=)" if assigned else rf"(?:async\s+)?{kind}\s+{name}\b"
     defines = re.compile(rf"^[ \t]*{code}".encode(), re.MULTILINE)
-    return {path for path in tree.holding(name.encode()) if defines.search(tree.read(path))}
+    word = (name or assigned).encode()
+    return {path for path in tree.holding(word) if defines.search(tree.read(path))}

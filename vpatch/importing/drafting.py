@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from vpatch.declare.edits import Predicate
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.importing.assembling import AssembledPatch, assemble
-from vpatch.importing.claims import concerns_of, effect_of
+from vpatch.importing.claims import effect_of
+from vpatch.importing.concerns import concerns_of
 from vpatch.importing.deriving import (
     BY_TEXT,
     DOCSTRING,
@@ -19,7 +20,7 @@ from vpatch.importing.deriving import (
     derive,
 )
 from vpatch.importing.hunks import HunkCounts, count_hunks
-from vpatch.importing.logged import messages_of
+from vpatch.importing.logged import messages_of, new_messages
 from vpatch.importing.stale_comments import stale_comments
 from vpatch.importing.writing import AS_TEXT, patch_yaml
 from vpatch.library.patch import DECLARATION
@@ -79,6 +80,7 @@ class Draft:
             requires=requires,
             upstreamed_in=upstreamed_in,
             messages=messages_of(self.change.files),
+            cured=new_messages(self.change.files),
         )
         (folder / DECLARATION).write_text(text, encoding="utf-8")
 
@@ -184,7 +186,7 @@ def draft(
         change,
         tuple(derived),
         assembled,
-        concerns_of(change.files, assembled.edits, tree),
+        concerns_of(change.files, before, after),
         effect_of(assembled, before, after, silent),
         counts,
         tree,

@@ -1,4 +1,4 @@
-"""Messages of exceptions and of logs in the lines that a change adds or removes."""
+"""Messages of exceptions and of logs on the path of a defect: before the change."""
 
 from __future__ import annotations
 
@@ -23,25 +23,56 @@ _SHORTEST = 12
 
 
 def messages_of(files: Sequence[FileChange]) -> list[str]:
-    """What a log may say before the change or after it: first what the change removes."""
+    """What a log may say before the change: in lines that it removes, then where they lead.
+
+    What only the new lines say is a symptom of nothing: a tree without the patch has no such line.
+    """
     found: list[list[str]] = [[], []]
     for file in files:
         if file.before is None or not file.path.endswith(".py"):
             continue
-        for side, (content, lines) in enumerate(_changed(file.before, file.after)):
-            found[side] += _messages(content, lines)
+        lines = _changed(file.before, file.after)
+        for number, some in enumerate((lines, _led_to(file.before, lines))):
+            found[number] += _messages(file.before, some)
     return list(dict.fromkeys([*found[0], *found[1]]))
 
 
-def _changed(before: bytes, after: bytes) -> list[tuple[bytes, set[int]]]:
-    """Both sides of a file, with the lines that the other does not have, counted from 1."""
+def new_messages(files: Sequence[FileChange]) -> list[str]:
+    """What only a file with the change may say: of a tree without it, that is no symptom."""
+    found: list[str] = []
+    for file in files:
+        if file.path.endswith(".py"):
+            before = file.before or b""
+            new = _messages(file.after, _changed(file.after, before))
+            found += [text for text in new if text.encode() not in before]
+    return found
+
+
+def _changed(before: bytes, after: bytes) -> set[int]:
+    """The lines of a file that it has not after the change, counted from 1."""
     sides = before.split(b"\n"), after.split(b"\n")
-    lines: tuple[set[int], set[int]] = (set(), set())
-    for tag, *bounds in SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
+    lines: set[int] = set()
+    for tag, first, last, *_ in SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
         if tag != "equal":
-            lines[0].update(range(bounds[0] + 1, bounds[1] + 1))
-            lines[1].update(range(bounds[2] + 1, bounds[3] + 1))
-    return [(before, lines[0]), (after, lines[1])]
+            lines.update(range(first + 1, last + 1))
+    return lines
+
+
+def _led_to(content: bytes, lines: set[int]) -> set[int]:
+    """The lines of the blocks to which conditions in some lines lead."""
+    try:
+        tree = parsed(content)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.If, ast.While)) and not lines.isdisjoint(
+            range(node.lineno, (node.test.end_lineno or node.lineno) + 1)
+        ):
+            direct = [one for one in node.body if not hasattr(one, "body")]
+            for one in direct:
+                found.update(range(one.lineno, (one.end_lineno or one.lineno) + 1))
+    return found
 
 
 def _messages(content: bytes, lines: set[int]) -> Iterator[str]:

@@ -64,12 +64,13 @@ def defined(tree: ast.Module, name: str) -> ast.stmt | None:
     body = tree.body
     found: ast.stmt | None = None
     for part in name.split("."):
-        found = next((node for node in body if part in _names_of(node)), None)
+        found = next((node for node in body if part in names_of(node)), None)
         body = found.body if isinstance(found, ast.ClassDef) else []
     return found
 
 
-def _names_of(node: ast.stmt) -> list[str]:
+def names_of(node: ast.AST) -> list[str]:
+    """Return the names that a definition or an assignment gives."""
     if isinstance(node, _DEFINITIONS):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []

@@ -42,12 +42,14 @@ def patch_yaml(  # noqa: PLR0913
     requires: Sequence[str] = (),
     upstreamed_in: str | None = None,
     messages: Sequence[str] = (),
+    cured: Sequence[str] = (),
 ) -> str:
     """Return the text of patch.yaml.
 
     What the source does not say is a proposal, and has a comment that says so. `notes` are comments
     above edits, by their number. `upstreamed_in` is the first release that has the change.
-    `messages` are what the changed code raises and logs.
+    `messages` are what the code raises and logs before the change, and `cured` what it says only
+    after it.
     """
     message = change.message
     title = message.title or f"Import {change.origin}"
@@ -56,7 +58,7 @@ def patch_yaml(  # noqa: PLR0913
     document["id"] = change.id
     document["title"] = DoubleQuotedScalarString(title)
     document["why"] = _block(why)
-    document["symptoms"] = CommentedSeq(_symptoms(message.body, messages))
+    document["symptoms"] = CommentedSeq(_symptoms(message.body, messages, cured))
     document["needed-in"] = CommentedMap(
         {tree: DoubleQuotedScalarString(claim) for tree, claim in needed_in.items()}
     )
@@ -128,9 +130,16 @@ def _dumped(document: CommentedMap) -> str:
     return text.getvalue()
 
 
-def _symptoms(body: str, messages: Sequence[str]) -> list[Any]:
-    """Proposals: what the source says of failures, and then what the changed code says of them."""
-    said = [line.strip() for line in body.splitlines() if _SYMPTOM.search(line)]
+def _symptoms(body: str, messages: Sequence[str], cured: Sequence[str]) -> list[Any]:
+    """Proposals: what the source says of failures, and then what the code says before the change.
+
+    The source may tell of messages that are new, too: those are no symptoms.
+    """
+    said = [
+        line.strip()
+        for line in body.splitlines()
+        if _SYMPTOM.search(line) and not any(text in line for text in cured)
+    ]
     others = [text for text in messages if not any(text in line for line in said)]
     found = [*said[:_MOST_SYMPTOMS], *others][:_MOST_SYMPTOMS]
     return [DoubleQuotedScalarString(line) for line in found] or [_UNKNOWN]
