@@ -427,6 +427,7 @@ def test_a_comment_that_is_left_out_is_said(empty, source):
     [
         (("--text", "--exact"), "--text and --exact exclude each other", "conflicting-options"),
         (("--at", "/opt"), "--at would have no effect without --run", "unused-option"),
+        (("--only", "a"), "--only would have no effect without --from-module", "unused-option"),
     ],
 )
 def test_options_that_would_change_nothing_are_refused(empty, source, options, message, error):
@@ -434,6 +435,21 @@ def test_options_that_would_change_nothing_are_refused(empty, source, options, m
     assert message in run.err
     assert run.codes == (f"cli.{error}",)
     assert not empty.patches.exists()
+
+
+def test_one_assignment_of_a_module_is_chosen(empty):
+    (empty.folder / "patches.py").write_text(
+        "from vllm import engine\n"
+        "orig = engine.start\n"
+        "engine.start = lambda config: orig(config) or 1\n"
+        "engine.stop = len('a')\n"
+    )
+    args = ("--from-module", "patches.py", "--releases", "none")
+    assert imported(empty, *args, code=2).codes == ("importing.other-assignment",)
+    run = imported(empty, *args, "--only", "engine.start")
+    assert "note  line 4: vllm.engine.stop is left out" in run.out
+    empty.run("apply", "--vllm", VERSION, "--patch", "patches")
+    assert b"return _unpatched_start(config) or 1" in (empty.target / ENGINE).read_bytes()
 
 
 def test_a_wrong_id_or_folder_is_refused_before_any_work(empty, source):

@@ -22,7 +22,7 @@ class ImportRequest:
     """What to import, and how.
 
     `source` is a path, or the name of a pull request. A script sees the release at `seen_at`,
-    None for the usual place.
+    None for the usual place. `only` are the names of what to take of a module, none for all.
     `vllm` is the release that the source is for, or the first that has it: with `upstreamed`, it
     must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
     with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
@@ -42,6 +42,7 @@ class ImportRequest:
     releases: tuple[str, ...] | None = None
     upstreamed: bool = False
     seen_at: Path | None = None
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,12 @@ def _refuse_useless(request: ImportRequest) -> None:
             "edits by meaning where they keep every byte",
             code="cli.conflicting-options",
         )
+    if request.only and request.kind != "module":
+        raise UsageError(
+            "--only would have no effect without --from-module",
+            hint="leave it out, or name the module with --from-module",
+            code="cli.unused-option",
+        )
     if request.seen_at is not None and request.kind != "script":
         raise UsageError(
             "--at would have no effect without --run",
@@ -121,7 +127,7 @@ def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[Source
         return from_tree(source, stack)
     if request.kind == "script":
         return from_script(source, tree, stack, request.seen_at or DEFAULT_PLACE)
-    return from_module(source, stack)
+    return from_module(source, stack, request.only)
 
 
 def _read_pull(context: Context, name: str) -> list[DiffedChange]:

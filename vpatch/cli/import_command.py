@@ -54,6 +54,13 @@ from vpatch.util.plural import counted
     help="Import what this module assigns to classes and modules of vLLM when it is imported.",
 )
 @click.option(
+    "--only",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    help="Of --from-module, import only what is assigned to NAME, as Class.method; repeatable.",
+)
+@click.option(
     "--run",
     "script",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -103,6 +110,7 @@ def command(
     commits: str | None,
     tree: Path | None,
     module: Path | None,
+    only: tuple[str, ...],
     script: Path | None,
     seen_at: Path | None,
     lift: str | None,
@@ -154,6 +162,7 @@ def command(
         releases_named(context, releases),
         upstreamed,
         seen_at,
+        only,
     )
     made = import_patches(context, request)
     open_ends = any(one.unrecognised or one.is_partial for one in made)

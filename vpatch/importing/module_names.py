@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.importing.source_code import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
-_BUILTINS = frozenset(dir(builtins))
 # How many modules hand a name on before it is defined.
 _MOST = 5
 
@@ -127,29 +125,8 @@ def imports_in(tree: ast.Module, path: str) -> dict[str, str]:
     return found
 
 
-def free_names(function: Function) -> set[str]:
-    """Return the names that a function takes from its module."""
-    used: set[str] = set()
-    own: set[str] = set()
-    for node in _inside(function):
-        if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else own).add(node.id)
-        elif isinstance(node, ast.arg):
-            own.add(node.arg)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            own |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, (*_DEFINITIONS, ast.ExceptHandler)) and node.name:
-            own.add(node.name)
-    return used - own - _BUILTINS
-
-
-def _inside(function: Function) -> Iterator[ast.AST]:
-    for node in (function.args, *function.body, *([function.returns] if function.returns else [])):
-        yield from ast.walk(node)
-
-
-def bound_in(tree: ast.Module) -> set[str]:
-    """Return the names that the statements of a module bind, in its `if` and `try` too."""
+def bound_in(tree: ast.Module | Function) -> set[str]:
+    """Return the names that a module's or function's statements bind, in `if` and `try` too."""
     found: set[str] = set()
     left: list[ast.AST] = list(tree.body)
     while left:

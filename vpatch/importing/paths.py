@@ -60,6 +60,12 @@ class TreePaths:
         parts = (path.split("/") for path in self.paths)
         return frozenset("/".join(each[:n]) for each in parts for n in range(1, len(each)))
 
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The Python packages at the root, without tests and documentation."""
+        names = (path.removesuffix("/__init__.py") for path in self.paths if path.count("/") == 1)
+        return frozenset(name for name in names if "/" not in name and aside(name) is None)
+
     def places(self, diffs: Sequence[FileDiff], added: Collection[str] = ()) -> list[Place]:
         """What the diffs of one change mean: all names are read in the same way.
 
