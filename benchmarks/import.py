@@ -111,7 +111,9 @@ def imported(
     folder = Path(tempfile.mkdtemp(prefix="vpatch-import-"))
     file = folder / f"{re.sub(r'[^a-z0-9]+', '-', row.name.lower()).strip('-')}.diff"
     file.write_bytes(diff_of(before, after))
-    request = ImportRequest(file, "diff", origin, folder, patch_id="imported", releases=())
+    request = ImportRequest(
+        file, "diff", parse_vllm(origin), folder, patch_id="imported", releases=()
+    )
     try:
         (made,) = import_patches(context, request)
     except VpatchError as error:

@@ -479,13 +479,19 @@ def test_two_imports_of_one_id_at_once(empty, source, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "head",
-    [f"@@ -{'9' * 5000} +1 @@", f"@@ -1 +{'9' * 5000} @@", "@@ -²,2 +1,2 @@", "@@ -1,٣ +1 @@"],
+    ("head", "code"),
+    [
+        (f"@@ -{'9' * 5000} +1 @@", "importing.no-diff"),
+        (f"@@ -1 +{'9' * 5000} @@", "importing.no-diff"),
+        # These are no heads of hunks.
+        ("@@ -²,2 +1,2 @@", "importing.unsupported"),
+        ("@@ -1,٣ +1 @@", "importing.unsupported"),
+    ],
 )
-def test_numbers_that_no_hunk_has(empty, source, head):
+def test_numbers_that_no_hunk_has(empty, source, head, code):
     name = source(ENGINE_DIFF.replace("@@ -1,2 +1,2 @@", head), "slow.diff")
     run = imported(empty, name, code=2)
-    assert run.codes == ("importing.no-diff",)
+    assert run.codes == (code,)
 
 
 @pytest.mark.parametrize("sign", ["-", "~", "("])

@@ -11,7 +11,7 @@ from packaging.version import Version
 from vpatch.importing.claims import claimed_before, claimed_range
 from vpatch.importing.proving import OnRelease, on_release
 from vpatch.planning.state import State
-from vpatch.source.spec import parse_vllm
+from vpatch.source.spec import PypiSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,8 @@ class ReleaseComparison:
             with ExitStack() as opened:
                 tree = self.release
                 if tree is None or tree.pin.version != version:
-                    tree = opened.enter_context(self.context.tree(parse_vllm(version)))
+                    spec = PypiSpec(self.tree.pin.tree, version)
+                    tree = opened.enter_context(self.context.tree(spec))
                 rows.append(on_release(patches, drafts, tree, self.context.answers))
             task.advance(1)
         self.context.answers.save()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from vpatch.errors import UsageError
 from vpatch.importing.pull_source import pull_named
 from vpatch.planning.state import State
+from vpatch.source.spec import parse_tree, parse_vllm
 
 if TYPE_CHECKING:
     from vpatch.importing.drafting import Draft
     from vpatch.importing.proving import ImportProof, OnRelease
+    from vpatch.source.spec import TreeSpec
 
 SourceKind = Literal["diff", "range", "tree", "script", "module", "pull"]
 
@@ -23,7 +25,7 @@ class ImportRequest:
 
     `source` is a path, or the name of a pull request. A script sees the release at `seen_at`,
     None for the usual place. `only` are the names of what to take of a module, none for all.
-    `vllm` is the release that the source is for, or the first that has it: with `upstreamed`, it
+    `release` is the tree that the source is for, or the first that has it: with `upstreamed`, it
     must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
     with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
     files before and after as an example; a note says of the others why not. `releases` are those
@@ -32,7 +34,7 @@ class ImportRequest:
 
     source: Path | str
     kind: SourceKind
-    vllm: str
+    release: TreeSpec
     output_dir: Path
     commits: str | None = None
     patch_id: str | None = None
@@ -73,6 +75,27 @@ class ImportedPatch:
         """What the patch is in the release that has it already, if that is not `upstreamed`."""
         own = (one for one in self.releases if one.version == self.upstreamed_in)
         return next((one for one in own if one.state is not State.UPSTREAMED), None)
+
+
+def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
+    """The tree that `--vllm` or `--tree` names.
+
+    Raises:
+        UsageError: none is named, both are, or it is no tree.
+    """
+    if vllm is not None and tree is not None:
+        raise UsageError(
+            "--vllm and --tree both name what the source is for",
+            hint="give one of the two: a patch is for one tree",
+            code="cli.conflicting-options",
+        )
+    if vllm is None and tree is None:
+        raise UsageError(
+            "no option says which release the source is for",
+            hint="give --vllm VERSION, or --tree NAME==VERSION for a plugin or a library",
+            code="cli.missing-option",
+        )
+    return parse_vllm(str(vllm)) if tree is None else parse_tree(tree)
 
 
 def source_named(

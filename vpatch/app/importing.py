@@ -19,7 +19,7 @@ from vpatch.importing.stack import Stack
 from vpatch.importing.time_limit import limited_time
 from vpatch.importing.tree_source import from_tree
 from vpatch.importing.undoing import FittedChanges, fitted
-from vpatch.source.spec import parse_vllm
+from vpatch.source.spec import parse_tree
 from vpatch.util.extras import require
 from vpatch.util.scratch import staging_folder
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.app.import_request import ImportedPatch, ImportRequest
     from vpatch.importing.change import DiffedChange, SourceChange
+    from vpatch.source.spec import TreeSpec
     from vpatch.source.tree import Tree
-
-_TREE = "vllm"
 
 
 def import_patches(context: Context, request: ImportRequest) -> list[ImportedPatch]:
@@ -53,13 +52,8 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
             hint="name a folder with --output-dir",
             code="cli.bad-value",
         )
-    with context.tree(parse_vllm(request.vllm)) as tree, limited_time():
-        if tree.pin.tree != _TREE or tree.pin.version is None:
-            raise UsageError(
-                f"{request.vllm} is not a release of vLLM",
-                hint="give the release that the source is for, such as --vllm 0.23.0",
-                code="cli.bad-value",
-            )
+    with context.tree(request.release) as tree, limited_time():
+        _refuse_unusable(tree)
         found = _read(context, request, tree)
         changes = distinct_ids(found.changes, request.patch_id)
         _refuse_present(changes, request.output_dir)
@@ -69,13 +63,39 @@ def import_patches(context: Context, request: ImportRequest) -> list[ImportedPat
             return _put_in_place(made, staging, request.output_dir)
 
 
-def releases_named(context: Context, asked: str | None) -> tuple[str, ...] | None:
-    """The releases to compare with git; None for those in the cache."""
+def _refuse_unusable(tree: Tree) -> None:
+    """Refuse a tree to which no patch can refer: without a release, or without a package."""
+    name = tree.pin.tree
+    if tree.pin.version is None:
+        option = "--vllm 0.23.0" if name == "vllm" else f"--tree {name}==VERSION"
+        raise UsageError(
+            f"{tree.pin.origin} does not say which release of {name} it is",
+            hint=f"give the release that the source is for, such as {option}, or a tag: PATH@TAG",
+            code="cli.bad-value",
+        )
+
+
+def releases_named(context: Context, asked: str | None, spec: TreeSpec) -> tuple[str, ...] | None:
+    """The releases of a tree to compare with git; None for those in the cache."""
     if asked is None:
         return None
+    if asked == "none":
+        return ()
+    if spec.tree == "vllm":
+        if asked == "all":
+            return tuple(context.releases())
+        return tuple(exact_release(context, version) for version in asked.split(","))
     if asked == "all":
-        return tuple(context.releases())
-    return () if asked == "none" else tuple(exact_release(context, v) for v in asked.split(","))
+        raise UsageError(
+            "--releases all is for vLLM",
+            hint=f"name releases of {spec.tree}, with commas between them",
+            code="cli.bad-value",
+        )
+    found = []
+    for version in asked.split(","):
+        with context.tree(parse_tree(f"{spec.tree}=={version}")) as tree:
+            found.append(str(tree.pin.version))
+    return tuple(found)
 
 
 def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges:

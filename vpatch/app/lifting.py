@@ -18,7 +18,6 @@ from vpatch.library.patch import DECLARATION
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State, overall_changes
 from vpatch.source.memory import ChangedTree
-from vpatch.source.spec import parse_vllm
 from vpatch.trust.decision import EVERYTHING
 from vpatch.util.directories import remove, replace_dir
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.context import Context
     from vpatch.library.patch import Patch
+    from vpatch.source.spec import TreeSpec
     from vpatch.source.tree import Tree
 
 
@@ -50,7 +50,7 @@ class LiftedPatch:
         return sum(edit.assembled is not None for edit in self.edits)
 
 
-def lift_patch(context: Context, patch_id: str, vllm: str) -> LiftedPatch:
+def lift_patch(context: Context, patch_id: str, release: TreeSpec) -> LiftedPatch:
     """Lift the edits by text of a patch, by a release that it applies to, and write it.
 
     Raises:
@@ -59,7 +59,14 @@ def lift_patch(context: Context, patch_id: str, vllm: str) -> LiftedPatch:
     patches = with_required([patch_id], context.library)
     (patch,) = (one for one in patches if one.id == patch_id)
     _check_liftable(patch, context.project.folder)
-    with context.tree(parse_vllm(vllm)) as tree:
+    if release.tree not in patch.relations.needed_in:
+        raise UsageError(
+            f"the patch {patch_id!r} is not for {release.tree}",
+            where=str(patch.folder / DECLARATION),
+            hint=f"give --vllm or --tree with {' or '.join(patch.relations.needed_in)}",
+            code="library.wrong-tree",
+        )
+    with context.tree(release) as tree:
         if not any(isinstance(edit, (TextEdit, DiffEdit)) for edit in patch.declaration.edits):
             return LiftedPatch(patch.id, patch.folder, tree.pin.version or tree.pin.label, (), ())
         return _Lift(context, patch, [one for one in patches if one is not patch], tree).run()

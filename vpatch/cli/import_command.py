@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from vpatch.app.import_request import ImportRequest, source_named
+from vpatch.app.import_request import ImportRequest, release_named, source_named
 from vpatch.app.importing import import_patches, releases_named
 from vpatch.app.lifting import lift_patch
 from vpatch.cli.imported import imported_lines
@@ -24,9 +24,14 @@ from vpatch.util.plural import counted
 @click.argument("source", required=False, metavar="[DIFF|FOLDER|PULL]")
 @click.option(
     "--vllm",
-    required=True,
     metavar="VERSION",
-    help="The release that the source is for, or the first one that has it already.",
+    help="The vLLM that the source is for, or the first release that has it already.",
+)
+@click.option(
+    "--tree",
+    "other",
+    metavar="NAME==VERSION",
+    help="The same for a plugin or a library: NAME==VERSION, NAME=PATH or NAME=URL@REF.",
 )
 @click.option(
     "--upstreamed",
@@ -106,7 +111,8 @@ from vpatch.util.plural import counted
 @json_option
 def command(
     source: str | None,
-    vllm: str,
+    vllm: str | None,
+    other: str | None,
     commits: str | None,
     tree: Path | None,
     module: Path | None,
@@ -140,9 +146,10 @@ def command(
     releases is shown, beside what `git apply -3` makes of the original.
     """
     context = open_context(offline=offline)
+    release = release_named(vllm, other)
     if lift is not None:
         _refuse_beside_lift(_given())
-        lifted = lift_patch(context, lift, vllm)
+        lifted = lift_patch(context, lift, release)
         if as_json:
             return CommandResult(ImportOutput(patches=[], lifted=LiftedPatchOutput.of(lifted)))
         for line in lifted_lines(lifted):
@@ -152,14 +159,14 @@ def command(
     request = ImportRequest(
         where,
         kind,
-        vllm,
+        release,
         output_dir,
         commits,
         patch_id,
         exact,
         text,
         examples,
-        releases_named(context, releases),
+        releases_named(context, releases, release),
         upstreamed,
         seen_at,
         only,
@@ -188,7 +195,9 @@ def _given() -> list[str]:
 
 
 def _refuse_beside_lift(given: list[str]) -> None:
-    others = [one for one in given if one not in {"--lift", "--vllm", "--offline", "--json"}]
+    others = [
+        one for one in given if one not in {"--lift", "--vllm", "--tree", "--offline", "--json"}
+    ]
     if others:
         raise UsageError(
             f"--lift changes a patch that is there, and does not take {', '.join(others)}",

@@ -192,9 +192,11 @@ class _Reader:
         number = self.offset + self.at + 1
         if not self.files:
             raise _no_diff(f"line {number} begins a hunk, and no line names its file", self.where)
-        if any(len(text or "") > _DIGITS for text in header.groups()[:-1]):
-            raise _no_diff(f"line {number} counts more lines than a file has", self.where)
         file = self.files[-1]
+        if any(len(text or "") > _DIGITS for text in header.groups()[:-1]):
+            name = file.new or file.old
+            what = f"line {number}, of {name}, counts more lines than a file has"
+            raise _no_diff(what, self.where)
         start, section = int(header[1]), header[5]
         old, new = int(header[2] or 1), int(header[4] or 1)
         begin = self.at + 1

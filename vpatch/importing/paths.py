@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from vpatch.importing.file_diff import FileDiff
     from vpatch.source.tree import Tree
@@ -46,25 +47,22 @@ class Place:
 
 @dataclass(frozen=True)
 class TreePaths:
-    """The files of a tree, to look names up in. `package` is the folder that gets installed."""
+    """The files of a tree, to look names up in, and its packages at the root."""
 
     paths: frozenset[str]
-    package: str = "vllm"
+    packages: frozenset[str]
 
     @classmethod
-    def of(cls, paths: Iterable[str]) -> TreePaths:
-        return cls(frozenset(paths))
+    def of(cls, tree: Tree) -> TreePaths:
+        paths = frozenset(tree.paths())
+        roots = {path.partition("/")[0] for path in tree.package_files}
+        packages = {root for root in roots if f"{root}/__init__.py" in paths} - _ASIDE.keys()
+        return cls(paths, frozenset(packages or {"vllm"}))
 
     @cached_property
     def folders(self) -> frozenset[str]:
         parts = (path.split("/") for path in self.paths)
         return frozenset("/".join(each[:n]) for each in parts for n in range(1, len(each)))
-
-    @cached_property
-    def packages(self) -> frozenset[str]:
-        """The Python packages at the root, without tests and documentation."""
-        names = (path.removesuffix("/__init__.py") for path in self.paths if path.count("/") == 1)
-        return frozenset(name for name in names if "/" not in name and aside(name) is None)
 
     def places(self, diffs: Sequence[FileDiff], added: Collection[str] = ()) -> list[Place]:
         """What the diffs of one change mean: all names are read in the same way.
@@ -81,9 +79,11 @@ class TreePaths:
             if not (diff.refused or diff.name in created or self._is_aside(diff))
         ]
         if any(places[number] is None for number in unknown):
-            inside = self._existing(diffs, known, f"{self.package}/")
-            if all(inside[number] is not None for number in unknown):
-                places = inside
+            for package in sorted(self.packages):
+                inside = self._existing(diffs, known, f"{package}/")
+                if all(inside[number] is not None for number in unknown):
+                    places = inside
+                    break
         prefixes = {
             (name.removesuffix(place.tail), place.path.removesuffix(place.tail))
             for diff, place in zip(diffs, places, strict=True)
@@ -134,8 +134,8 @@ class TreePaths:
         for tail in readings:
             if tail.partition("/")[0] in self.folders:
                 return Place(tail, tail)
-        for tail in readings:
-            path = f"{self.package}/{tail}"
+        for package, tail in product(sorted(self.packages), readings):
+            path = f"{package}/{tail}"
             if only_new and "/" in tail and path.rpartition("/")[0] in self.folders:
                 return Place(path, tail)
         return Place(readings[-1], readings[-1], self._why_not(readings[-1]))
@@ -144,7 +144,9 @@ class TreePaths:
         folder, slash, _ = path.partition("/")
         if folder in self.folders or path in self.paths:
             return None
-        return f"the release has no folder {folder}" if slash else f"it is outside {self.package}/"
+        if slash:
+            return f"the release has no folder {folder}"
+        return f"it is outside {' and '.join(f'{name}/' for name in sorted(self.packages))}"
 
     def _readings(self, diff: FileDiff) -> Iterator[str]:
         """The paths that a name may mean, with less and less of what is in front."""
@@ -158,13 +160,14 @@ class TreePaths:
             yield "/".join(parts[1:])
         # What lies in somebody's folder: the last folder of this name.
         for index in range(len(parts) - 1, 0, -1):
-            if parts[index] == self.package:
+            if parts[index] in self.packages:
                 yield "/".join(parts[index:])
 
     def _is_side(self, first: str, diff: FileDiff) -> bool:
         """Whether the first folder of a name is only there to tell the sides of a diff apart."""
-        if first in _SIDES or (
-            first.startswith(self.package) and _COPY.match(first.removeprefix(self.package))
+        if first in _SIDES or any(
+            first.startswith(package) and _COPY.match(first.removeprefix(package))
+            for package in self.packages
         ):
             return True
         return diff.old is not None and diff.old.partition("/")[0] != diff.name.partition("/")[0]

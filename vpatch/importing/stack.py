@@ -40,7 +40,8 @@ class Stack:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self.paths = TreePaths.of(tree.paths())
+        self.paths = TreePaths.of(tree)
+        self.distribution = tree.pin.tree
         # Files that changes made, with their newest content.
         self.files: dict[str, bytes] = {}
 

@@ -17,7 +17,7 @@ from vpatch.source.tree import LOCK_FILE
 from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.importing.stack import Stack
@@ -35,7 +35,7 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
     """Read what a folder has otherwise than the release: a source tree, or a site-packages.
 
     Raises:
-        UsageError: it is not vLLM, nothing differs, or files of the release are missing.
+        UsageError: it is another tree, nothing differs, or files of the release are missing.
     """
     name = folder.resolve().name
     return [compared(folder, stack, name, str(folder))]
@@ -54,12 +54,15 @@ def compared(folder: Path, stack: Stack, name: str, where: str, said: str = "") 
     Raises:
         UsageError: as `from_tree`.
     """
-    root = _root(folder)
+    packages = stack.paths.packages
+    root = _root(folder, packages)
     installed = not any((root / name).is_file() for name in _SOURCES)
-    files = dict(_files(root, "vllm" if installed else "."))
+    files = {
+        path: place for one in _below(packages, installed) for path, place in _files(root, one)
+    }
     changed: list[FileChange] = []
     left: list[LeftAside] = []
-    recorded = _recorded(root) if installed else {}
+    recorded = _recorded(root, stack.distribution) if installed else {}
     for path, place in sorted(files.items()):
         content = read_file(place, LARGEST_FILE)
         before = stack.read(path)
@@ -87,16 +90,23 @@ def compared(folder: Path, stack: Stack, name: str, where: str, said: str = "") 
     return stack.push(change)
 
 
-def _root(folder: Path) -> Path:
-    for root in (folder, folder.parent):
-        if (root / "vllm" / "__init__.py").is_file() and (root == folder or folder.name == "vllm"):
-            return root
+def _root(folder: Path, packages: Collection[str]) -> Path:
+    for name in sorted(packages):
+        for root in (folder, folder.parent):
+            if (root / name / "__init__.py").is_file() and (root == folder or folder.name == name):
+                return root
+    names = " or ".join(sorted(packages))
     raise UsageError(
-        "has no vllm/__init__.py",
+        f"has no {names}/__init__.py",
         where=str(folder),
-        hint="name a tree of vLLM, a site-packages, or the folder vllm in one",
+        hint=f"name a tree of the sources, a site-packages, or the folder {names} in one",
         code="importing.no-tree",
     )
+
+
+def _below(packages: Collection[str], installed: bool) -> Sequence[str]:  # noqa: FBT001
+    """The folders that are compared: in a site-packages, others have all the rest."""
+    return sorted(packages) if installed else ["."]
 
 
 def _files(root: Path, below: str) -> Iterator[tuple[str, Path]]:
@@ -116,10 +126,10 @@ def _files(root: Path, below: str) -> Iterator[tuple[str, Path]]:
             yield path, place
 
 
-def _recorded(root: Path) -> Mapping[str, str]:
+def _recorded(root: Path, distribution: str) -> Mapping[str, str]:
     """The digests of the files that the wheel brought, by their paths."""
     found: dict[str, str] = {}
-    for file in root.glob("vllm-*.dist-info/RECORD"):
+    for file in root.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD"):
         with file.open(encoding="utf-8", newline="") as lines:
             found |= {row[0]: row[1] for row in csv.reader(lines) if len(row) > 1}
     return found
@@ -136,7 +146,9 @@ def _refuse_missing(where: str, stack: Stack, files: Mapping[str, Path]) -> None
     missing = [
         path
         for path in sorted(stack.paths.paths - files.keys())
-        if path.endswith(".py") and path.startswith("vllm/") and path not in _GENERATED
+        if path.endswith(".py")
+        and path.partition("/")[0] in stack.paths.packages
+        and path not in _GENERATED
     ]
     if missing:
         shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")

@@ -9,6 +9,7 @@ import re
 import stat
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatch
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -272,10 +273,13 @@ def _carried(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
 
 
 def version_in(tree: CachedTree) -> str | None:
-    """Read the version from the PKG-INFO that a source archive has at its root."""
-    if "PKG-INFO" not in tree.records:
+    """Read the version from the metadata of a source archive, or of an unpacked wheel."""
+    package = tree.pin.tree.replace("-", "_")
+    wheels = [path for path in tree.records if fnmatch(path, f"{package}-*.dist-info/METADATA")]
+    metadata = "PKG-INFO" if "PKG-INFO" in tree.records else next(iter(wheels), None)
+    if metadata is None:
         return None
-    found = re.search(rb"^Version: *(\S+)", tree.read("PKG-INFO"), re.MULTILINE)
+    found = re.search(rb"^Version: *(\S+)", tree.read(metadata), re.MULTILINE)
     return found[1].decode(errors="replace") if found else None
 
 

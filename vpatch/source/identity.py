@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -35,6 +36,9 @@ class _Files(Protocol):
     def packages(self) -> Iterable[str]:
         """The Python packages at the root."""
 
+    def has_wheel(self, package: str) -> bool:
+        """Whether the metadata of the package's wheel is there, as in an unpacked one."""
+
 
 def check_folder(tree: str, folder: Path, shown: str) -> None:
     """Refuse a folder that is not the source of `tree`, before anything else in it is read.
@@ -61,16 +65,22 @@ def check_tree(tree: CachedTree) -> None:
     reason = _reason(tree.pin.tree, _InCache(tree))
     if reason is not None:
         where = tree.pin.origin + (f"@{tree.pin.ref}" if tree.pin.ref else "")
-        hint = f"name a source of {tree.pin.tree}"
+        name = tree.pin.tree
+        hint = _unpacked(name) if " in src/" in reason else f"name a source of {name}"
         raise UsageError(reason, where=where, hint=hint, code="source.wrong-tree")
 
 
 def _reason(tree: str, files: _Files) -> str | None:
     package = tree.replace("-", "_")
     own = files.has(f"{package}/__init__.py")
-    if own and any(files.has(f"{package}/{name}") for name in _VERSIONS):
+    if own and (files.has_wheel(package) or any(files.has(f"{package}/{n}") for n in _VERSIONS)):
         return None
     names = sorted(set(_names(files)))
+    if not own and files.has(f"src/{package}/__init__.py"):
+        return (
+            f"is not a source tree of {tree}: it has no {package}/__init__.py at its root; "
+            "its code is in src/, where vpatch does not patch"
+        )
     if not own and (tree == "vllm" or not any(True for _ in files.packages())):
         called = f" (its metadata says {', '.join(names)})" if names else ""
         return f"is not a source tree of {tree}: it has no {package}/__init__.py{called}"
@@ -102,8 +112,14 @@ def _names(files: _Files) -> Iterator[str]:
             yield canonicalize_name(name)
 
 
+def _unpacked(tree: str) -> str:
+    return f"unpack a wheel of {tree} into a folder, and give --tree {tree}=./FOLDER"
+
+
 def _advice(tree: str, folder: Path, shown: str) -> str:
     """Name the folder that was probably meant."""
+    if (folder / "src" / tree.replace("-", "_") / "__init__.py").is_file():
+        return _unpacked(tree)
     if _reason(tree, _OnDisk(folder.resolve().parent)) is None:
         return "name the folder above it, which is one"
     inside = [
@@ -136,6 +152,9 @@ class _OnDisk:
     def packages(self) -> Iterable[str]:
         return (path.parent.name for path in self.folder.glob("*/__init__.py"))
 
+    def has_wheel(self, package: str) -> bool:
+        return any(self.folder.glob(f"{package}-*.dist-info/METADATA"))
+
 
 @dataclass(frozen=True)
 class _InCache:
@@ -153,6 +172,9 @@ class _InCache:
 
     def packages(self) -> Iterable[str]:
         return (path.partition("/")[0] for path in self._paths if _is_package(path))
+
+    def has_wheel(self, package: str) -> bool:
+        return any(fnmatch(path, f"{package}-*.dist-info/METADATA") for path in self._paths)
 
 
 def _is_package(path: str) -> bool:
