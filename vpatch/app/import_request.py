@@ -81,7 +81,7 @@ def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
     """The tree that `--vllm` or `--tree` names.
 
     Raises:
-        UsageError: none is named, both are, or it is no tree.
+        UsageError: none is named, both are, or it is not a tree.
     """
     if vllm is not None and tree is not None:
         raise UsageError(

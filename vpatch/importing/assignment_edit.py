@@ -289,7 +289,7 @@ class AssignmentEdit:
         return renamed, imports
 
     def _check_original(self, new: _Replacement, name: str, alias: tuple[str, int]) -> None:
-        """Refuse what is no function of the release as it was before the assignment."""
+        """Refuse what is not the function of the release from before the assignment."""
         dotted, line = alias
         if place_of(dotted, self._read) != place_of(self.one.dotted, self._read) or (
             new.module is not self.source

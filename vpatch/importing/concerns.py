@@ -1,7 +1,7 @@
 """What the code that a patch is about is called, as the `concerns` of patch.yaml.
 
 A name that one file alone defines finds its code in every release. Any other name needs its class,
-or its file: else the patch would be about code of which it knows nothing.
+or its file: else the patch would be about code that it does not know.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def messages_of(files: Sequence[FileChange]) -> list[str]:
 
 
 def new_messages(files: Sequence[FileChange]) -> list[str]:
-    """What only a file with the change may say: of a tree without it, that is no symptom."""
+    """What only a file with the change may say: of a tree without it, that is not a symptom."""
     found: list[str] = []
     for file in files:
         if file.path.endswith(".py"):

@@ -65,7 +65,7 @@ class PluginModule:
         except (SyntaxError, ValueError, RecursionError) as error:
             raise self.refused(1, f"it is not Python that can be read: {error}") from error
         self.imports = imports_of(self.tree)
-        # What a name stands for; the dotted names of parts of the tree.
+        # The parts of the tree that names are, and the lines that say so.
         self.aliases: dict[str, tuple[str, int]] = {}
         for node, _, _ in self._statements:
             match node:
@@ -244,7 +244,7 @@ class PluginModule:
     def function(
         self, name: str, scopes: Scopes, left: int = _MOST
     ) -> tuple[PluginModule, Function, Scopes] | None:
-        """The function that a name is in some functions, with its module; None if it is none.
+        """The function that a name is in some functions, with its module; None for others.
 
         Raises:
             UsageError: there are several.

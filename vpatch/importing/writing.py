@@ -133,7 +133,7 @@ def _dumped(document: CommentedMap) -> str:
 def _symptoms(body: str, messages: Sequence[str], cured: Sequence[str]) -> list[Any]:
     """Proposals: what the source says of failures, and then what the code says before the change.
 
-    The source may tell of messages that are new, too: those are no symptoms.
+    The source may tell of messages that are new, too: those are not symptoms.
     """
     said = [
         line.strip()
