@@ -127,7 +127,7 @@ def test_a_patch_of_a_plugin_is_lifted(plugged):
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        ((), "cli.missing-option", "no option says which release the source is for"),
+        ((), "cli.missing-option", "missing option '--vllm'"),
         (("--vllm", "0.50.0", "--tree", f"{NAME}==1.0.0"), "cli.conflicting-options", "both name"),
         (("--tree", NAME), "source.wrong-spec", "it does not name a tree and a source"),
         (("--tree", f"{NAME}==9.9"), "source.no-such-release", "9.9"),

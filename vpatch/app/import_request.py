@@ -91,8 +91,8 @@ def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
         )
     if vllm is None and tree is None:
         raise UsageError(
-            "no option says which release the source is for",
-            hint="give --vllm VERSION, or --tree NAME==VERSION for a plugin or a library",
+            "missing option '--vllm'",
+            hint="add --vllm VERSION; see vpatch import --help",
             code="cli.missing-option",
         )
     return parse_vllm(str(vllm)) if tree is None else parse_tree(tree)
