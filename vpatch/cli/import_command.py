@@ -136,7 +136,7 @@ def command(
     The source is a unified diff, a mailbox, or a folder with *.patch and *.diff files, which apply
     one after the other. Each becomes a patch. With --git-range, each commit does. Or the source is
     a pull request, such as vllm-project/vllm#44821. A script of --run can change nothing but the
-    copy, and has no network.
+    copy. It has no network and no files of yours, and 60 s of time.
 
     If the release has the change already, as of a merged pull request, vpatch takes the change out
     of it, and makes a patch for the releases before.

@@ -33,9 +33,12 @@ def imported_lines(one: ImportedPatch) -> Iterator[str]:
         yield f"  edits: {kinds}"
     yield from _not_by_meaning(draft)
     for left in draft.change.aside:
-        yield f"  left aside  {left.path}  {counted(left.hunks, 'hunk')}: {left.why}"
+        count = f"{counted(left.hunks, 'hunk')}: " if left.hunks else ""
+        yield f"  left aside  {left.path}  {count}{left.why}"
     for doubt in draft.change.doubts:
         yield f"  look at  {doubt}"
+    for line in draft.change.printed:
+        yield f"  printed  {line}"
     for note in _notes(one):
         yield f"  note  {note}"
     if one.requires:

@@ -66,7 +66,8 @@ class SourceChange:
     """One change of a source, which becomes one patch.
 
     `where` is the place in the source, for people: a file, or a commit. `doubts` are places where
-    the source says two things, so that a person must look.
+    the source says two things, so that a person must look. `printed` are lines that the source
+    printed when it ran.
     """
 
     id: str
@@ -76,6 +77,7 @@ class SourceChange:
     aside: tuple[LeftAside, ...] = ()
     notes: tuple[str, ...] = field(default=())
     doubts: tuple[str, ...] = field(default=())
+    printed: tuple[str, ...] = ()
 
     @property
     def origin(self) -> str:

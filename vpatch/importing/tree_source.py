@@ -7,6 +7,7 @@ import csv
 import difflib
 import hashlib
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
 _MADE = {"__pycache__", ".git"}
 # What a build writes beside the sources.
-_BUILT = (".so", ".pyc", ".pyd", ".egg-info", ".dist-info")
+BUILT = (".so", ".pyc", ".pyd", ".egg-info", ".dist-info")
 # What a tree of sources has at its root, and a site-packages has not.
 _SOURCES = ("pyproject.toml", "setup.py", "PKG-INFO")
-_GENERATED = {"vllm/_version.py", "vllm/commit_id.py"}
-_LEFT_OUT = {*_GENERATED, LOCK_FILE}
+GENERATED = {"vllm/_version.py", "vllm/commit_id.py"}
+_LEFT_OUT = {*GENERATED, LOCK_FILE}
+# Of files that the release has: the edits of this many lines are found in a minute.
+MOST_LINES = 10_000
 
 
 def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
@@ -37,23 +40,7 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
     Raises:
         UsageError: it is another tree, nothing differs, or files of the release are missing.
     """
-    name = folder.resolve().name
-    return [compared(folder, stack, name, str(folder))]
-
-
-def compared(folder: Path, stack: Stack, name: str, where: str, said: str = "") -> SourceChange:
-    """Compare a folder with the release, and put what it has otherwise on the stack.
-
-    Args:
-        folder: a source tree, or a site-packages.
-        stack: the release, and the changes so far.
-        name: what the change is called after.
-        where: the source, for people.
-        said: what the source said, to be shown if nothing differs.
-
-    Raises:
-        UsageError: as `from_tree`.
-    """
+    name, where = folder.resolve().name, str(folder)
     packages = stack.paths.packages
     root = _root(folder, packages)
     installed = not any((root / name).is_file() for name in _SOURCES)
@@ -71,23 +58,44 @@ def compared(folder: Path, stack: Stack, name: str, where: str, said: str = "") 
         why = aside(path)
         if why is None and before is None and installed and not recorded:
             why = "the release has no such file, and no RECORD says that the wheel brought it"
-        if why is None and not _is_text(content):
+        if why is None and not is_text(content):
             why = "it is not text"
         if why is not None:
-            left.append(LeftAside(path, why, 1, _shown(path, before, content)))
+            left.append(LeftAside(path, why, 1, as_diff(path, before, content)))
         else:
             changed.append(FileChange(path, before, content))
     _refuse_missing(where, stack, files)
     if not changed:
         raise UsageError(
-            f"nothing differs from the release{said}",
+            "nothing differs from the release",
             where=where,
             hint="name the folder that was changed, and the release that it came from with --vllm",
             code="importing.nothing-left",
         )
+    refuse_large(changed, where)
     message = Message(f"What {name} changes")
     change = SourceChange(id_of("", name), where, message, tuple(changed), tuple(left))
-    return stack.push(change)
+    return [stack.push(change)]
+
+
+def refuse_large(files: Sequence[FileChange], where: str) -> None:
+    """Refuse a change of so many lines that no edits could be found for them in time.
+
+    Raises:
+        UsageError: files that the release has would get more than `MOST_LINES` lines.
+    """
+    number = sum(_new_lines(file.before, file.after) for file in files if file.before is not None)
+    if number > MOST_LINES:
+        raise UsageError(
+            f"{number} lines are new in files that the release has; vpatch takes {MOST_LINES}",
+            where=where,
+            hint="import the change in parts, or put the code into new files",
+            code="importing.too-large",
+        )
+
+
+def _new_lines(before: bytes, after: bytes) -> int:
+    return (Counter(after.split(b"\n")) - Counter(before.split(b"\n"))).total()
 
 
 def _root(folder: Path, packages: Collection[str]) -> Path:
@@ -111,11 +119,11 @@ def _below(packages: Collection[str], installed: bool) -> Sequence[str]:  # noqa
 
 def _files(root: Path, below: str) -> Iterator[tuple[str, Path]]:
     for parent, folders, names in os.walk(root / below):
-        folders[:] = [name for name in folders if name not in _MADE and not name.endswith(_BUILT)]
+        folders[:] = [name for name in folders if name not in _MADE and not name.endswith(BUILT)]
         for name in names:
             place = root.__class__(parent, name)
             path = place.relative_to(root).as_posix()
-            if name.endswith(_BUILT) or path in _LEFT_OUT or not place.is_file():
+            if name.endswith(BUILT) or path in _LEFT_OUT or not place.is_file():
                 continue
             if place.is_symlink():
                 continue
@@ -148,7 +156,7 @@ def _refuse_missing(where: str, stack: Stack, files: Mapping[str, Path]) -> None
         for path in sorted(stack.paths.paths - files.keys())
         if path.endswith(".py")
         and path.partition("/")[0] in stack.paths.packages
-        and path not in _GENERATED
+        and path not in GENERATED
     ]
     if missing:
         shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
@@ -161,14 +169,16 @@ def _refuse_missing(where: str, stack: Stack, files: Mapping[str, Path]) -> None
         )
 
 
-def _is_text(content: bytes) -> bool:
+def is_text(content: bytes) -> bool:
+    """Whether a file is UTF-8 without a NUL."""
     try:
         return "\0" not in content.decode()
     except UnicodeDecodeError:
         return False
 
 
-def _shown(path: str, before: bytes | None, after: bytes) -> str:
+def as_diff(path: str, before: bytes | None, after: bytes) -> str:
+    """Return a unified diff of two versions of a file."""
     old, new = (
         (text or b"").decode(errors="replace").splitlines(keepends=True) for text in (before, after)
     )

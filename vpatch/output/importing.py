@@ -86,6 +86,8 @@ class ImportedPatchOutput(OutputModel):
     """Places where the source says two things, so that the command ends with 1."""
     notes: list[str]
     """Sentences for people."""
+    printed: list[str]
+    """With `--run`, the last lines that the script printed."""
     releases: list[OnReleaseOutput]
 
     @classmethod
@@ -116,6 +118,7 @@ class ImportedPatchOutput(OutputModel):
             upstreamed_in=one.upstreamed_in,
             doubts=list(draft.change.doubts),
             notes=[*draft.change.notes, *one.notes],
+            printed=list(draft.change.printed),
             releases=[OnReleaseOutput.model_validate(release) for release in one.releases],
         )
 
