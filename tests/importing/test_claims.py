@@ -6,6 +6,7 @@ import pytest
 from packaging.version import Version
 
 from tests.helpers import tree_of
+from vpatch.importing import claims
 from vpatch.importing.change import FileChange, Message, SourceChange
 from vpatch.importing.claims import claimed_before, claimed_range, effect_by_text
 from vpatch.importing.drafting import draft
@@ -203,3 +204,11 @@ def test_a_claim_that_ends_says_why(tmp_path, claim, upstreamed_in, why):
     lines = (tmp_path / "patch.yaml").read_text().splitlines()
     assert lines[lines.index("needed-in:") - len(why) : lines.index("needed-in:")] == why
     assert lines[lines.index("needed-in:") - len(why) - 1].startswith("# Proposed by vpatch import")
+
+
+@pytest.mark.parametrize(("number", "is_proposed"), [(3, True), (4, False)])
+def test_no_effect_of_very_many_parts_is_proposed(monkeypatch, number, is_proposed):
+    """Each part is looked for in the whole file, so that a change of 1,000 lines took minutes."""
+    monkeypatch.setattr(claims, "_MOST_PARTS", 3)
+    made = drafted(BEFORE + "".join(f"y{n} = {n}\n" for n in range(number)))
+    assert (made.effect is not None) is is_proposed

@@ -20,7 +20,15 @@ from tests.documents import ROOT
 from tests.helpers import fails, tree_of
 from tests.importing import attacks
 from vpatch.errors import ExitCode
-from vpatch.importing import sandbox, script_effect, script_source, system_calls, tree_source
+from vpatch.importing import (
+    change,
+    sandbox,
+    script_effect,
+    script_source,
+    system_calls,
+    tree_source,
+)
+from vpatch.importing.change import FileChange
 from vpatch.importing.script_source import DEFAULT_PLACE, from_script
 from vpatch.importing.stack import Stack
 
@@ -385,3 +393,28 @@ def test_too_many_new_lines_are_refused(tmp_path, monkeypatch):
     text = "open('vllm/a.py', 'a').write(''.join(f'y{n} = {n}\\n' for n in range(51)))\n"
     with fails("importing.too-large", "51 lines are new .* takes 50"):
         run(tmp_path, text)
+
+
+LINES = [b"x = %d" % n for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        (
+            [line.replace(b"x", b"y") if n % 2 else line for n, line in enumerate(LINES)],
+            "20 places",
+        ),
+        ([line for line in LINES for _ in range(2)], "40 places"),
+        (LINES[::2], "20 places"),
+        ([*LINES, *LINES, *LINES], "80 lines"),
+    ],
+)
+def test_too_many_changes_are_refused(monkeypatch, after, says):
+    monkeypatch.setattr(tree_source, "MOST_LINES", 50)
+    monkeypatch.setattr(tree_source, "MOST_PLACES", 19)
+    files = [FileChange("vllm/a.py", b"\n".join(LINES), b"\n".join(after))]
+    with fails("importing.too-large", says):
+        tree_source.refuse_large(files, "fix.py")
+    monkeypatch.undo()
+    tree_source.refuse_large(files, "fix.py")

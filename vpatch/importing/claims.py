@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 _MOST_CONTEXT = 4
+# Each part of an effect is looked for in the whole file, now and by each later plan.
+_MOST_PARTS = 50
 
 
 def effect_of(
@@ -56,6 +58,8 @@ def effect_of(
         if not found:
             return None
         parts += found
+    if len(parts) > _MOST_PARTS:
+        return None
     parts = [one for one in {repr(one): one for one in parts}.values() if _holds(one, after)]
     parts = [_placed(one, after) for one in parts]
     telling = [one for one in parts if _holds(one, before) is False]

@@ -61,6 +61,7 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
     changed: list[FileChange] = []
     left: list[LeftAside] = []
     notes: list[str] = []
+    doubts: list[str] = []
     there: set[str] = set()
     for path, place in sorted(_entries(root, script)):
         mode = place.lstat().st_mode
@@ -71,7 +72,7 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
             continue
         there.add(path)
         if mode & _EXECUTABLE:
-            notes.append(f"{_plain(path)} is executable now, which a patch cannot say")
+            doubts.append(f"{_plain(path)} is executable now, which a patch cannot say")
         content = _content(place, mode, script)
         if content == before:
             continue
@@ -99,7 +100,13 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
     refuse_large(changed, where)
     message = Message(f"What {script.stem} changes")
     return SourceChange(
-        id_of("", script.stem), where, message, tuple(changed), tuple(left), tuple(notes)
+        id=id_of("", script.stem),
+        where=where,
+        message=message,
+        files=tuple(changed),
+        aside=tuple(left),
+        notes=tuple(notes),
+        doubts=tuple(doubts),
     )
 
 

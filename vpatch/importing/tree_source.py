@@ -32,6 +32,7 @@ GENERATED = {"vllm/_version.py", "vllm/commit_id.py"}
 _LEFT_OUT = {*GENERATED, LOCK_FILE}
 # Of files that the release has: the edits of this many lines are found in a minute.
 MOST_LINES = 10_000
+MOST_PLACES = 2_000
 
 
 def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
@@ -79,23 +80,46 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
 
 
 def refuse_large(files: Sequence[FileChange], where: str) -> None:
-    """Refuse a change of so many lines that no edits could be found for them in time.
+    """Refuse a change for which no edits could be found in time.
 
     Raises:
-        UsageError: files that the release has would get more than `MOST_LINES` lines.
+        UsageError: files that the release has get more than `MOST_LINES` lines, or change in more
+            than `MOST_PLACES` places.
     """
-    number = sum(_new_lines(file.before, file.after) for file in files if file.before is not None)
-    if number > MOST_LINES:
-        raise UsageError(
-            f"{number} lines are new in files that the release has; vpatch takes {MOST_LINES}",
-            where=where,
-            hint="import the change in parts, or put the code into new files",
-            code="importing.too-large",
-        )
+    sides = [
+        (file.before.split(b"\n"), file.after.split(b"\n"))
+        for file in files
+        if file.before is not None
+    ]
+    lines, places = (
+        sum(numbers) for numbers in zip((0, 0), *(_new_lines(*side) for side in sides), strict=True)
+    )
+    places = max(places, sum(_new_lines(after, before)[1] for before, after in sides))
+    for number, most, what in (
+        (lines, MOST_LINES, "lines are new"),
+        (places, MOST_PLACES, "places change"),
+    ):
+        if number > most:
+            raise UsageError(
+                f"{number} {what} in files that the release has; vpatch takes {most}",
+                where=where,
+                hint="import the change in parts, or put the code into new files",
+                code="importing.too-large",
+            )
 
 
-def _new_lines(before: bytes, after: bytes) -> int:
-    return (Counter(after.split(b"\n")) - Counter(before.split(b"\n"))).total()
+def _new_lines(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[int, int]:
+    """Count the lines that only `after` has, and the places where there are some."""
+    remaining = Counter(before)
+    lines = places = 0
+    was_new = False
+    for line in after:
+        remaining[line] -= 1
+        is_new = remaining[line] < 0
+        lines += is_new
+        places += is_new and not was_new
+        was_new = is_new
+    return lines, places
 
 
 def _root(folder: Path, packages: Collection[str]) -> Path:
