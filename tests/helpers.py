@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +33,13 @@ def fails(code, match=None):
     with pytest.raises(VpatchError, match=match) as caught:
         yield caught
     assert caught.value.code == code, caught.value
+
+
+def skip_without_bubblewrap():
+    """Skip a test where bubblewrap is not there, or the system does not let it make namespaces."""
+    command = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    if not shutil.which("bwrap") or subprocess.run(command, check=False).returncode:
+        pytest.skip("needs bubblewrap")
 
 
 def tree_of(files, *, version="0.23.0", carried=(), name="vllm"):

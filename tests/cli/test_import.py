@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ruamel.yaml import YAML
 
+from tests.helpers import skip_without_bubblewrap
 from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot, write_tree
 from vpatch.app import importing
 from vpatch.importing import time_limit
@@ -498,3 +499,25 @@ def test_numbers_that_no_hunk_has(empty, source, head, code):
 def test_code_that_is_nested_without_end(empty, source, sign):
     name = source(ENGINE_DIFF.replace('"slow"', sign * 100_000 + '"slow"'), "slow.diff")
     assert imported(empty, name, code=None).code in {1, 2}
+
+
+SCRIPT = r"""
+import pathlib, vllm
+engine = pathlib.Path(vllm.__file__).parent / "engine.py"
+engine.with_suffix(".py.bak").write_text("old")
+engine.with_name("fast.py").write_text("FAST = 1\n")
+engine.write_text(engine.read_text().replace("fast", "slow"))
+print(f"{vllm.__version__}: \x1b[31mone place")
+"""
+
+
+def test_a_script_is_imported_with_all_that_it_leaves(empty, source, monkeypatch):
+    skip_without_bubblewrap()
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    run = imported(empty, "--run", source(SCRIPT, "slow.py"))
+    assert "  left aside  vllm/engine.py.bak  a backup\n" in run.out
+    assert "  note  vllm/fast.py is a new file\n" in run.out
+    assert f"  printed  {VERSION}: \\x1b[31mone place\n" in run.out
+    assert sorted(min(edit) for edit in declared(empty, "slow")["edits"]) == ["add-file", "find"]
+    run = imported(empty, "--run", "slow.py", "--id", "again", "--json")
+    assert run.json["patches"][0]["printed"] == [f"{VERSION}: \\x1b[31mone place"]

@@ -17,11 +17,10 @@ from pathlib import Path
 import pytest
 
 from tests.documents import ROOT
-from tests.helpers import fails, tree_of
+from tests.helpers import fails, skip_without_bubblewrap, tree_of
 from tests.importing import attacks
 from vpatch.errors import ExitCode
 from vpatch.importing import (
-    change,
     sandbox,
     script_effect,
     script_source,
@@ -40,10 +39,7 @@ CHANGE = "open('vllm/a.py', 'w').write('g(1)\\n')\n"
 
 @pytest.fixture(autouse=True)
 def _bubblewrap(monkeypatch, tmp_path):
-    """Bubblewrap is there, and the system lets it make namespaces; else these are skipped."""
-    command = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    if not shutil.which("bwrap") or subprocess.run(command, check=False).returncode:
-        pytest.skip("needs bubblewrap")
+    skip_without_bubblewrap()
     # The Python of the system starts quickly.
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -224,6 +220,8 @@ if os.fork() == 0:
         ("open('vllm/x', 'wb').write(b'x' * 9000)", {"LARGEST_CHANGED": 8000}, "more than 8000"),
         ("open('vllm/x', 'wb').truncate(60 << 20)", {}, "a file of more than 16777216 bytes: x"),
         ("for n in range(99): open(str(n), 'w')", {"MOST_FILES": 50}, "more than 50 files"),
+        ("for n in range(99): open(str(n), 'w')", {"MOST_NEW": 98}, "left 99 new files"),
+        ("open('x', 'w').write('x' * 99)", {"LARGEST_CHANGE": 98}, "changed more than 98 bytes"),
         pytest.param(DEEP, {}, "nested too deeply", marks=pytest.mark.slow),
         ("open('y', 'wb').write(b'x' * 9000); time.sleep(9)", {"MOST_WRITTEN": -1}, "of the disk"),
     ],
@@ -316,6 +314,7 @@ def test_on_a_machine_without_a_filter_a_script_does_not_run(tmp_path, monkeypat
         ("open('vllm/a.py.rej', 'w')", "nothing-left", "a.py.rej: hunks that did not apply"),
         ("os.kill(os.getpid(), 11)", "script-failed", "ended by a signal: Segmentation fault"),
         ("print('bwrap: no namespaces'); sys.exit(1)", "script-failed", "ended with 1"),
+        ("sys.exit(255)", "script-failed", "ended with 255"),
     ],
 )
 def test_what_cannot_be_imported_is_an_error(tmp_path, text, code, says):

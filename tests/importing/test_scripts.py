@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import fails, tree_of
+from tests.helpers import fails, skip_without_bubblewrap, tree_of
 from vpatch.importing import sandbox
 from vpatch.importing.script_source import DEFAULT_PLACE, from_script
 from vpatch.importing.stack import Stack
@@ -23,10 +21,7 @@ file = pathlib.Path(importlib.util.find_spec("vllm").origin).parent / "a.py"
 
 @pytest.fixture(autouse=True, scope="module")
 def _bubblewrap():
-    """Bubblewrap is there, and the system lets it make namespaces; else these are skipped."""
-    command = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    if not shutil.which("bwrap") or subprocess.run(command, check=False).returncode:
-        pytest.skip("needs bubblewrap")
+    skip_without_bubblewrap()
 
 
 def run(folder, text, name="fix.py", at=DEFAULT_PLACE):

@@ -13,7 +13,7 @@ from vpatch.errors import UsageError
 from vpatch.importing.change import FileChange, LeftAside, Message, SourceChange
 from vpatch.importing.message import id_of
 from vpatch.importing.paths import aside
-from vpatch.importing.tree_source import BUILT, GENERATED, as_diff, is_text, refuse_large
+from vpatch.importing.tree_source import BUILT, GENERATED, is_text, refuse_large
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.untrusted import plain_path, read_file
 from vpatch.util.visible import visible
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 # vLLM has 5,000 files and folders.
 MOST_FILES = 50_000
+MOST_NEW = 1_000
+# One file that changed, and all of them.
 LARGEST_CHANGED = 16 << 20
+LARGEST_CHANGE = 64 << 20
 # What editors and tools leave beside a file, such as fix.py.bak, fix.py~, .fix.py.swp and #fix#.
 _BACKUP = re.compile(
     r".*~|#.*#|\.#.*|.*\.(bak|backup|old|orig|rej|save|swo|swp)([._-]?[\w-]*)?|.*[._-]bak\.\w+",
@@ -63,6 +66,7 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
     notes: list[str] = []
     doubts: list[str] = []
     there: set[str] = set()
+    size = 0
     for path, place in sorted(_entries(root, script)):
         mode = place.lstat().st_mode
         before = stack.read(path)
@@ -79,10 +83,12 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
         why = _why_useless(path, before)
         lost = why is None and (why := _why_impossible(path, content)) is not None
         if why is not None:
-            shown = as_diff(path, before, content) if before is not None else ""
-            left.append(LeftAside(_plain(path), why, int(before is not None), shown, lost=lost))
+            left.append(LeftAside(_plain(path), why, 0, lost=lost))
             continue
         changed.append(FileChange(path, before, content))
+        size += len(content)
+        if size > LARGEST_CHANGE:
+            raise limit_broken(f"changed more than {LARGEST_CHANGE} bytes", script)
         if before is None:
             notes.append(f"{path} is a new file")
     gone = sorted(set(tree.paths()) - there)
@@ -97,6 +103,9 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
             "--at shows it?",
             code="importing.nothing-left",
         )
+    number = sum(file.before is None for file in changed)
+    if number > MOST_NEW:
+        raise limit_broken(f"left {number} new files; vpatch takes {MOST_NEW}", script)
     refuse_large(changed, where)
     message = Message(f"What {script.stem} changes")
     return SourceChange(

@@ -146,8 +146,7 @@ def _refuse_failed(finished: Finished, script: Path, lines: list[str]) -> None:
     how = f"the script ended with {finished.code}"
     if finished.not_started is not None:
         how = f"the script cannot be started: {finished.not_started}"
-    elif finished.code > _BEYOND:
-        number = finished.code - _BEYOND
+    elif (number := finished.code - _BEYOND) in signal.valid_signals():
         how = f"the script was ended by a signal: {signal.strsignal(number) or number}"
         if number == signal.SIGXFSZ:
             how += f" ({LARGEST_WRITTEN} bytes)"

@@ -62,7 +62,7 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
         if why is None and not is_text(content):
             why = "it is not text"
         if why is not None:
-            left.append(LeftAside(path, why, 1, as_diff(path, before, content)))
+            left.append(LeftAside(path, why, 1, _shown(path, before, content)))
         else:
             changed.append(FileChange(path, before, content))
     _refuse_missing(where, stack, files)
@@ -201,8 +201,7 @@ def is_text(content: bytes) -> bool:
         return False
 
 
-def as_diff(path: str, before: bytes | None, after: bytes) -> str:
-    """Return a unified diff of two versions of a file."""
+def _shown(path: str, before: bytes | None, after: bytes) -> str:
     old, new = (
         (text or b"").decode(errors="replace").splitlines(keepends=True) for text in (before, after)
     )
