@@ -223,7 +223,12 @@ if os.fork() == 0:
         ("for n in range(99): open(str(n), 'w')", {"MOST_NEW": 98}, "left 99 new files"),
         ("open('x', 'w').write('x' * 99)", {"LARGEST_CHANGE": 98}, "changed more than 98 bytes"),
         pytest.param(DEEP, {}, "nested too deeply", marks=pytest.mark.slow),
-        ("open('y', 'wb').write(b'x' * 9000); time.sleep(9)", {"MOST_WRITTEN": -1}, "of the disk"),
+        ("time.sleep(9)", {"MOST_MEMORY": -(1 << 40)}, "MB of free memory"),
+        (
+            "open('y', 'wb').write(b'x' * 9000); time.sleep(9)",
+            {"MOST_WRITTEN": -(1 << 40)},
+            "MB of free disk",
+        ),
     ],
 )
 def test_a_script_that_takes_too_much_is_refused(tmp_path, monkeypatch, text, limits, says):

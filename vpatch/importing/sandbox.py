@@ -47,6 +47,8 @@ LARGEST_OUTPUT = _MB
 # Of what a script writes: one file, and all of them together.
 LARGEST_WRITTEN = 64 * _MB
 MOST_WRITTEN = 2048 * _MB
+# Of all its processes, with what is in no process, such as files in memory.
+MOST_MEMORY = 8192 * _MB
 # Limits of a process, as setrlimit(2) calls them.
 _LIMITS = {"AS": 4096 * _MB, "NPROC": 512, "NOFILE": 1024, "CORE": 0}
 _PAUSE = 0.1
@@ -187,7 +189,7 @@ def _watched(
     """Read what a process prints until it ends; or until it breaks a limit, and then say which."""
     output = bytearray()
     stop = time.monotonic() + SECONDS
-    free = _free(scratch)
+    disk, memory = _free(scratch), _available()
     while True:
         has_ended = process.poll() is not None
         select.select([] if has_ended else [pipe], [], [], 0 if has_ended else _PAUSE)
@@ -199,8 +201,12 @@ def _watched(
             return bytes(output), None
         if time.monotonic() > stop:
             return bytes(output), f"ran for more than {SECONDS} s"
-        if free - _free(scratch) > MOST_WRITTEN:
-            what = f"took more than {MOST_WRITTEN // _MB} MB of the disk of {scratch.parent}"
+        # Others may have taken it, which nobody can tell apart.
+        if disk - _free(scratch) > MOST_WRITTEN:
+            what = f"ran while {scratch.parent} lost {MOST_WRITTEN // _MB} MB of free disk"
+            return bytes(output), what
+        if memory - _available() > MOST_MEMORY:
+            what = f"ran while this machine lost {MOST_MEMORY // _MB} MB of free memory"
             return bytes(output), what
         if piece == b"":
             time.sleep(_PAUSE)  # it has closed its output, and runs on
@@ -217,6 +223,13 @@ def _read(pipe: int) -> bytes | None:
 def _free(folder: Path) -> int:
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize
+
+
+def _available() -> int:
+    lines = dict(
+        line.split(":", 1) for line in Path("/proc/meminfo").read_text("ascii").splitlines()
+    )
+    return int(lines["MemAvailable"].split()[0]) << 10
 
 
 def _end(process: subprocess.Popen[bytes], about: IO[bytes]) -> None:
