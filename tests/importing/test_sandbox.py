@@ -144,6 +144,7 @@ open('vllm/unreadable.py', 'w').write('y = 1\\n'); os.chmod('vllm/unreadable.py'
 for name in ('a.py.bak', 'a.py.orig', 'a.py~', '.a.py.swp', 'a.bak.py', 'a.py.bak-2026', '#a.py#'):
     open('vllm/' + name, 'w').write('f(1)\\n')
 open('vllm/a.py.rej', 'w').write('@@ -1 +1 @@\\n')
+open('vllm/a.older.py', 'w').write('z = 1\\n')
 open('vllm/binary.bin', 'wb').write(b'\\0')
 open(b'vllm/\\xff.py', 'w').write('z\\n')
 open('vllm/new\\n\\x1b[31m.py', 'w').write('z\\n')
@@ -160,6 +161,7 @@ def test_what_a_script_leaves_is_read_without_trust(tmp_path):
     change = run(tmp_path, CHANGE + LEFT)
     assert {file.path: file.after for file in change.files} == {
         "vllm/a.py": b"g(1)\n",
+        "vllm/a.older.py": b"z = 1\n",
         "vllm/closed/inner/new.py": b"x = 1\n",
         "vllm/unreadable.py": b"y = 1\n",
     }
@@ -183,6 +185,7 @@ def test_what_a_script_leaves_is_read_without_trust(tmp_path):
     }  # fmt: skip
     assert change.notes == (
         "vllm/a.json is executable now, which a patch cannot say",
+        "vllm/a.older.py is a new file",
         "vllm/closed/inner/new.py is a new file",
         "vllm/unreadable.py is a new file",
     )

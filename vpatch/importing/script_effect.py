@@ -32,7 +32,8 @@ LARGEST_CHANGED = 16 << 20
 LARGEST_CHANGE = 64 << 20
 # What editors and tools leave beside a file, such as fix.py.bak, fix.py~, .fix.py.swp and #fix#.
 _BACKUP = re.compile(
-    r".*~|#.*#|\.#.*|.*\.(bak|backup|old|orig|rej|save|swo|swp)([._-]?[\w-]*)?|.*[._-]bak\.\w+",
+    r".*~|#.*#|\.#.*|.*\.(bak|orig|rej)([._-]?\d[\w.-]*)?|.*[._-](bak|orig)\.\w+"
+    r"|.*\.(backup|old|save|sw[op])",
     re.IGNORECASE,
 )
 _KINDS = {
