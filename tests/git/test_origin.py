@@ -277,9 +277,9 @@ def test_objects_of_another_repository_are_not_sent(cloned, tmp_path, kind):
 def test_a_password_in_the_address_is_no_argument(cloned, monkeypatch):
     """Every user of the machine sees the arguments of a process."""
     folder, bare = cloned
-    secret = "https://me:hunter2@github.com/me/mine.git"
-    git(folder, "config", "remote.origin.url", secret)
-    git(folder, "config", "--global", f"url.{bare}.insteadOf", secret)
+    url = "https://me:hunter2@github.com/me/mine.git"
+    git(folder, "config", "remote.origin.url", url)
+    git(folder, "config", "--global", f"url.{bare}.insteadOf", url)
     commands = []
     run = subprocess.run
 

@@ -135,8 +135,8 @@ def run(
     folder, place = _place(repo)
     variables = env.of(os.environ)
     if env is USER and isinstance(repo, FoundRepository) and repo.own_dir is not None:
-        # git reads the settings in the common folder, which is ours. It runs there, too: a helper of
-        # the user's may import from the current folder.
+        # git reads the settings in the common folder, which is ours. It runs there, too, since a
+        # helper of the user's may import from the current folder.
         variables |= {"GIT_DIR": str(repo.own_dir.absolute()), "GIT_COMMON_DIR": str(repo.git_dir)}
         place = ["-C", str(repo.git_dir)]
     shown = ["git", *(["-C", str(folder)] if repo else []), *args]

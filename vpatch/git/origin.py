@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -113,7 +112,7 @@ def _opened(folder: Path) -> Iterator[tuple[FoundRepository, str]]:
             raise NoRepositoryError(
                 "its objects lie elsewhere, and a push would send what is there",
                 where=str(place),
-                hint="git repack -a -d, then remove .git/objects/info/alternates and links in .git/objects",
+                hint="git repack -a -d, then remove links in .git/objects, and info/alternates there",
                 code="git.borrowed-objects",
             )
         with reachable(url, place) as address:
@@ -126,8 +125,8 @@ def _borrows(objects: Path) -> bool:
     place = objects.readlink()  # the folder itself is behind a link of ours
     links = (
         Path(parent, name).is_symlink()
-        for parent, *names in os.walk(place)
-        for name in chain(*names)
+        for parent, folders, files in os.walk(place)
+        for name in (*folders, *files)
     )
     return place.is_symlink() or (place / "info" / "alternates").exists() or any(links)
 
