@@ -112,7 +112,7 @@ def _opened(folder: Path) -> Iterator[tuple[FoundRepository, str]]:
             raise NoRepositoryError(
                 "its objects lie elsewhere, and a push would send what is there",
                 where=str(place),
-                hint="git repack -a -d, then remove links in .git/objects, and info/alternates there",
+                hint="git repack -a -d, then remove links and info/alternates in .git/objects",
                 code="git.borrowed-objects",
             )
         with reachable(url, place) as address:
