@@ -68,7 +68,9 @@ log_in() {
   login=$(printf 'x-access-token:%s' "$token" | base64 | tr -d '\n')
   (umask 077 && : >"$report/gitconfig")
   {
-    for file in "${files[@]}"; do printf '[include]\n\tpath = "%s"\n' "$file"; done
+    for file in "${files[@]}"; do
+      if [ -n "$file" ]; then printf '[include]\n\tpath = "%s"\n' "$file"; fi
+    done
     printf '[http "%s/"]\n\textraheader = "AUTHORIZATION: basic %s"\n' "$server" "$login"
     printf '[url "%s/"]\n' "$server"
     printf '\tinsteadOf = "%s"\n' "git@${server#*://}:" "ssh://git@${server#*://}/"

@@ -49,8 +49,8 @@ def wheels(tmp_path_factory):
     name = json.loads(run.stdout)["result"]["official"]
     cache = Path(json.loads(vpatch("cache", "list", "--json").stdout)["result"]["folder"])
     (source,) = cache.glob(f"wheels/*/{name}")
-    (made,) = folder.glob("*.whl")
-    return source, made
+    (patched,) = folder.glob("*.whl")
+    return source, patched
 
 
 @pytest.mark.slow

@@ -137,12 +137,12 @@ def _address(repo: FoundRepository) -> str | None:
 
 def _setting(repo: FoundRepository | None, key: str) -> str | None:
     try:
-        found = run(repo, "config", "--get", key, env=USER)
+        value = run(repo, "config", "--get", key, env=USER)
     except GitError as error:
         if error.status != 1:
             raise
         return None
-    return found.decode(errors="replace").strip() or None
+    return value.decode(errors="replace").strip() or None
 
 
 def _remote(repo: FoundRepository, *args: str) -> bytes:
