@@ -14,6 +14,7 @@ import os
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,17 +95,27 @@ def put(document: Any, path: tuple[Any, ...], value: Any, how: str) -> Any:
     return document
 
 
+def alike(document: Any, path: tuple[Any, ...]) -> list[Any]:
+    """Odd values of the kind that is there: they pass where only kinds are looked at."""
+    for key in path:
+        document = document[key]
+    numbers = [0, -1, 10**18, 1e308, 1e-300, float("nan"), float("inf"), -0.5]
+    kinds = (int, float) if isinstance(document, (int, float)) else (type(document),)
+    return [one for one in [*ODD, *numbers] if isinstance(one, kinds)] or ODD
+
+
 @st.composite
 def changed_json(draw, good):
     document = json.loads(good)
     for _ in range(draw(st.integers(1, 2))):
         path = draw(st.sampled_from(places(document)))
-        how = draw(st.sampled_from(["put", "put", "remove", "rename", "wrap", "raw"]))
+        how = draw(st.sampled_from(["put", "alike", "alike", "remove", "rename", "wrap", "raw"]))
         if how == "raw":
             document = put(document, path, MARK, "put")
             raw = draw(st.sampled_from(RAW))
             return json.dumps(document).replace(json.dumps(MARK), raw).encode("utf-8", "replace")
-        document = put(document, path, draw(st.sampled_from(ODD)), how)
+        odd = draw(st.sampled_from(alike(document, path) if how == "alike" else ODD))
+        document = put(document, path, odd, how)
     return json.dumps(document).encode()
 
 
@@ -688,6 +699,32 @@ READERS = {
 @pytest.mark.parametrize("name", READERS)
 def test_a_few_changes(name):
     whole(READERS[name], 8)
+
+
+@pytest.mark.parametrize("made", ["yesterday", "0001-01-01T00:00:00+23:59", "9" * 5000, "²", ""])
+def test_a_record_of_no_time(made, tmp_path):
+    file = tmp_path / "data"
+    file.write_text(json.dumps(json.loads(_bench_example()) | {"made": made}))
+    with pytest.raises(VpatchError, match="the record is not complete: made"):
+        _bench_record(file)
+
+
+@pytest.mark.parametrize("made", ["yesterday", "0001-01-01T00:00:00+23:59", "2026-03", ""])
+def test_evidence_of_no_time_proves_nothing(made):
+    from vpatch.upstream.proof import Judge
+
+    judge = type("Judge", (), {"now": datetime.now(UTC), "days": 30})()
+    assert "does not say when" in Judge._too_old(judge, {"made": made})
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "²", "1.2.x"])
+def test_a_source_whose_metadata_has_no_version(version):
+    from vpatch.source.entry import version_in
+
+    tree = type(
+        "Tree", (), {"records": {"PKG-INFO"}, "read": lambda *_: f"Version: {version}".encode()}
+    )
+    assert version_in(tree()) is None
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from vpatch.declare.bench import Shape
+from vpatch.util.versions import utc_time
 
 SCHEMA_VERSION = 2
 
@@ -273,6 +274,7 @@ class BenchRecord(_Part):
     @field_validator("made")
     @classmethod
     def _is_a_time(cls, value: str) -> str:
+        utc_time(value)
         if datetime.fromisoformat(value).tzinfo is None:
             raise ValueError("a time without its zone")
         return value

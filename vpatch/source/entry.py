@@ -20,6 +20,7 @@ from vpatch.source.lazy_files import LazyFiles
 from vpatch.source.tree import LOCK_FILE, Pin
 from vpatch.util.plain_records import as_record
 from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -280,7 +281,8 @@ def version_in(tree: CachedTree) -> str | None:
     if metadata is None:
         return None
     found = re.search(rb"^Version: *(\S+)", tree.read(metadata), re.MULTILINE)
-    return found[1].decode(errors="replace") if found else None
+    version = found[1].decode(errors="replace") if found else ""
+    return version if read_version(version) else None
 
 
 def _base_message(pin: Pin) -> str:

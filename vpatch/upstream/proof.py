@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from vpatch.evidence.store import is_test, tampered
 from vpatch.planning.definitions import changed_names
 from vpatch.util.digest import digest_of
 from vpatch.util.matching import PatternFaultError, found_in
+from vpatch.util.versions import utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from vpatch.evidence.store import Evidence
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Change, Decision
+
+
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,10 @@ class Judge:
         return next((one for one in reasons if one), None) or self._other_code(record)
 
     def _too_old(self, record: Mapping[str, Any]) -> str | None:
-        age = self.now - datetime.fromisoformat(record["made"]).astimezone(UTC)
+        try:
+            age = self.now - utc_time(record["made"])
+        except ValueError:
+            return f"it does not say when it was made: {record['made'][:_SHOWN]!r}"
         if age <= timedelta(days=self.days):
             return None
         return f"it is {age.days} days old, and at most {self.days} count"

@@ -1,6 +1,8 @@
-"""Versions that somebody else wrote, read within limits."""
+"""Versions, numbers and times that somebody else wrote, read within limits."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 from packaging.version import Version
 
@@ -19,6 +21,18 @@ def read_version(text: object) -> Version | None:
         return Version(text)
     except ValueError:
         return None
+
+
+def utc_time(text: str) -> datetime:
+    """Read a time of ISO 8601; one without a zone is of this machine's.
+
+    Raises:
+        ValueError: it is none, or is none in UTC: that of the year 1 east of Greenwich.
+    """
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("is not a time") from error
 
 
 def is_number(text: str, *, digits: int = 15) -> bool:
