@@ -600,6 +600,34 @@ def _statement_example() -> bytes:
         return Path(folder, STATEMENT).read_bytes()
 
 
+def _server(use):
+    """What a server answers, without a connection."""
+
+    def read(file):
+        from requests import Response
+
+        from vpatch.harness.client import AnswerError, Client
+
+        response = Response()
+        response.status_code, response._content = 200, file.read_bytes()
+        told = type("Told", (Client,), {"_get": lambda *_: response, "_post": lambda *_: response})
+        with suppress(AnswerError):
+            use(told("http://127.0.0.1:1", 1.0, 0.0))
+
+    return read
+
+
+METRICS = b"""\
+# TYPE vllm:generation_tokens_total counter
+vllm:generation_tokens_total{a="b"} 5.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{position="0"} 3.0
+"""
+COMPLETION = {
+    "choices": [{"text": "x", "token_ids": [1]}],
+    "usage": {"completion_tokens": 1},
+}
+
+
 def _module(file):
     from vpatch.codemods.nesting import NestedTooDeeplyError
     from vpatch.importing.source_code import SourceCode
@@ -692,6 +720,22 @@ READERS = {
     "direct_url": Reader(dumped({"dir_info": {"editable": True}}), _direct_url, "direct_url.json"),
     "overlay": Reader(dumped(OVERLAY), _overlay, "overlay.json"),
     "stored": Reader(dumped({"a/b": {"place": "x/1", "digest": "d"}}), _stored, errors=(OSError,)),
+    "metrics": Reader(
+        lambda: METRICS,
+        _server(lambda one: (one.counters(), one.speculative_tokens())),
+        errors=(OSError,),
+        is_json=False,
+    ),
+    "models": Reader(
+        dumped({"data": [{"id": "a", "root": "b"}]}),
+        _server(lambda one: one.roots()),
+        errors=(OSError,),
+    ),
+    "completion": Reader(
+        dumped(COMPLETION),
+        _server(lambda one: one.complete("x", {}, patience=1.0)),
+        errors=(OSError,),
+    ),
     "module": Reader(lambda: MODULE, _module, errors=(OSError,), is_json=False),
 }
 

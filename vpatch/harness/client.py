@@ -89,7 +89,8 @@ class Client:
         if not any(sample.name == _GENERATED for sample in samples):
             return None
         name = f"{_BY_POSITION}_total"
-        return len({sample.labels["position"] for sample in samples if sample.name == name})
+        with _understood("/metrics"):
+            return len({sample.labels["position"] for sample in samples if sample.name == name})
 
     def complete(self, prompt: Any, settings: Mapping[str, Any], *, patience: float) -> Output:
         """Ask for a completion in one piece, which takes as long as all of it."""
@@ -119,6 +120,10 @@ class Client:
         )
 
     def counters(self) -> Tally:
+        with _understood("/metrics"):
+            return self._counters()
+
+    def _counters(self) -> Tally:
         found: dict[str, Any] = {}
         generated, cached, positions = 0.0, 0.0, dict[int, float]()
         for sample in self._samples():
@@ -255,7 +260,10 @@ def _understood(path: str) -> Iterator[None]:
         yield
     except requests.RequestException:
         raise  # some of them are ValueErrors as well
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
+        RecursionError,
+    ) as error:
         name = type(error).__name__
         raise AnswerError(f"{path} answered what is not understood: {name}: {error}") from error
 

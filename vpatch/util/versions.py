@@ -27,7 +27,7 @@ def utc_time(text: str) -> datetime:
     """Read a time of ISO 8601; one without a zone is of this machine's.
 
     Raises:
-        ValueError: it is none, or is none in UTC: that of the year 1 east of Greenwich.
+        ValueError: it is not a time, or UTC does not have it: the year 1 east of Greenwich.
     """
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
