@@ -200,11 +200,10 @@ class AssignmentEdit:
         if isinstance(target, FUNCTIONS):
             if renamed:
                 text = self._indented(new, text, target.col_offset)
-                at = target.lineno - 1
-                old = re.sub(rf"def\s+{self.one.name}\b", f"def {hidden}", lines[at], count=1)
+                # As the module does it. The old function stays as it is, so one insert says this.
+                kept = f"{' ' * target.col_offset}{hidden} = {self.one.name}\n"
                 gap = "\n" if self.owner else "\n\n"
-                lines[target.end_lineno : target.end_lineno] = [gap, text]
-                lines[at] = old
+                lines[target.end_lineno : target.end_lineno] = [gap, kept, gap, text]
             else:
                 first = self._without_decorators(new, target)
                 text = self._indented(new, text, target.col_offset)
