@@ -133,6 +133,12 @@ def test_a_file_without_definitions_concerns_a_line(path, before, after, concern
     assert made.concerns == {**concerns, "files": path}
 
 
+def test_all_of_a_module_tells_nothing():
+    code = '__all__ = ["f"]\n\n\ndef f(x):\n    return x\n'
+    made = drafted(code.replace('["f"]', '["f", "g"]') + "\n\ndef g(x):\n    return x\n", code)
+    assert made.concerns == {"find": "def f(...): ..."}
+
+
 def test_a_file_of_which_nothing_stays_concerns_its_neighbours():
     made = drafted("import re\n", "import os\n", path="vllm/__init__.py")
     assert made.concerns == {"find": "class LayerNorm: ..."}

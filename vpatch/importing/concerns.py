@@ -199,7 +199,8 @@ def pattern_of(definition: Definition) -> str | None:
             return f"class {name}: ..."
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             return f"def {name}(...): ..."
-        case ast.Assign() | ast.AnnAssign(value=ast.expr()):
+        # Many modules have an __all__.
+        case ast.Assign() | ast.AnnAssign(value=ast.expr()) if not name.startswith("__"):
             return f"{name} = $_"
     return None
 
