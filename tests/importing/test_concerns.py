@@ -75,8 +75,9 @@ LAYER = {"find": "class Layer: ..."}
         ("    name: str\n", "    name: str\n    more: int\n", LAYER, LAYER),
         ("(Base)", "(Base, More)", LAYER, LAYER),
         # Beside a definition, and with an import: a name that the file alone has, if it has one.
-        ("\n\nclass", "\n\ndef more(x):\n    return x\n\n\nclass", {"find": "LIMIT = $_"}, LAYER),
-        ("import os", "import os\nimport re", {"find": "LIMIT = $_"}, LAYER),
+        ("\n\nclass", "\n\ndef more(x):\n    return x\n\n\nclass",
+         {"find": "def load(...): ..."}, LAYER),
+        ("import os", "import os\nimport re", {"find": "def load(...): ..."}, LAYER),
     ],
 )  # fmt: skip
 def test_concerns_are_names_of_one_file_or_within_a_class(old, new, alone, beside):

@@ -56,9 +56,14 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
         return found[0] if len(found) == 1 else {"any": found}
     kept = [definition_predicate(f.path, one, tree) for f in existing for one in _kept(f)]
     lines = (line for file in existing for line in _kept_lines(file))
-    # A name that one file alone has tells most.
-    others = chain(sorted(kept, key=lambda one: "files" in one), lines, _around(files, tree))
+    kept.sort(key=_vagueness)
+    others = chain(kept, lines, _around(files, tree))
     return next((one for one in others if _holds_in(one, before, after)), _longest_line(tree))
+
+
+def _vagueness(declared: Declared) -> tuple[bool, bool]:
+    """A name that one file alone has tells most, and a variable less than a function."""
+    return "files" in declared, " = $_" in declared["find"]
 
 
 def _holds_in(declared: Declared, *views: View) -> bool:
