@@ -254,6 +254,10 @@ CASES = {
     "a quoted name that is not UTF-8": (
         GOOD + 'diff --git "a/vllm/n\\377.py" "b/vllm/n\\377.py"\nnew file mode 100644\n'
         f'--- /dev/null\n+++ "b/vllm/n\\377.py"\n{NEW}', "refuses", r"vllm/n\xff.py"),
+    "a name without end": (
+        GOOD + change("vllm/" + "n" * 20_000, NEW), "refuses", "too long"),
+    "a header without end": (
+        GOOD + f"Binary files {' and ' * 100_000}\n", "refuses", "too long for a header"),
     "a byte order mark": (b"\xef\xbb\xbf" + GOOD.encode(), "takes", "vllm/a.py"),
     "UTF-16": (GOOD.encode("utf-16"), "refuses", "UTF-16"),
     # Mail.

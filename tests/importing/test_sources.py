@@ -109,6 +109,7 @@ def test_a_series_changes_a_file_that_it_added_inside_the_package(stack, tmp_pat
     (tmp_path / "2.diff").write_text(diff("n.py", "@@ -1 +1 @@\n-a\n+b\n"))
     first, second = diffs_on(tmp_path, stack)
     assert [file.path for file in first.files] == ["vllm/n.py", "vllm/b.py"]
+    assert first.notes[0] == "the paths in the diff lack vllm/: they are taken as below it"
     assert [(file.path, file.after) for file in second.files] == [("vllm/n.py", b"b\n")]
 
 

@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.importing.diff_names import FileName, git_names, name_of, plain_name
+from vpatch.importing.diff_names import LONGEST, FileName, git_names, name_of, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LINK, _SUBMODULE = "120000", "160000"
+_SHOWN = 60
 _NO_CONTENTS = "is a file whose contents the diff does not have"
 _BINARY = "changes a binary file"
 _CONTEXT_DIFF = "is a context diff, and vpatch reads unified ones: write it with diff -u"
@@ -67,6 +68,9 @@ def begun(lines: Sequence[str], at: int, *, inside: bool) -> FileHeader | None:
         return FileHeader(*git_names(line.removeprefix("diff --git ")))
     if line.startswith("*** ") and following.startswith("--- ") and third.startswith("*****"):
         return FileHeader(name_of(line[4:]), name_of(following[4:]), _CONTEXT_DIFF)
+    if len(line) > LONGEST:
+        # Some of the patterns take a time that grows with the square of the length.
+        return _alone(line[:_SHOWN], "has a line that is too long for a header") if inside else None
     if found := _BOTH.match(line):
         refused = _BINARY if line.startswith("Binary") else _NO_CONTENTS
         return FileHeader(name_of(found[1]), name_of(found[2]), refused)

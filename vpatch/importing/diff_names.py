@@ -16,6 +16,8 @@ _TIME = re.compile(r"\s+\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*$")
 _EPOCH = re.compile(
     r"[\t ](?:1969-12-31|1970-01-01)[ T](?:1[2-9]|2[0-3]|0\d|1[0-4]):\d\d:00(?:\.0+)?(?:\s|$)"
 )
+# No path is that long.
+LONGEST = 10_000
 _NOWHERE = "/dev/null"
 
 
@@ -28,6 +30,7 @@ class FileName(NamedTuple):
 
 def name_of(text: str) -> FileName:
     """Read what is behind `---` or `+++`, without a time."""
+    text = text[:LONGEST]
     if text.startswith('"') and (quoted := _QUOTED.match(text)):
         found, rest = _unquoted(quoted[0]), text[quoted.end() :]
     else:

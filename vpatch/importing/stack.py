@@ -65,7 +65,8 @@ class Stack:
         left: list[LeftAside] = list(change.aside)
         errors: list[VpatchError] = []
         where = change.where
-        for diff, place in zip(change.diffs, self.places(change), strict=True):
+        places = self.places(change)
+        for diff, place in zip(change.diffs, places, strict=True):
             path, shown = place.path, diff.text(place.path)
             if (why := aside(path)) is not None:
                 left.append(LeftAside(path, why, len(diff.hunks), shown))
@@ -90,7 +91,10 @@ class Stack:
         after = self._applied(kept, before, where)
         files = tuple(FileChange(path, before[path], after[path]) for path in kept)
         doubts = [note for diff in change.diffs for note in diff.notes]
-        notes = [note for path in kept for note in unsure(path, kept[path], before[path])]
+        package = self.paths.package
+        lacking = any(place.path in kept and place.path != place.tail for place in places)
+        notes = [f"the paths in the diff lack {package}/: they are taken as below it"] * lacking
+        notes += [note for path in kept for note in unsure(path, kept[path], before[path])]
         name = change.message.patch_id or id_of(change.message.title, change.fallback)
         return self.push(
             SourceChange(
