@@ -257,7 +257,7 @@ CASES = {
     "a name without end": (
         GOOD + change("vllm/" + "n" * 20_000, NEW), "refuses", "too long"),
     "a header without end": (
-        GOOD + f"Binary files {' and ' * 100_000}\n", "refuses", "too long for a header"),
+        GOOD + f"Binary files {' and ' * 100_000}\n", "looks", "Binary files"),
     "a byte order mark": (b"\xef\xbb\xbf" + GOOD.encode(), "takes", "vllm/a.py"),
     "UTF-16": (GOOD.encode("utf-16"), "refuses", "UTF-16"),
     # Mail.
@@ -303,6 +303,11 @@ CASES = {
         timed("pristine", "mine", "v1/core.py", HUNK), "takes", "vllm/v1/core.py"),
     "a new file of diff -ruN": (
         PLAIN + timed("old", "new", "vllm/n.py", NEW, (EPOCH, TIME)), "takes", "vllm/n.py"),
+    "a new file of diff -ruN that is there": (
+        PLAIN + timed("old", "new", "vllm/b.py", NEW, (EPOCH, TIME)), "refuses", "vllm/b.py"),
+    "a removed file of diff -ruN in America": (
+        PLAIN + timed("old", "new", "vllm/b.py", "@@ -1 +0,0 @@\n-x = 1\n",
+        (TIME, "1969-12-31 16:00:00.000000000 -0800")), "refuses", "vllm/b.py"),
     "a new file by its hunk": (GOOD + change("vllm/n.py", NEW), "takes", "vllm/n.py"),
     "a removed file of diff -ruN": (
         PLAIN + timed("old", "new", "vllm/b.py", "@@ -1 +0,0 @@\n-x = 1\n", (TIME, EPOCH)),

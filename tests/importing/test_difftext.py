@@ -102,6 +102,13 @@ def test_comments_and_a_time_beside_a_name_are_no_part():
     assert (one.files[0].old, one.files[0].new) == ("vllm/a.py", "vllm/a.py")
 
 
+def test_a_file_of_the_time_0_may_be_there():
+    """As all files of an image, or of a reproducible archive."""
+    time = "1970-01-01 00:00:00.000000000 +0000"
+    (file,) = files(f"--- old/vllm/a.py\t{time}\n+++ new/vllm/a.py\t{time}\n@@ -1 +1 @@\n-a\n+b\n")
+    assert (file.old, file.new) == ("old/vllm/a.py", "new/vllm/a.py")
+
+
 def test_the_line_of_a_hunk_without_old_lines_is_kept():
     (file,) = files(f"{HEAD}@@ -6,0 +7 @@\n+new\n@@ -9 +11,0 @@\n-old\n")
     assert file.text("vllm/a.py").splitlines()[3::2] == ["@@ -6,0 +7,1 @@", "@@ -9,1 +9,0 @@"]

@@ -22,10 +22,14 @@ _NOWHERE = "/dev/null"
 
 
 class FileName(NamedTuple):
-    """A name in a diff; None if there is no file on that side."""
+    """A name in a diff; None if there is no file on that side.
+
+    `has_epoch` says that its time is that of a file which is not there, and of some that are.
+    """
 
     name: str | None
     is_utf8: bool = True
+    has_epoch: bool = False
 
 
 def name_of(text: str) -> FileName:
@@ -37,8 +41,9 @@ def name_of(text: str) -> FileName:
         name, tab, rest = text.partition("\t")
         found, rest = _shown(_TIME.sub("", name.rstrip())), tab + rest
         rest = rest or text
-    is_absent = found.name == _NOWHERE or _EPOCH.search(rest) is not None
-    return FileName(None) if is_absent else found
+    if found.name == _NOWHERE:
+        return FileName(None)
+    return found._replace(has_epoch=_EPOCH.search(rest) is not None)
 
 
 def git_names(text: str) -> tuple[FileName, FileName]:

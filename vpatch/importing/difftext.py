@@ -157,11 +157,10 @@ class _Reader:
         return True
 
     def _add(self, header: FileHeader) -> None:
-        (old, is_old_utf8), (new, is_new_utf8) = header.old, header.new
-        file = FileLines(old, new)
+        file = FileLines(header.old.name, header.new.name)
         if header.refused is not None:
             file.refused[header.refused] = None
-        if not is_old_utf8 or not is_new_utf8:
+        if not (header.old.is_utf8 and header.new.is_utf8):
             file.refused["has a name that is not UTF-8"] = None
         self.files.append(file)
         self.signed = False
@@ -174,9 +173,10 @@ class _Reader:
             self._add(header)
         else:
             above.old, above.new, above.whole = header.old.name, header.new.name, False
-            if not header.old.is_utf8 or not header.new.is_utf8:
+            if not (header.old.is_utf8 and header.new.is_utf8):
                 above.refused["has a name that is not UTF-8"] = None
-        self.files[-1].named = True
+        file = self.files[-1]
+        file.named, file.epochs = True, (header.old.has_epoch, header.new.has_epoch)
 
     def _pass_over(self, line: str) -> None:
         """Take a line outside the hunks; a file is refused if the line looks like one of a hunk."""

@@ -85,6 +85,8 @@ class FileLines:
     refused: dict[str, None] = field(default_factory=dict)
     hunks: list[HunkText] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # Which sides have the time that `diff -N` gives to a file which is not there.
+    epochs: tuple[bool, bool] = (False, False)
     # Whether git's line began it: then it has the names of the lines below.
     is_git: bool = False
     # Whether `---` and `+++` name it, and whether the diff is known to say all of it without hunks.
@@ -102,6 +104,11 @@ class FileLines:
     def file_diff(self) -> FileDiff:
         if not self.hunks and not self.refused and not self.whole:
             self.refused["has no hunk: the diff may be cut off, or the file be empty"] = None
+        sides = [[line for hunk in self.hunks for line in hunk.side(sign)] for sign in "-+"]
+        old, new = (
+            None if is_epoch and self.hunks and not side else name
+            for name, is_epoch, side in zip((self.old, self.new), self.epochs, sides, strict=True)
+        )
         lines = [line for hunk in self.hunks for line in hunk.lines]
         if any(map(_SUBMODULE.match, lines)):
             self.refused["has a submodule"] = None
@@ -110,8 +117,8 @@ class FileLines:
         if any("\ud800" <= char <= "\udfff" for line in lines for char in line):
             self.refused["has lines that are not UTF-8"] = None
         return FileDiff(
-            self.old,
-            self.new,
+            old,
+            new,
             tuple(self.hunks),
             ", and ".join(self.refused) or None,
             tuple(self.notes),
