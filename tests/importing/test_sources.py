@@ -113,6 +113,14 @@ def test_a_series_changes_a_file_that_it_added_inside_the_package(stack, tmp_pat
     assert [(file.path, file.after) for file in second.files] == [("vllm/n.py", b"b\n")]
 
 
+def test_names_are_those_of_the_packages_of_the_tree(tmp_path):
+    tree = tree_of({"plugin/__init__.py": "", "plugin/a.py": FILES["vllm/a.py"]}, name="my-plugin")
+    (change,) = read(Stack(tree), tmp_path, diff("a.py"))
+    assert [file.path for file in change.files] == ["plugin/a.py"]
+    (change,) = read(Stack(tree), tmp_path, diff("plugin/a.py") + diff("vllm/a.py"))
+    assert [(left.path, left.lost) for left in change.aside] == [("vllm/a.py", True)]
+
+
 def test_a_diff_of_nothing_but_tests_is_an_error(stack, tmp_path):
     with fails("importing.nothing-left", "it is a test"):
         read(stack, tmp_path, TEST)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ class TreePaths:
     def of(cls, tree: Tree) -> TreePaths:
         paths = frozenset(tree.paths())
         roots = {path.partition("/")[0] for path in tree.package_files}
-        packages = {root for root in roots if f"{root}/__init__.py" in paths} - _ASIDE.keys()
-        return cls(paths, frozenset(packages or {"vllm"}))
+        packages = {root for root in roots if f"{root}/__init__.py" in paths}
+        return cls(paths, frozenset(packages - _ASIDE.keys() or {tree.pin.tree}))
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -83,7 +82,6 @@ class TreePaths:
                 inside = self._existing(diffs, known, f"{package}/")
                 if all(inside[number] is not None for number in unknown):
                     places = inside
-                    break
         prefixes = {
             (name.removesuffix(place.tail), place.path.removesuffix(place.tail))
             for diff, place in zip(diffs, places, strict=True)
@@ -134,8 +132,8 @@ class TreePaths:
         for tail in readings:
             if tail.partition("/")[0] in self.folders:
                 return Place(tail, tail)
-        for package, tail in product(sorted(self.packages), readings):
-            path = f"{package}/{tail}"
+        inside = [(f"{package}/{tail}", tail) for tail in readings for package in self.packages]
+        for path, tail in sorted(inside, key=lambda each: (len(each[1]), each[0])):
             if only_new and "/" in tail and path.rpartition("/")[0] in self.folders:
                 return Place(path, tail)
         return Place(readings[-1], readings[-1], self._why_not(readings[-1]))
@@ -144,9 +142,8 @@ class TreePaths:
         folder, slash, _ = path.partition("/")
         if folder in self.folders or path in self.paths:
             return None
-        if slash:
-            return f"the release has no folder {folder}"
-        return f"it is outside {' and '.join(f'{name}/' for name in sorted(self.packages))}"
+        packages = ", ".join(f"{package}/" for package in sorted(self.packages))
+        return f"the release has no folder {folder}" if slash else f"it is outside {packages}"
 
     def _readings(self, diff: FileDiff) -> Iterator[str]:
         """The paths that a name may mean, with less and less of what is in front."""
@@ -165,10 +162,8 @@ class TreePaths:
 
     def _is_side(self, first: str, diff: FileDiff) -> bool:
         """Whether the first folder of a name is only there to tell the sides of a diff apart."""
-        if first in _SIDES or any(
-            first.startswith(package) and _COPY.match(first.removeprefix(package))
-            for package in self.packages
-        ):
+        copies = [first.removeprefix(each) for each in self.packages if first.startswith(each)]
+        if first in _SIDES or any(map(_COPY.match, copies)):
             return True
         return diff.old is not None and diff.old.partition("/")[0] != diff.name.partition("/")[0]
 

@@ -91,9 +91,14 @@ class Stack:
         after = self._applied(kept, before, where)
         files = tuple(FileChange(path, before[path], after[path]) for path in kept)
         doubts = [note for diff in change.diffs for note in diff.notes]
-        package = self.paths.package
-        lacking = any(place.path in kept and place.path != place.tail for place in places)
-        notes = [f"the paths in the diff lack {package}/: they are taken as below it"] * lacking
+        lacking = {
+            place.path.removesuffix(place.tail)
+            for place in places
+            if place.path in kept and place.path != place.tail
+        }
+        notes = [
+            f"the paths in the diff lack {each}: they are taken as below it" for each in lacking
+        ]
         notes += [note for path in kept for note in unsure(path, kept[path], before[path])]
         name = change.message.patch_id or id_of(change.message.title, change.fallback)
         return self.push(
