@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
+
 import pytest
 from ruamel.yaml import YAML
 
@@ -397,6 +399,23 @@ def test_what_the_code_raises_before_the_change_is_a_proposed_symptom(merged, so
     assert declared(merged, "say-why")["symptoms"] == [
         "and before ValueError: this mode is too slow"
     ]
+
+
+def test_a_docstring_that_is_left_out_makes_no_conflict(empty, source):
+    """The code of the patch fits a release with another docstring."""
+    code = FILES[LLAMA].decode()
+    old = code.replace("prefix):\n", 'prefix):\n        """Make it."""\n')
+    new = old.replace("Make it.", "Make it narrow.").replace("Linear(4, 4)", "Linear(4, 4, x=1)")
+    body = "".join(unified_diff(*(t.splitlines(keepends=True) for t in (old, new)), "a", "b"))
+    empty.index.add(VERSION, archive(VERSION, {LLAMA: old.encode()}))
+    later = old.replace("Make it.", "Make one of them.")
+    empty.index.add("0.51.0", archive("0.51.0", {LLAMA: later.encode()}))
+    body = body.replace("--- a\n+++ b", f"--- a/{LLAMA}\n+++ b/{LLAMA}")
+    run = imported(empty, source(body))
+    assert "gives the same code as the source, without all of its comments, docstrings" in run.out
+    assert "a docstring changes; --exact keeps it as text" in run.out
+    run = empty.run("status", "--vllm", "0.51.0", "--patch", "fix", "--json")
+    assert [one["state"] for one in run.json["trees"][0]["decisions"]] == ["needed"]
 
 
 def test_a_comment_that_is_left_out_is_said(empty, source):

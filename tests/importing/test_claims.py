@@ -68,8 +68,12 @@ def test_a_docstring_is_no_part_of_the_effect():
     before = BEFORE.replace("    y = g(x)\n", f'    """{long}    """\n    y = g(x)\n')
     after = before.replace("Do it.", "Do it once.").replace("g(x)", "g(x, a=1)")
     made = drafted(after, before)
-    assert [edit.why for edit in made.derived] == ["a docstring changes", None]
+    assert [edit.why for edit in made.derived] == [None]
+    assert [edit.why for edit in made.left_out] == ["a docstring changes"]
     assert made.effect == {"find": "g(..., a=1)", "within": "f"}
+    exact = drafted(after, before, exact=True)
+    assert [edit.why for edit in exact.derived] == ["a docstring changes", None]
+    assert exact.effect == made.effect
 
 
 def test_code_that_is_gone_is_no_effect_by_itself():

@@ -274,6 +274,33 @@ def test_lines_inside_of_strings_are_not_moved():
     assert made(found, BEFORE) == after
 
 
+TWICE = '''\
+def first():
+    """One of them."""
+    x = 1
+    y = 2
+
+
+def second():
+    """Another one."""
+    x = 1
+'''
+
+
+def test_a_text_finds_its_place_without_a_docstring_where_it_can():
+    """A docstring above it changes as easily as a comment does."""
+    after = TWICE.replace("x = 1\n    y", "x = 3\n    y")
+    (edit,) = derived(after, TWICE, text=True)
+    (declared,) = edit.candidate.edits
+    assert declared["text"]["find"] == "    x = 1\n    y = 2\n"
+    # Where nothing else tells, it is better than a conflict today.
+    (edit,) = derived(TWICE.removesuffix("x = 1\n") + "x = 3\n", TWICE, text=True)
+    assert "Another one" in edit.candidate.edits[0]["text"]["find"]
+    # What changes is no context.
+    (edit,) = derived(TWICE.replace("One of", "All of"), TWICE, text=True)
+    assert "All of" in str(edit.candidate.edits)
+
+
 def test_a_file_of_comments_that_becomes_empty_has_no_edit():
     with pytest.raises(NotDerivedError, match=r"^vllm/m.py, line 1: nothing would be left of"):
         derived("", "# a\n")

@@ -93,7 +93,7 @@ from vpatch.util.plural import counted
 @click.option(
     "--exact",
     is_flag=True,
-    help="Give every byte of the source, comments and blank lines too, with text where needed.",
+    help="Give every byte of the source, comments and docstrings too, with text where needed.",
 )
 @click.option("--text", is_flag=True, help="Use edits of text only, and none by meaning.")
 @click.option(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _GIVES = {
     "exact": "the same bytes as the source",
     "layout": "the same code and comments as the source, in another layout",
-    "code": "the same code as the source, without all of its comments and blank lines",
+    "code": "the same code as the source, without all of its comments, docstrings and blank lines",
 }
 
 

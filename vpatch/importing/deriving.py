@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.importing.candidate import Candidate, Case
 from vpatch.importing.differences import CodeDifference, differences
-from vpatch.importing.source_code import SourceCode
+from vpatch.importing.source_code import SourceCode, is_docstring, parsed
 from vpatch.importing.strategies import STRATEGIES
 from vpatch.importing.texts import texts
 from vpatch.importing.trial import Trial, same_code
@@ -40,7 +40,7 @@ class DerivedEdit:
     """Edits for one place of a file. `lines` are those of the file before, counted from 1.
 
     `why` says why the edit is of text. `gives` is what it gives instead of the bytes: the code and
-    comments in another layout, or the code alone.
+    comments in another layout, or the code alone. `changes_docstring` says that it changes no more.
     """
 
     path: str
@@ -48,6 +48,7 @@ class DerivedEdit:
     lines: tuple[int, int]
     why: str | None = None
     gives: Verdict | None = None
+    changes_docstring: bool = False
 
     @property
     def kind(self) -> str:
@@ -126,10 +127,40 @@ def _text_for(
     wanted = "".join([*now[: lines[0]], *new, *now[lines[1] :]]).encode()
     digest = hashlib.sha256(content + wanted).hexdigest()[:8]
     name = f"{path.rpartition('/')[2].rpartition('.')[0] or 'hunk'}-{digest}.diff"
-    for candidate in texts(path, now, lines, new, name):
+    docstrings = _docstrings(content) if path.endswith(".py") else frozenset()
+    # The text of a docstring changes as easily as a comment does: better a longer text without it.
+    for candidate in sorted(
+        texts(path, now, lines, new, name),
+        key=lambda one: _has_context(one, docstrings.difference(now[slice(*lines)])),
+    ):
         if trial.verdict(candidate, content, wanted) == "exact":
             return _with_glob(candidate, trial.glob)
     raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
+
+
+def _docstrings(content: bytes) -> frozenset[str]:
+    """The lines of docstrings; none of what is not Python, as half of a change may be."""
+    try:
+        tree = parsed(content)
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    lines = _lines(content)
+    strings = [node for node in ast.walk(tree) if is_docstring(node)]
+    return frozenset(
+        line
+        for node in strings
+        if isinstance(node, ast.stmt)
+        for line in lines[node.lineno - 1 : node.end_lineno]
+    )
+
+
+def _has_context(candidate: Candidate, docstrings: frozenset[str]) -> bool:
+    """Whether a text looks for a line of a docstring; a diff has all lines around it."""
+    return candidate.kind == "diff" or any(
+        line in docstrings
+        for edit in candidate.edits
+        for line in edit["text"]["find"].splitlines(keepends=True)
+    )
 
 
 def _why_no_text(content: bytes, wanted: bytes) -> str:
@@ -153,14 +184,14 @@ def _of_python(
         content = "".join(now).encode()
         wanted = "".join([*after.lines[:bottom], *before.lines[end:]]).encode()
         case = Case(path, difference, before, after)
+        why = why_text(difference)
         candidate, gives = _by_meaning(case, trial, content, wanted, exact=exact)
         if candidate is None:
             lines = (top, top + end - start)
-            why = why_text(difference)
             yield from _as_text(path, now, lines, new, trial, why, shift=start - top)
         else:
             made = _with_files(candidate, trial, content, wanted, gives)
-            yield DerivedEdit(path, made, (start + 1, end), gives=gives)
+            yield DerivedEdit(path, made, (start + 1, end), None, gives, why == DOCSTRING)
 
 
 def _by_meaning(
@@ -205,7 +236,7 @@ def why_text(difference: CodeDifference) -> str:
         return ONLY_COMMENTS
     counts = len(difference.old), len(difference.new)
     reasons = {
-        DOCSTRING: all(map(_is_docstring, (*difference.old, *difference.new))),
+        DOCSTRING: all(is_docstring(s.node) for s in (*difference.old, *difference.new)),
         "statements share a line": any(s.shares_line for s in (*difference.old, *difference.new)),
         "statements go away": not counts[1],
         "no place to insert": not counts[0],
@@ -217,10 +248,3 @@ def why_text(difference: CodeDifference) -> str:
 
 def _code_of(statements: Sequence[Statement]) -> list[str]:
     return [ast.dump(statement.node) for statement in statements]
-
-
-def _is_docstring(statement: Statement) -> bool:
-    match statement.node:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False

@@ -38,11 +38,15 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 
+# Differences that change nothing of what runs.
+_SILENT = frozenset({ONLY_COMMENTS, DOCSTRING})
+
+
 @dataclass(frozen=True)
 class Draft:
     """A patch before it is written. `tree` is what its change is on top of.
 
-    `left_out` are changes of comments alone, which the patch does not make.
+    `left_out` are changes of comments or docstrings alone, which the patch does not make.
     """
 
     change: SourceChange
@@ -146,9 +150,9 @@ def draft(
 ) -> Draft:
     """Find the edits of a change; with `text`, none by meaning.
 
-    With `merge`, edits that are the same in several places become one. Changes of comments alone
-    are left out, unless there is no other change or the bytes must be `exact`: as text, they would
-    be the first to conflict.
+    With `merge`, edits that are the same in several places become one. Changes of comments or
+    docstrings alone are left out, unless there is no other change or the bytes must be `exact`: as
+    text, they would be the first to conflict.
 
     Raises:
         UsageError: no edit of vpatch says a part of it.
@@ -167,11 +171,15 @@ def draft(
     if errors:
         raise combine(errors)
     added = [file for file in change.files if file.before is None]
-    comments = [edit for edit in derived if edit.why == ONLY_COMMENTS]
+    comments = [
+        replace(edit, why=edit.why or DOCSTRING)
+        for edit in derived
+        if edit.why in _SILENT or edit.changes_docstring
+    ]
     left_out: list[DerivedEdit] = []
     if not exact and not text and (added or len(comments) < len(derived)):
         left_out = comments
-        derived = [edit for edit in derived if edit.why != ONLY_COMMENTS]
+        derived = [e for e in derived if e.why not in _SILENT and not e.changes_docstring]
     counts = count_hunks(change.files, derived, left_out)
     notes = (*change.notes, *stale_comments(change.files, derived, left_out))
     change = replace(change, notes=notes)
@@ -181,7 +189,12 @@ def draft(
         change = replace(change, files=files)
     assembled = assemble(added, derived, tree, merge=merge)
     before, after = View(tree), View(changed(tree, change))
-    silent = [e for one in derived if one.why == DOCSTRING for e in one.candidate.edits]
+    silent = [
+        edit
+        for one in derived
+        if one.why == DOCSTRING or one.changes_docstring
+        for edit in one.candidate.edits
+    ]
     return Draft(
         change,
         tuple(derived),

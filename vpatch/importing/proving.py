@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.git.scratch import ScratchRepository
+from vpatch.importing.deriving import DOCSTRING
 from vpatch.importing.trial import likeness
 from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
@@ -104,8 +105,10 @@ def _proof(decision: Decision, draft: Draft) -> ImportProof:
         paths = sorted(made.keys() ^ wanted.keys())
         return ImportProof(failure=f"it does not change the same files: {', '.join(paths)}")
     worst: Verdict = "code" if draft.left_out else "exact"
+    docstrings = all(edit.why != DOCSTRING for edit in draft.left_out)
     for path, text in wanted.items():
-        verdict = likeness(made[path], text) if path.endswith(".py") else None
+        is_python = path.endswith(".py")
+        verdict = likeness(made[path], text, docstrings=docstrings) if is_python else None
         if made[path] != text and verdict is None:
             return ImportProof(failure=f"it does not make the same of {path}")
         worst = max(worst, verdict or "exact", key=_ORDER.index)

@@ -185,6 +185,14 @@ class SourceCode:
         return top
 
 
+def is_docstring(node: ast.AST) -> bool:
+    """Whether a statement is a string alone, as a docstring is."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
+
+
 def parsed(source: str | bytes) -> ast.Module:
     """Parse code without warnings about its escapes and comparisons.
 

@@ -16,7 +16,7 @@ from vpatch.declare.edits import Edit
 from vpatch.errors import UsageError
 from vpatch.importing.code import comments_of
 from vpatch.importing.paths import glob_of
-from vpatch.importing.source_code import parsed
+from vpatch.importing.source_code import is_docstring, parsed
 from vpatch.importing.time_limit import check_time
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
@@ -123,17 +123,34 @@ def _run(bound: Sequence[BoundEdit], view: View, path: str) -> bytes | None:
     return view.read(path) if changed == [path] else None
 
 
-def likeness(left: bytes, right: bytes) -> Verdict | None:
-    """Say how far two files of Python are the same; None if their code is not."""
+def likeness(left: bytes, right: bytes, *, docstrings: bool = True) -> Verdict | None:
+    """Say how far two files of Python are the same; None if their code is not.
+
+    Without `docstrings`, these may differ as comments may.
+    """
     if left == right:
         return "exact"
     try:
-        dumps = [ast.dump(parsed(text)) for text in (left, right)]
-    except (SyntaxError, ValueError):
+        trees = [parsed(text) for text in (left, right)]
+        if not docstrings:
+            for tree in trees:
+                _take_docstrings(tree)
+        dumps = [ast.dump(tree) for tree in trees]
+    except (SyntaxError, ValueError, RecursionError):
         return None
     if dumps[0] != dumps[1]:
         return None
-    return "layout" if comments_of(left.decode()) == comments_of(right.decode()) else "code"
+    same = docstrings and comments_of(left.decode()) == comments_of(right.decode())
+    return "layout" if same else "code"
+
+
+def _take_docstrings(tree: ast.Module) -> None:
+    """Take strings that are statements out of all blocks; a block of nothing else gets none."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                block[:] = [one for one in block if not is_docstring(one)]
 
 
 def same_code(left: bytes, right: bytes) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.importing.candidate import Candidate, Case, Declared, one, within
 from vpatch.importing.code import dedented, named, names_in
+from vpatch.importing.source_code import is_docstring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +89,7 @@ def _ends(case: Case, above: Statement | None, below: Statement | None) -> Itera
     for text in named(case.after, block.owner):
         if below is None:
             yield within({"at-end-of": text}, case.scope)
-        if above is None or _is_docstring(above):
+        if above is None or is_docstring(above.node):
             yield within({"at-start-of": text}, case.scope)
 
 
@@ -104,10 +105,3 @@ def _ordered(
         if with_below and not with_above:
             places.reverse()
     return [(key, one) for key, one in places if one is not None]
-
-
-def _is_docstring(statement: Statement) -> bool:
-    match statement.node:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False
