@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from tests.helpers import tree_of
+from tests.helpers import decide, tree_of
 from vpatch.importing import claims
 from vpatch.importing.change import FileChange, Message, SourceChange
 from vpatch.importing.claims import claimed_before, claimed_range, effect_by_text
 from vpatch.importing.drafting import draft
+from vpatch.library.loading import load_patch
+from vpatch.trust.decision import NOTHING
 
 PATH = "vllm/m.py"
 # As a patch names it: no other file is called so.
@@ -35,6 +37,42 @@ def test_the_effect_of_a_text_is_the_new_text():
     made = drafted(BEFORE.replace("y = g(x)", "y = g(x)  # once"))
     (edit,) = made.assembled.edits
     assert made.effect == {"text": edit["text"]["replace"], "files": GLOB}
+
+
+MOVED = {
+    "vllm/x/utils.py": BEFORE,
+    "vllm/y/utils.py": "k = 1\n",
+    "csrc/x.cu": "int first_of_all;\nint a = 10000;\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "cured", "held"),
+    [
+        ("vllm/x/utils.py", "y = g(x, 1)", "upstreamed", "*/utils.py"),
+        ("csrc/x.cu", "int a = 20000;", "upstreamed", "*/x.cu"),
+    ],
+)
+def test_a_text_is_found_in_a_file_that_upstream_moved(tmp_path, path, new, cured, held):
+    old = {"vllm/x/utils.py": "y = g(x)", "csrc/x.cu": "int a = 10000;"}[path]
+    after = MOVED[path].replace(old, new)
+    change = FileChange(path, MOVED[path].encode(), after.encode())
+    made = draft(SourceChange("fix", "fix.diff", Message(), (change,)), tree_of(MOVED), text=True)
+    assert {edit["files"] for edit in made.assembled.edits} == {held}
+    made.write(tmp_path / "fix", ">=0.20")
+    patch = load_patch(tmp_path / "fix", NOTHING)
+    others = {name: text for name, text in MOVED.items() if name != path}
+    place = path.replace("/x", "/new/x")
+    assert decide(patch, tree_of({**others, place: after})).state == cured
+    assert decide(patch, tree_of({**others, place: MOVED[path]})).state == "needed"
+
+
+def test_a_text_that_files_of_one_name_share_keeps_its_path():
+    files = {**MOVED, "vllm/y/utils.py": BEFORE}
+    path = "vllm/x/utils.py"
+    change = FileChange(path, BEFORE.encode(), BEFORE.replace("g(x)", "g(x, 1)").encode())
+    made = draft(SourceChange("fix", "fix.diff", Message(), (change,)), tree_of(files), text=True)
+    assert [edit["files"] for edit in made.assembled.edits] == [path]
 
 
 WITH_COMMENTS = "def f(x):\n    # Four of them.\n    y = g(x, 4)\n    # Done.\n    return y\n"

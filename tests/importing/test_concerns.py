@@ -120,18 +120,18 @@ def test_a_tree_without_the_code_is_not_concerned(old, new):
 @pytest.mark.parametrize(
     ("path", "before", "after", "concerns"),
     [
-        ("tools/x.txt", "a = 1\nmore\n", "b = 2\nmore\n", {"text": "more"}),
+        ("tools/x.txt", "a = 1\nmore\n", "b = 2\nmore\n", {"text": "more", "files": "tools/x.txt"}),
         ("csrc/x.cu", "int a = f(\n  1);\nvoid g();\n", "int a = f(\n  2);\nvoid g();\n",
-         {"text": "void g();"}),
+         {"text": "void g();", "files": "*/x.cu"}),
         # Only a line that is a whole statement.
         ("vllm/__init__.py", "from a import (\n    very_long_name_of_a_thing,\n)\nimport os\n",
          "from a import (\n    very_long_name_of_a_thing,\n    other,\n)\nimport os\n",
-         {"text": "import os"}),
+         {"text": "import os", "files": "vllm/__init__.py"}),
     ],
 )  # fmt: skip
 def test_a_file_without_definitions_concerns_a_line(path, before, after, concerns):
     made = drafted(after, before, path=path)
-    assert made.concerns == {**concerns, "files": path}
+    assert made.concerns == concerns
 
 
 def test_all_of_a_module_tells_nothing():

@@ -183,8 +183,10 @@ def test_what_a_script_leaves_is_read_without_trust(tmp_path):
         "vllm/new\\n\\x1b[31m.py": "no file of a patch can have this name",
         "tests/t.py": "it is a test",
     }  # fmt: skip
+    harmless = {"a backup", "it is a test", "a build makes it"}
+    assert all(left.lost == (left.why not in harmless) for left in change.aside)
+    assert change.doubts == ("vllm/a.json is executable now, which a patch cannot say",)
     assert change.notes == (
-        "vllm/a.json is executable now, which a patch cannot say",
         "vllm/a.older.py is a new file",
         "vllm/closed/inner/new.py is a new file",
         "vllm/unreadable.py is a new file",

@@ -233,7 +233,7 @@ class ImportRun:
             return
         folder = self.staging / one.change.id
         one.write_example(folder, proof.files, merged=merged)
-        for result in run_examples(loaded(self.staging, [one])[0]):
+        for result in run_examples(self._loaded([one])[0]):
             if result.failures:
                 shutil.rmtree(folder / "examples" / result.name)
                 yield f"no example {result.name}: {result.failures[0]}"

@@ -15,7 +15,7 @@ from vpatch.codemods.pattern import parse_pattern
 from vpatch.declare.edits import Predicate
 from vpatch.errors import UsageError
 from vpatch.importing.concerns import files_defining, files_with_root, whole_lines
-from vpatch.importing.paths import glob_of
+from vpatch.importing.paths import glob_of, glob_of_texts
 from vpatch.importing.source_code import SourceCode, parsed
 from vpatch.importing.whole_statements import whole_statements
 from vpatch.planning.editing import probe
@@ -89,7 +89,7 @@ def _placed(part: Declared, after: View) -> Declared:
 def effect_by_text(files: Sequence[FileChange], tree: Tree) -> Declared | None:
     """A predicate of the new lines of each hunk, for code that no pattern tells from the old."""
     parts = [
-        {"text": text, "files": glob_of(file.path, tree)}
+        {"text": text, "files": glob_of_texts(file.path, tree, [text])}
         for file in files
         for text in _new_texts(
             *(side.decode(errors="replace") for side in _sides(file)), python=is_python(file.path)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vpatch.declare.edits import Predicate
 from vpatch.importing.differences import differences
 from vpatch.importing.module_names import imports_in, names_of, place_of
-from vpatch.importing.paths import glob_of
+from vpatch.importing.paths import glob_of, glob_of_texts
 from vpatch.importing.source_code import SourceCode, parsed
 from vpatch.planning.editing import probe
 from vpatch.planning.outline import is_python, outline
@@ -55,7 +55,7 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     if found:
         return found[0] if len(found) == 1 else {"any": found}
     kept = [definition_predicate(f.path, one, tree) for f in existing for one in _kept(f)]
-    lines = (line for file in existing for line in _kept_lines(file))
+    lines = (line for file in existing for line in _kept_lines(file, tree))
     kept.sort(key=_vagueness)
     others = chain(kept, lines, _around(files, tree))
     return next((one for one in others if _holds_in(one, before, after)), _longest_line(tree))
@@ -109,11 +109,12 @@ def _changed_definitions(file: FileChange) -> Iterator[Definition]:
                     break
 
 
-def _kept_lines(file: FileChange) -> Iterator[Declared]:
+def _kept_lines(file: FileChange, tree: Tree) -> Iterator[Declared]:
     """The lines that are whole statements before and after, the longest first."""
     after = set(map(str.strip, file.after.decode(errors="ignore").splitlines()))
-    lines = whole_lines(file.before or b"", file.path)
-    return (one for one in lines if one["text"] in after)
+    for one in whole_lines(file.before or b"", file.path):
+        if one["text"] in after:
+            yield {**one, "files": glob_of_texts(file.path, tree, [one["text"]])}
 
 
 def whole_lines(content: bytes, path: str) -> Iterator[Declared]:

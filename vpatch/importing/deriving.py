@@ -134,7 +134,7 @@ def _text_for(
         key=lambda one: _has_context(one, docstrings.difference(now[slice(*lines)])),
     ):
         if trial.verdict(candidate, content, wanted) == "exact":
-            return _with_glob(candidate, trial.glob)
+            return _with_glob(candidate, trial.glob_of_text(candidate))
     raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
 
 

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 _INSTALLED = re.compile(r"^.*?(?:site|dist)-packages/")
+# Of more files with one name, such as __init__.py, none is read to look for a text.
+_MOST_FILES = 50
+# Others, such as CMakeLists.txt, have names that any folder may have.
+_CODE = (".py", ".pyi", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".hip", ".rs", ".jinja")
+# Any folder may have it, also one that upstream adds.
+_ANY = "__init__.py"
 _ASIDE = {
     "tests": "it is a test",
     "docs": "it is documentation",
@@ -179,5 +185,20 @@ def glob_of(path: str, tree: Tree) -> str:
     """A glob for a file, which finds it in another folder too if no other file has its name."""
     name = path.rpartition("/")[2]
     same = [each for each in tree.paths() if each.rpartition("/")[2] == name]
-    is_only_one = same == [path] and name.endswith(".py") and name != path
+    is_only_one = same == [path] and name.endswith(".py") and name not in {path, _ANY}
     return f"*/{name}" if is_only_one else path
+
+
+def glob_of_texts(path: str, tree: Tree, texts: Sequence[str]) -> str:
+    """A glob that finds a file in another folder too, unless other files share name and texts.
+
+    Upstream may move the file, and have the change by then.
+    """
+    name = path.rpartition("/")[2]
+    same = [each for each in tree.paths() if each.rpartition("/")[2] == name]
+    is_code = name.endswith(_CODE) and name not in {path, _ANY}
+    if not is_code or len(same) > _MOST_FILES or not texts:
+        return glob_of(path, tree)
+    others = [tree.read(each) for each in same if each != path]
+    shared = any(text.encode() in content for content in others for text in texts)
+    return glob_of(path, tree) if shared else f"*/{name}"

@@ -170,7 +170,9 @@ def _content(place: Path, mode: int, script: Path) -> bytes:
 def _why_useless(path: str, before: bytes | None) -> str | None:
     """Why a file need not be in the patch; None if it must."""
     name = path.rpartition("/")[2]
-    if before is None and _BACKUP.fullmatch(name) and not _is_rejected(name):
+    if _is_rejected(name):
+        return None
+    if before is None and _BACKUP.fullmatch(name):
         return "a backup"
     is_made = path in {*GENERATED, LOCK_FILE} or any(
         part.endswith(BUILT) for part in path.split("/")

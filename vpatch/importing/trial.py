@@ -15,7 +15,7 @@ from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
 from vpatch.errors import UsageError
 from vpatch.importing.code import comments_of
-from vpatch.importing.paths import glob_of
+from vpatch.importing.paths import glob_of, glob_of_texts
 from vpatch.importing.source_code import is_docstring, parsed
 from vpatch.importing.time_limit import check_time
 from vpatch.planning.editing import run_edit
@@ -56,6 +56,13 @@ class Trial:
     @cached_property
     def glob(self) -> str:
         return glob_of(self.path, self.tree)
+
+    def glob_of_text(self, candidate: Candidate) -> str:
+        """A glob for the file of an edit by text; a diff has the path in itself."""
+        texts = [edit["text"] for edit in candidate.edits if "text" in edit]
+        return glob_of_texts(
+            self.path, self.tree, [text[key] for text in texts for key in ("find", "replace")]
+        )
 
     @property
     def pin(self) -> Pin:
