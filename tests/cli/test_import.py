@@ -11,6 +11,7 @@ from tests.helpers import skip_without_bubblewrap
 from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot, write_tree
 from vpatch.app import importing
 from vpatch.importing import time_limit
+from vpatch.importing.strategies import STRATEGIES
 
 ENGINE_DIFF = """\
 --- a/vllm/engine.py
@@ -540,3 +541,19 @@ def test_a_script_is_imported_with_all_that_it_leaves(empty, source, monkeypatch
     assert sorted(min(edit) for edit in declared(empty, "slow")["edits"]) == ["add-file", "find"]
     run = imported(empty, "--run", "slow.py", "--id", "again", "--json")
     assert run.json["patches"][0]["printed"] == [f"{VERSION}: \\x1b[31mone place"]
+
+
+def test_a_strategy_that_fails_is_named_and_costs_nothing_else(empty, source, monkeypatch):
+    def keywords(_):
+        raise TypeError("ParamStar")
+        yield
+
+    others = [one for one in STRATEGIES if one.__name__ != "keywords"]
+    monkeypatch.setattr("vpatch.importing.deriving.STRATEGIES", (keywords, *others))
+    run = imported(empty, source(ENGINE_DIFF + LLAMA_DIFF, "slow.diff"), "-v")
+    assert "gives the same bytes as the source" in run.out
+    assert (
+        "note  vllm/models/llama.py, line 3: the strategy 'keywords' failed: TypeError" in run.out
+    )
+    assert "Traceback (most recent call last)" in run.err
+    assert len(declared(empty, "slow")["edits"]) == 3

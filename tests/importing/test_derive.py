@@ -11,7 +11,8 @@ from vpatch.declare.edits import VERBS
 from vpatch.importing.change import FileChange
 from vpatch.importing.deriving import NotDerivedError, derive
 from vpatch.importing.merging import merged
-from vpatch.importing.trial import bound_edits
+from vpatch.importing.strategies import STRATEGIES
+from vpatch.importing.trial import Trial, bound_edits
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
 
@@ -386,3 +387,63 @@ def test_an_entry_is_said_without_the_others(old, new, edit):
 def test_a_literal_that_is_all_new_is_a_value():
     found = edits('KINDS = ["x"]\n', 'KINDS = ["a", "b"]\n')
     assert [sorted(edit) for edit in found] == [["of", "set-value", "was"]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x, scale=1.0", "x, *, scale=1.0"),
+        ("x, scale=1.0", "x, /, scale=1.0"),
+        ("x, scale=1.0", "x, *args, scale=1.0, **kw"),
+        ("x, scale=1.0", "x, /, scale: float = 1.0, *, new"),
+    ],
+)
+def test_marks_among_parameters_are_added_and_removed_by_meaning(old, new):
+    for before, after in ((old, new), (new, old)):
+        code, wanted = (BEFORE.replace(old, text) for text in (before, after))
+        (one,) = derived(wanted, code)
+        assert (one.kind, one.gives, one.failures) == ("rewrite", None, ())
+        assert made([one], code) == wanted
+
+
+def _fails(_):
+    raise TypeError("ParamStar")
+    yield
+
+
+def test_a_strategy_that_fails_costs_itself_alone(monkeypatch, caplog):
+    failing = tuple(_fails if one.__name__ == "keywords" else one for one in STRATEGIES)
+    monkeypatch.setattr("vpatch.importing.deriving.STRATEGIES", failing)
+    after = BEFORE.replace("Linear(4, 4)", 'Linear(4, 4, prefix="a")')
+    with caplog.at_level("INFO"):
+        (one,) = derived(after)
+    assert one.kind == "rewrite"
+    assert made([one], BEFORE) == after
+    (failure,) = one.failures
+    assert failure == (
+        "vllm/m.py, line 13: the strategy '_fails' failed: TypeError: ParamStar; -v shows the "
+        "traceback"
+    )
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_a_candidate_that_cannot_be_run_costs_its_strategy(monkeypatch):
+    verdict = Trial.verdict
+
+    def failing(self, candidate, now, wanted):
+        if candidate.kind == "add-keyword":
+            raise RecursionError
+        return verdict(self, candidate, now, wanted)
+
+    monkeypatch.setattr(Trial, "verdict", failing)
+    after = BEFORE.replace("Linear(4, 4)", 'Linear(4, 4, prefix="a")')
+    (one,) = derived(after)
+    assert one.kind == "rewrite"
+    assert "'keywords' failed: RecursionError" in one.failures[0]
+
+
+def test_a_file_whose_differences_cannot_be_found_is_text(monkeypatch):
+    monkeypatch.setattr("vpatch.importing.deriving.differences", lambda *_: 1 / 0)
+    (one,) = derived(BEFORE.replace("LIMIT = 128", "LIMIT = 256"))
+    assert (one.kind, one.why) == ("text", "vpatch failed to find edits by meaning")
+    assert "ZeroDivisionError" in one.failures[0]

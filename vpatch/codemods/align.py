@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.nodes import code_of, is_gap
+from vpatch.codemods.parameters import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,13 +19,11 @@ _ALIGNED = (
     cst.Arg,
     cst.Decorator,
     cst.Param,
-    cst.ParamSlash,
-    cst.ParamStar,
     *_ENTRIES,
     *_STATEMENTS,
 )
 # No code of their own: these become nothing else, and nothing else becomes one of these.
-_MARKS = {"...", "*", "/"}
+_MARKS = {"...", *MARKS}
 
 
 def aligned(
@@ -61,8 +60,6 @@ def _key(element: cst.CSTNode) -> str:
     match element:
         case cst.Param(name=cst.Name(value=name)):
             return name
-        case cst.ParamSlash() | cst.ParamStar():
-            return "/" if isinstance(element, cst.ParamSlash) else "*"
         case cst.Arg(keyword=cst.Name(value=name)):
             return f"{name}="
         case cst.Arg():

@@ -9,7 +9,7 @@ import libcst as cst
 from vpatch.codemods.align import aligned
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import OPTIONAL, is_gap, meaningful_fields
-from vpatch.codemods.parameters import in_a_row
+from vpatch.codemods.parameters import MARKS, in_a_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +66,8 @@ def in_pairs(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) ->
     if list(map(is_gap, pattern)) != list(map(is_gap, template)):
         return False
     names = [[e.name.value for e in s if isinstance(e, cst.Param)] for s in (pattern, template)]
+    if not MARKS.isdisjoint(names[0] + names[1]):
+        return names[0] == names[1]
     return names[0] == names[1] or set(names[0]).isdisjoint(names[1])
 
 

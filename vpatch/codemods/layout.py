@@ -15,8 +15,6 @@ _Item = TypeVar("_Item", cst.Arg, cst.Param)
 _ITEMS = (
     cst.Arg,
     cst.Param,
-    cst.ParamSlash,
-    cst.ParamStar,
     cst.BaseElement,
     cst.BaseDictElement,
 )
@@ -56,19 +54,19 @@ class LayoutLine:
         return next(i for i, known in enumerate(self._known) if known is element)
 
     def replace(self, element: cst.CSTNode, new: cst.CSTNode) -> None:
-        self.elements[self._index(element)] = new
+        """Put another element in its place, with the comma that it has."""
+        index = self._index(element)
+        before = self.elements[index]
+        if isinstance(new, (cst.Arg, cst.Param)) and isinstance(before, (cst.Arg, cst.Param)):
+            space = {_after(new): getattr(before, _after(before))}
+            new = new.with_changes(comma=before.comma, **space)
+        self.elements[index] = new
 
     def has(self, element: cst.CSTNode) -> bool:
         return any(known is element for known in self._known)
 
     def remove(self, element: cst.CSTNode) -> None:
-        """Remove an element; a `*` that nothing would be left behind goes with it."""
         index = self._index(element)
-        if index and index == len(self.elements) - 1:
-            before = self.elements[index - 1]
-            if isinstance(before, cst.ParamStar):
-                index -= 1
-                del self.elements[index], self._known[index]
         if isinstance(element, _ITEMS):
             self.elements = list(remove_at(cast("list[cst.Arg]", self.elements), index))
         else:
@@ -245,8 +243,6 @@ def _laid_out_as(before: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
 
 def _after(item: cst.CSTNode) -> str:
     """The field that holds the white space behind an item without a comma."""
-    if isinstance(item, cst.ParamSlash):
-        return "whitespace_after"
     # An entry has no such field.
     return "whitespace_after_arg" if isinstance(item, cst.Arg) else "whitespace_after_param"
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.nodes import is_gap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+# `/` and `*` in a row of parameters.
+_SLASH, _STAR = "vpatch_slash", "vpatch_star"
+MARKS = frozenset({_SLASH, _STAR})
 _TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
-def in_a_row(parameters: cst.Parameters) -> list[cst.CSTNode]:
-    """All parameters in their order, with `/` and `*`."""
-    found: list[cst.CSTNode | cst.MaybeSentinel | None] = [
+def in_a_row(parameters: cst.Parameters) -> list[cst.Param]:
+    """All parameters in their order.
+
+    `/` and `*` are parameters with the names in `MARKS`. libcst's own nodes for them cannot be laid
+    out as parameters are, and no `*` of its can be the last of a row for a while.
+    """
+    items = [
         *parameters.posonly_params,
         parameters.posonly_ind,
         *parameters.params,
@@ -24,54 +32,93 @@ def in_a_row(parameters: cst.Parameters) -> list[cst.CSTNode]:
         *parameters.kwonly_params,
         parameters.star_kwarg,
     ]
-    return [one for one in found if isinstance(one, cst.CSTNode)]
+    return [_as_parameter(item) for item in items if isinstance(item, cst.CSTNode)]
 
 
-def from_a_row(items: Sequence[cst.CSTNode]) -> dict[str, Any]:
-    """The fields of the parameters that such a row is."""
+def _as_parameter(item: cst.Param | cst.ParamSlash | cst.ParamStar) -> cst.Param:
+    match item:
+        case cst.ParamSlash():
+            space = item.whitespace_after
+            name = cst.Name(_SLASH)
+            return cst.Param(name, star="", comma=item.comma, whitespace_after_param=space)
+        case cst.ParamStar():
+            return cst.Param(cst.Name(_STAR), star="", comma=item.comma)
+    return item
+
+
+def from_a_row(items: Sequence[cst.Param]) -> dict[str, Any]:
+    """The fields of the parameters that such a row is.
+
+    Raises:
+        CannotRewrite: Python takes no such row, as one with `*args` behind `*`.
+    """
+    _check(items)
     none = cst.MaybeSentinel.DEFAULT
     groups: dict[str, Any] = {"params": [], "star_arg": none, "kwonly_params": []}
     groups |= {"posonly_params": [], "posonly_ind": none, "star_kwarg": None}
     group = "params"
     for item in items:
-        if isinstance(item, cst.ParamSlash):
-            groups |= {"posonly_params": groups["params"], "posonly_ind": item, "params": []}
-        elif isinstance(item, cst.ParamStar) or _star(item) == "*":
-            groups["star_arg"] = item
+        if _is(item, _SLASH):
+            slash = cst.ParamSlash(item.comma, item.whitespace_after_param)
+            groups |= {"posonly_params": groups["params"], "posonly_ind": slash, "params": []}
+        elif _is(item, _STAR) or item.star == "*":
+            groups["star_arg"] = cst.ParamStar(_comma(item)) if _is(item, _STAR) else item
             group = "kwonly_params"
-        elif _star(item) == "**":
+        elif item.star == "**":
             groups["star_kwarg"] = item
         else:
             groups[group].append(item)
     return groups
 
 
-def useless_marks(items: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The `/` with nothing before it, and the `*` with no parameter behind it."""
-    found: list[cst.CSTNode] = []
-    for index, item in enumerate(items):
-        behind = items[index + 1 :]
-        nothing = isinstance(item, cst.ParamSlash) and not index
-        if nothing or (isinstance(item, cst.ParamStar) and not [p for p in behind if not _star(p)]):
-            found.append(item)
-    return found
+def _check(items: Sequence[cst.Param]) -> None:
+    signs = {_SLASH: "/", _STAR: "*"}
+    names = (f"{item.star}{signs.get(item.name.value, item.name.value)}" for item in items)
+    row = ", ".join(f"{n}=0" if i.default else n for n, i in zip(names, items, strict=True))
+    try:
+        compile(f"def f({row}): 0", "", "exec")
+    except SyntaxError as error:
+        raise CannotRewrite(f"the new code is not Python there: ({row}): {error.msg}") from error
+
+
+def _comma(item: cst.Param) -> cst.Comma:
+    return item.comma if isinstance(item.comma, cst.Comma) else cst.Comma()
+
+
+def useless_marks(items: Sequence[cst.Param]) -> list[cst.Param]:
+    """The marks that say nothing.
+
+    These are a `/` with nothing before it or with another one behind it, and a `*` with no
+    parameter behind it or with another one before it.
+    """
+    return [
+        item
+        for index, item in enumerate(items)
+        if item.name.value in MARKS and _is_useless(item, items[:index], items[index + 1 :])
+    ]
+
+
+def _is_useless(mark: cst.Param, above: Sequence[cst.Param], behind: Sequence[cst.Param]) -> bool:
+    if _is(mark, _SLASH):
+        return not above or any(_is(one, _SLASH) for one in behind)
+    has_keyword = any(not one.star and one.name.value not in MARKS for one in behind)
+    return not has_keyword or any(one.star or _is(one, _STAR) for one in above)
 
 
 def sources_of(
-    pattern: Sequence[cst.CSTNode], node: cst.Parameters, paired: Mapping[int, cst.CSTNode]
+    pattern: Sequence[cst.Param], row: Sequence[cst.Param], paired: Mapping[int, cst.CSTNode]
 ) -> list[cst.CSTNode | None]:
-    """What each item of a pattern's row matched in some parameters; None for a gap."""
-    own: dict[object, object] = {
-        cst.ParamSlash: node.posonly_ind,
-        cst.ParamStar: node.star_arg,
-        "*": node.star_arg,
-        "**": node.star_kwarg,
-    }
-    found: list[object] = [
-        None if is_gap(left) else paired.get(id(left), own.get(_star(left) or type(left)))
+    """What each item of a pattern's row matched in the row of some parameters; None for a gap."""
+    own = {one.star or one.name.value: one for one in row if one.star or one.name.value in MARKS}
+    # A row has one `*` or one `*args`.
+    return [
+        None if is_gap(left) else paired.get(id(left), own.get(str(left.star) or left.name.value))
         for left in pattern
     ]
-    return [one if isinstance(one, cst.CSTNode) else None for one in found]
+
+
+def _is(item: cst.Param, mark: str) -> bool:
+    return item.name.value == mark
 
 
 def with_default(
@@ -84,13 +131,18 @@ def with_default(
     return {"default": default, "equal": cst.AssignEqual() if annotated else _TIGHT}
 
 
-def with_annotation(node: cst.Param, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The sign before the default of a parameter that gets its first annotation, or loses it."""
+def with_sign(node: cst.Param, template: cst.Param, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The star of the new code, and the sign before the default.
+
+    The sign has spaces around it once there is an annotation.
+    """
+    return {"star": template.star, **_with_equal(node, changes)}
+
+
+def _with_equal(node: cst.Param, changes: Mapping[str, Any]) -> dict[str, Any]:
+    if "equal" in changes:
+        return {}
     is_annotated = changes.get("annotation", node.annotation) is not None
     if is_annotated == (node.annotation is not None) or node.default is None:
         return {}
     return {"equal": cst.AssignEqual() if is_annotated else _TIGHT}
-
-
-def _star(item: cst.CSTNode) -> str:
-    return cast("str", item.star) if isinstance(item, cst.Param) else ""

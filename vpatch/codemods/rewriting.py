@@ -17,8 +17,8 @@ from vpatch.codemods.parameters import (
     in_a_row,
     sources_of,
     useless_marks,
-    with_annotation,
     with_default,
+    with_sign,
 )
 from vpatch.codemods.rows import check_said, rewrite_row
 
@@ -75,7 +75,7 @@ def _changes(
     changes: dict[str, Any] = {}
     for name in meaningful_fields(type(pattern)):
         left, right, current = (getattr(n, name) for n in (pattern, template, node))
-        if identical(left, right):
+        if identical(left, right) or (isinstance(node, cst.Param) and name == "star"):
             continue
         if name in OPTIONAL.get(type(pattern), ()) and (not left or _is_none(right)):
             changes[name] = _optional(left, right, current, match)
@@ -95,8 +95,8 @@ def _changes(
             changes |= with_default(node, cast("cst.Param", template), value)
         else:
             raise _DifferTooMuchError
-    if isinstance(node, cst.Param) and "equal" not in changes:
-        changes |= with_annotation(node, changes)
+    if isinstance(node, cst.Param):
+        changes |= with_sign(node, cast("cst.Param", template), changes)
     return changes
 
 
@@ -124,14 +124,15 @@ def _parameters(
     parent: cst.CSTNode | None,
 ) -> dict[str, Any]:
     left, right = (in_a_row(cast("cst.Parameters", each)) for each in (pattern, template))
-    sources = sources_of(left, node, match.paired)
+    row = in_a_row(node)
+    sources = sources_of(left, row, match.paired)
     opening = opening_of(node, parent)
-    line = LayoutLine(in_a_row(node), opening)
+    line = LayoutLine(row, opening)
     items = _lined_up(rewrite_row(left, right, line, match, node, rewrite, sources=sources))
     line = LayoutLine(items, opening)
-    for useless in useless_marks(items):
+    for useless in useless_marks(cast("list[cst.Param]", items)):
         line.remove(useless)
-    return from_a_row(line.elements)
+    return from_a_row(cast("list[cst.Param]", line.elements))
 
 
 def _with_annotation(

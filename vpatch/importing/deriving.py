@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 import difflib
 import hashlib
+import itertools
+import logging
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from vpatch.errors import UnavailableError
 from vpatch.importing.candidate import Candidate, Case
 from vpatch.importing.differences import CodeDifference, differences
 from vpatch.importing.source_code import SourceCode, is_docstring, parsed
 from vpatch.importing.strategies import STRATEGIES
 from vpatch.importing.texts import texts
+from vpatch.importing.time_limit import TooSlowError
 from vpatch.importing.trial import Trial, same_code
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ BY_TEXT = frozenset({"text", "diff"})
 ONLY_COMMENTS = "only comments or blank lines change"
 DOCSTRING = "a docstring changes"
 _MOST_CANDIDATES = 60
+_log = logging.getLogger(__name__)
 
 
 class NotDerivedError(Exception):
@@ -41,6 +46,7 @@ class DerivedEdit:
 
     `why` says why the edit is of text. `gives` is what it gives instead of the bytes: the code and
     comments in another layout, or the code alone. `changes_docstring` says that it changes no more.
+    `failures` are sentences about strategies that a fault of vpatch kept from it.
     """
 
     path: str
@@ -49,6 +55,7 @@ class DerivedEdit:
     why: str | None = None
     gives: Verdict | None = None
     changes_docstring: bool = False
+    failures: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -74,13 +81,27 @@ def derive(
             sources = SourceCode(before), SourceCode(change.after)
         except (SyntaxError, ValueError) as error:
             return _of_text(change, trial, f"the file is not plain Python: {error}")
-        return list(_of_python(change.path, *sources, trial, exact=exact))
+        try:
+            return list(_of_python(change.path, *sources, trial, exact=exact))
+        except (NotDerivedError, TooSlowError, UnavailableError):
+            raise
+        except Exception as error:  # noqa: BLE001 - one file must not cost all others
+            failure = _failure("the search for edits by meaning", change.path, error)
+            return _of_text(change, trial, "vpatch failed to find edits by meaning", failure)
     return _of_text(change, trial, "the file is not Python")
 
 
-def _of_text(change: FileChange, trial: Trial, why: str) -> list[DerivedEdit]:
+def _failure(what: str, where: str, error: Exception) -> str:
+    """Say that a part of vpatch failed; the log has the traceback."""
+    _log.info("%s failed for %s", what, where, exc_info=error)
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{where}: {what} failed: {reason}; -v shows the traceback"
+
+
+def _of_text(change: FileChange, trial: Trial, why: str, *failures: str) -> list[DerivedEdit]:
     before, after = (_lines(text) for text in (change.before or b"", change.after))
-    return list(_as_text(change.path, before, (0, len(before)), after, trial, why))
+    edits = _as_text(change.path, before, (0, len(before)), after, trial, why)
+    return [replace(edit, failures=failures) for edit in edits]
 
 
 def _as_text(
@@ -109,9 +130,15 @@ def _as_text(
         yield DerivedEdit(path, made, (top + first + 1, top + last), why)
 
 
-def _with_glob(candidate: Candidate, glob: str) -> Candidate:
-    """The candidate with a glob for each name of the file; a diff has the path in itself."""
-    edits = [{**edit, "files": glob} if "files" in edit else edit for edit in candidate.edits]
+def _with_glob(candidate: Candidate, glob: str, *, everywhere: bool = False) -> Candidate:
+    """The candidate with a glob for each name of the file, or `everywhere`.
+
+    A diff has the path in itself.
+    """
+    edits = [
+        {**edit, "files": glob} if everywhere or "files" in edit else edit
+        for edit in candidate.edits
+    ]
     return replace(candidate, edits=tuple(edits))
 
 
@@ -185,49 +212,70 @@ def _of_python(
         wanted = "".join([*after.lines[:bottom], *before.lines[end:]]).encode()
         case = Case(path, difference, before, after)
         why = why_text(difference)
-        candidate, gives = _by_meaning(case, trial, content, wanted, exact=exact)
-        if candidate is None:
+        choice = _by_meaning(case, trial, content, wanted, exact=exact)
+        failures = tuple(choice.failures)
+        if choice.candidate is None:
             lines = (top, top + end - start)
-            yield from _as_text(path, now, lines, new, trial, why, shift=start - top)
+            for edit in _as_text(path, now, lines, new, trial, why, shift=start - top):
+                yield replace(edit, failures=failures)
         else:
-            made = _with_files(candidate, trial, content, wanted, gives)
-            yield DerivedEdit(path, made, (start + 1, end), None, gives, why == DOCSTRING)
+            yield DerivedEdit(
+                path,
+                choice.candidate,
+                (start + 1, end),
+                gives=choice.gives,
+                changes_docstring=why == DOCSTRING,
+                failures=failures,
+            )
 
 
-def _by_meaning(
-    case: Case, trial: Trial, now: bytes, wanted: bytes, *, exact: bool
-) -> tuple[Candidate | None, Verdict | None]:
-    """The first candidate that gives the bytes, or else the first that gives the code."""
+@dataclass
+class _Choice:
+    """The candidate for a difference, if one holds, and the strategies that failed."""
+
+    candidate: Candidate | None = None
+    gives: Verdict | None = None
+    failures: list[str] = field(default_factory=list)
+
+
+def _by_meaning(case: Case, trial: Trial, now: bytes, wanted: bytes, *, exact: bool) -> _Choice:
+    """The first candidate that gives the bytes, or else the first that gives the code.
+
+    A strategy that fails is skipped.
+    """
+    choice = _Choice()
     near: dict[Verdict, Candidate] = {}
-    for number, candidate in enumerate(_candidates(case)):
-        if number == _MOST_CANDIDATES:
-            break
-        verdict = trial.verdict(candidate, now, wanted)
-        if verdict == "exact":
-            return candidate, None
-        if verdict is not None and not exact:
-            near.setdefault(verdict, candidate)
+    numbers = itertools.count()
+    for strategy in STRATEGIES:
+        try:
+            for candidate in itertools.takewhile(
+                lambda _: next(numbers) < _MOST_CANDIDATES, strategy(case)
+            ):
+                verdict = trial.verdict(candidate, now, wanted)
+                if verdict == "exact":
+                    choice.candidate = _with_files(candidate, trial, now, wanted)
+                    return choice
+                if verdict is not None and not exact:
+                    near.setdefault(verdict, candidate)
+        except (TooSlowError, UnavailableError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the others may still say the difference
+            what = f"the strategy {strategy.__name__!r}"
+            where = f"{case.path}, line {case.difference.before[0] + 1}"
+            choice.failures.append(_failure(what, where, error))
     # Comments and blank lines alone are no change of the code that would need an edit.
     if near and not same_code(now, wanted):
-        best: Verdict = "layout" if "layout" in near else "code"
-        return near[best], best
-    return None, None
+        choice.gives = "layout" if "layout" in near else "code"
+        choice.candidate = _with_glob(near[choice.gives], trial.glob, everywhere=True)
+    return choice
 
 
-def _candidates(case: Case) -> Iterator[Candidate]:
-    for strategy in STRATEGIES:
-        yield from strategy(case)
-
-
-def _with_files(
-    candidate: Candidate, trial: Trial, now: bytes, wanted: bytes, gives: Verdict | None
-) -> Candidate:
+def _with_files(candidate: Candidate, trial: Trial, now: bytes, wanted: bytes) -> Candidate:
     """The candidate with the file named, unless a qualified name finds the place in the tree."""
     named = all("within" in edit or "of" in edit for edit in candidate.edits)
-    if named and gives is None and trial.everywhere(candidate, now, wanted):
+    if named and trial.everywhere(candidate, now, wanted):
         return candidate
-    edits = tuple({**edit, "files": trial.glob} for edit in candidate.edits)
-    return replace(candidate, edits=edits)
+    return _with_glob(candidate, trial.glob, everywhere=True)
 
 
 def why_text(difference: CodeDifference) -> str:

@@ -17,6 +17,10 @@ LONGEST_SECONDS = 3600.0
 _END: ContextVar[float | None] = ContextVar("import_end", default=None)
 
 
+class TooSlowError(UsageError):
+    """An import runs too long."""
+
+
 @contextmanager
 def limited_time() -> Iterator[None]:
     """Let `check_time` stop whatever runs inside after `LONGEST_SECONDS`."""
@@ -31,11 +35,11 @@ def check_time() -> None:
     """Stop an import that runs too long; its loops ask this again and again.
 
     Raises:
-        UsageError: its time is over.
+        TooSlowError: its time is over.
     """
     end = _END.get()
     if end is not None and time.monotonic() > end:
-        raise UsageError(
+        raise TooSlowError(
             f"the import was stopped after {LONGEST_SECONDS / 60:.0f} minutes",
             hint="import the source in several parts, or with --text, which takes less time",
             code="importing.too-slow",

@@ -50,6 +50,8 @@ def _all(args: ast.arguments) -> list[_Parameter]:
     positional = [*args.posonlyargs, *args.args]
     defaults = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
     found: list[_Parameter] = [("", a, d) for a, d in zip(positional, defaults, strict=True)]
+    if args.posonlyargs:
+        found.insert(len(args.posonlyargs), ("/", ast.arg(""), None))
     if args.vararg:
         found.append(("*", args.vararg, None))
     elif args.kwonlyargs:
