@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.align import aligned
+from vpatch.codemods.alike import as_set, is_any_braces
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import OPTIONAL, is_gap, meaningful_fields
 from vpatch.codemods.parameters import MARKS, in_a_row
@@ -22,6 +23,8 @@ def gaps_correspond(pattern: object, template: object) -> bool:
     """Whether every `...` of both is where `rewrite` keeps the code that it matches."""
     if identical(pattern, template):
         return True
+    if is_any_braces(pattern) and isinstance(template, cst.Set):
+        pattern = as_set(pattern)
     if not (isinstance(pattern, cst.CSTNode) and isinstance(template, cst.CSTNode)) or type(
         pattern
     ) is not type(template):

@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
 
+from vpatch.codemods.alike import (
+    SEQUENCES,
+    index_kind,
+    indices,
+    is_any_braces,
+    text_parts,
+)
 from vpatch.codemods.arguments import other_spellings, plain_arguments
 from vpatch.codemods.names import NAME_FIELDS
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
@@ -107,14 +114,76 @@ def same(pattern: object, node: object, match: Match) -> bool:
     if isinstance(pattern, cst.BaseSuite) and isinstance(node, cst.BaseSuite):
         return _same_sequence(statements_of(pattern), statements_of(node), match)
     if isinstance(pattern, cst.BaseString) and isinstance(node, cst.BaseString):
-        left, right = literal_of(pattern), literal_of(node)
-        if left is not None or right is not None:
-            return _same_text(left, right, match)
+        return _same_strings(pattern, node, match)
     if not isinstance(pattern, cst.CSTNode) or not isinstance(node, cst.CSTNode):
         return pattern == node
     if type(pattern) is type(node) and _same_node(pattern, node, match):
         return True
-    return not match.literal and _same_otherwise(pattern, node, match)
+    return _same_in_other_syntax(pattern, node, match) or (
+        not match.literal and _same_otherwise(pattern, node, match)
+    )
+
+
+def _same_in_other_syntax(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
+    """Compare what Python's own parser reads alike, and libcst as nodes of other kinds."""
+    match pattern, node:
+        case cst.If(), cst.Else():
+            return _same_sequence([pattern], statements_of(node.body), match)
+        case cst.Else(), cst.If():
+            statements = statements_of(pattern.body)
+            # `else: ...` says that there is an `else`.
+            return not all(map(is_gap, statements)) and _same_sequence(statements, [node], match)
+    if isinstance(pattern, SEQUENCES) and isinstance(node, SEQUENCES):
+        return type(pattern) is not type(node) and _same_sequence(
+            pattern.patterns, node.patterns, match
+        )
+    return False
+
+
+def _same_strings(pattern: cst.BaseString, node: cst.BaseString, match: Match) -> bool:
+    """Compare strings, however they are quoted and split."""
+    literals = literal_of(pattern), literal_of(node)
+    if literals != (None, None):
+        return _same_text(*literals, match)
+    trial = match.copy()
+    if _have_one_prefix(pattern, node) and _same_fields(pattern, node, trial):
+        match.become(trial)
+        return True
+    left, right = text_parts(pattern), text_parts(node)
+    if left is None or right is None or len(left) != len(right):
+        return False
+    return all(
+        _same_text(one, other, match)
+        if isinstance(one, str) and isinstance(other, str)
+        else same(one, other, match)
+        for one, other in zip(left, right, strict=True)
+    )
+
+
+def _have_one_prefix(left: cst.BaseString, right: cst.BaseString) -> bool:
+    if isinstance(left, cst.FormattedString) and isinstance(right, cst.FormattedString):
+        return prefix_of(left) == prefix_of(right)
+    return type(left) is type(right)
+
+
+def _same_index(pattern: cst.Subscript, node: cst.Subscript, match: Match) -> bool:
+    """Compare `x[1, 2]` with `x[(1, 2)]` as well, and never `x[1]` with `x[1,]`."""
+    kinds = index_kind(pattern), index_kind(node)
+    if kinds[0] == kinds[1]:
+        return _same_sequence(pattern.slice, node.slice, match)
+    if "one" not in kinds:
+        return _same_sequence(indices(pattern), indices(node), match)
+    entries = indices(node) if kinds[1] == "several" else []
+    elements = [each for each in entries if isinstance(each, cst.BaseElement)]
+    if len(elements) != len(entries) or kinds[0] != "one" or not entries:
+        return same(pattern.slice[0].slice, node.slice[0].slice, match) and "several" not in kinds
+    index = pattern.slice[0].slice
+    # A metavariable alone is all of a tuple.
+    return (
+        isinstance(index, cst.Index)
+        and variable_of(index.value) is not None
+        and same(index.value, cst.Tuple(elements, lpar=[], rpar=[]), match)
+    )
 
 
 def _same_otherwise(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
@@ -122,6 +191,8 @@ def _same_otherwise(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bo
     match pattern, node:
         case cst.Assign(), cst.AnnAssign():
             return _same_annotated(pattern, node, match)
+        case cst.Dict(), cst.Set() if is_any_braces(pattern):
+            return True
         case ((cst.Name() | cst.Attribute()), (cst.Name() | cst.Attribute())):
             if match.spellings is not None and match.spellings.alike(pattern, node):
                 match.respelt[code_of(pattern)] = node
@@ -142,12 +213,12 @@ def _same_node(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
     match pattern, node:
         case cst.BaseNumber(), cst.BaseNumber():
             return bool(pattern.evaluated_value == node.evaluated_value)  # type: ignore[attr-defined]
-        case cst.FormattedString(), cst.FormattedString() if prefix_of(pattern) != prefix_of(node):
-            return False
         case cst.FormattedStringText(), cst.FormattedStringText():
             return _same_text(pattern.value, node.value, match)
         case cst.Call(), cst.Call():
             return _same_call(pattern, node, match)
+        case cst.Subscript(), cst.Subscript():
+            return same(pattern.value, node.value, match) and _same_index(pattern, node, match)
         case cst.Parameters(), cst.Parameters() if any(is_gap(p) for p in _all(pattern)):
             return _same_parameters(pattern, node, match)
     return _same_fields(pattern, node, match)

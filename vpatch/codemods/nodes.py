@@ -19,7 +19,8 @@ GAP_PARAMETER = "vpatch_gap"
 IN_TEXT = re.compile(rf"{PREFIX}([A-Za-z_]\w*)")
 # Fields of libcst nodes that hold formatting and no meaning.
 _TRIVIA = frozenset(
-    {"colon", "comma", "dot", "empty_lines", "end", "equal", "first_line", "footer", "header"}
+    {"colon", "comma", "dot", "empty_lines", "end", "equal", "first_colon", "first_line", "footer"}
+    | {"header", "second_colon"}
     | {"indent", "lbrace", "lbracket", "leading_lines", "lines_after_decorators", "lpar"}
     | {"posonly_ind", "rbrace", "rbracket", "rpar", "semicolon", "start", "trailing_whitespace"}
 )
@@ -89,6 +90,10 @@ def kinds_of(pattern: cst.CSTNode) -> tuple[type[cst.CSTNode], ...]:
             return (cst.Assign, cst.AnnAssign)
         case cst.Name():
             return _NAMES
+        case cst.Dict():
+            return (cst.Dict, cst.Set)
+        case cst.BaseString():
+            return (cst.BaseString,)
         case cst.Attribute() if PREFIX not in code_of(pattern):
             return _NAMES
     return (type(pattern),)

@@ -7,9 +7,10 @@ the statements of a block. It also matches any entries of a list, tuple, set or 
 Python's own Ellipsis.
 
 White space, comments, line breaks, redundant parentheses and trailing commas do not matter, nor
-does the order of keyword arguments. What `nodes.OPTIONAL` names matters only where the pattern has
-some. A name alone is that name in an expression or as a target. It is not one of an attribute, a
-keyword, a parameter, a definition or an import.
+does the order of keyword arguments, nor which syntax says the same; see `alike`. What
+`nodes.OPTIONAL` names matters only where the pattern has some. A name alone is that name in an
+expression or as a target. It is not one of an attribute, a keyword, a parameter, a definition or an
+import.
 """
 
 from __future__ import annotations

@@ -242,6 +242,10 @@ def _suites(pattern: object, node: object) -> Iterator[tuple[cst.BaseSuite, cst.
     if isinstance(pattern, cst.BaseSuite) and isinstance(node, cst.BaseSuite):
         yield pattern, node
         return
+    if type(pattern) is not type(node):
+        raise CannotRewrite(
+            "an elif is written as an else with an if there, or the other way round"
+        )
     for name in BLOCKS:
         left, right = getattr(pattern, name, None), getattr(node, name, None)
         if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
 
+from vpatch.codemods.alike import as_set, is_any_braces
 from vpatch.codemods.correspond import has_gap, identical, kept_part, same_operator
 from vpatch.codemods.entries import LITERALS, EntryLine
 from vpatch.codemods.fill import CannotRewrite, fill, fitted, unmarked
 from vpatch.codemods.layout import LayoutLine, opening_of
+from vpatch.codemods.match import same
 from vpatch.codemods.nodes import OPTIONAL, PREFIX, code_of, meaningful_fields
 from vpatch.codemods.parameters import (
     from_a_row,
@@ -44,9 +46,15 @@ def rewrite(
     """
     if identical(pattern, template):
         return node
+    if is_any_braces(pattern) and isinstance(template, cst.Set) and isinstance(node, cst.Set):
+        pattern = as_set(pattern)
     kinds = {type(pattern), type(template), type(node)}
     # Another operator binds its operands differently: they may need parentheses.
-    if len(kinds) > 1 or not same_operator(pattern, template):
+    if (
+        len(kinds) > 1
+        or not same_operator(pattern, template)
+        or _is_split_otherwise(pattern, node, match)
+    ):
         return put(pattern, template, node, match, parent)
     try:
         if isinstance(node, cst.Parameters):
@@ -54,6 +62,14 @@ def rewrite(
         return _with_changes(node, _changes(pattern, template, node, match, parent))
     except _DifferTooMuchError:
         return put(pattern, template, node, match, parent)
+
+
+def _is_split_otherwise(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
+    """Whether strings in a row are the same text as those of a pattern, in other parts."""
+    if not isinstance(pattern, cst.ConcatenatedString):
+        return False
+    sides = ((getattr(pattern, name), getattr(node, name)) for name in ("left", "right"))
+    return not all(same(*side, match.copy()) for side in sides)
 
 
 class _DifferTooMuchError(Exception):
