@@ -17,6 +17,7 @@ from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
 
 PATH = "vllm/m.py"
+LONG = "one_name_of_a_module_that_is_quite_long"
 BEFORE = '''\
 """A module."""
 import os
@@ -132,7 +133,7 @@ CASES = {
         ),
         {"insert": {"from": "more.py", "name": "more"}},
     ),
-    "an import": (("import os\n", "import os\nimport sys\n"), {"insert": "import sys"}),
+    "an import": (("import os\n", "import os\nimport sys\n"), {"add-import": "import sys"}),
     "a base": (
         ("class Layer(Base)", "class Layer(Base, Mixin)"),
         {"find": "class Layer(Base): ..."},
@@ -447,3 +448,28 @@ def test_a_file_whose_differences_cannot_be_found_is_text(monkeypatch):
     (one,) = derived(BEFORE.replace("LIMIT = 128", "LIMIT = 256"))
     assert (one.kind, one.why) == ("text", "vpatch failed to find edits by meaning")
     assert "ZeroDivisionError" in one.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "imports"),
+    [
+        ("import os\n", "import json\nimport os\n", ["import json"]),
+        ("from x import first\n", "from x import a, first\n", ["from x import a"]),
+        ("import os\n", "import os\nimport re\nimport sys\n", ["import re", "import sys"]),
+        (
+            "from x import first\n",
+            f"from x import first\nfrom y import (\n    {LONG}_a,\n    {LONG}_b,\n)\n",
+            [f"from y import {LONG}_a", f"from y import {LONG}_b"],
+        ),
+    ],
+)
+def test_imports_become_add_import_and_give_the_bytes(old, new, imports):
+    """Also where no definition uses them that was there before."""
+    before = BEFORE.replace("from x import first", "\nfrom x import first").replace(
+        '"""\nimport os', '"""\n\nimport os'
+    )
+    after = before.replace(old, new)
+    found = derived(after, before)
+    assert [edit["add-import"] for one in found for edit in one.candidate.edits] == imports
+    assert [one.gives for one in found] == [None] * len(found)
+    assert made(found, before) == after

@@ -54,14 +54,24 @@ def _added(case: Case, names: Sequence[tuple[ast.stmt, ast.alias]]) -> Iterator[
 
 
 def _user_of(case: Case, name: str) -> str | None:
-    """A pattern of the definition that uses a name; one that the file has before, too."""
+    """A pattern of the definition that uses a name, or else of the first one.
+
+    It is one that the file has before, too.
+    """
     known = {statement.name for statement in case.before.block.statements}
-    for statement in case.after.block.statements:
-        node = statement.node
-        if not isinstance(node, Definition) or node.name not in known:
-            continue
-        if any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node)):
-            word = "class" if isinstance(node, ast.ClassDef) else "def"
-            arguments = "" if isinstance(node, ast.ClassDef) else "(...)"
-            return f"{word} {node.name}{arguments}: ..."
-    return None
+    definitions = [
+        statement.node
+        for statement in case.after.block.statements
+        if isinstance(statement.node, Definition) and statement.node.name in known
+    ]
+    users = (node for node in definitions if _uses(node, name))
+    node = next(users, definitions[0] if definitions else None)
+    if node is None:
+        return None
+    word = "class" if isinstance(node, ast.ClassDef) else "def"
+    arguments = "" if isinstance(node, ast.ClassDef) else "(...)"
+    return f"{word} {node.name}{arguments}: ..."
+
+
+def _uses(root: ast.AST, name: str) -> bool:
+    return any(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(root))
