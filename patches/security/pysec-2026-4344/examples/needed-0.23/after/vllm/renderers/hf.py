@@ -1,3 +1,5 @@
+import asyncio
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, overload
 import torch
@@ -12,8 +14,6 @@ from vllm.logger import init_logger
 from vllm.tokenizers.hf import HfTokenizer, maybe_make_thread_pool
 from .base import BaseRenderer
 from .inputs.preprocess import parse_dec_only_prompt
-import asyncio
-import os
 
 logger = init_logger(__name__)
 
