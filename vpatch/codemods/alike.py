@@ -83,7 +83,7 @@ def _in_a_row(node: cst.BaseString) -> list[cst.BaseString]:
 
 
 def _parts_of(node: cst.BaseString) -> Iterator[TextPart | None]:
-    """The parts of one string; None for one that is no text."""
+    """The parts of one string; None if it is bytes."""
     if isinstance(node, cst.SimpleString):
         text = node.evaluated_value
         yield text if isinstance(text, str) else None

@@ -180,7 +180,7 @@ def _with_line(body: _Lines, node: Node) -> _Lines:
 def _groups(body: _Lines) -> list[list[int]]:
     """The first imports of a module that follow each other, in groups with blank lines between.
 
-    A blank line above a comment is no end of a group.
+    A blank line above a comment does not end a group.
     """
     groups: list[list[int]] = []
     for index, statement in enumerate(body):
