@@ -128,7 +128,7 @@ def test_imports_are_no_part_of_the_effect():
     after = before.replace("import os\n", "import math\nimport os\n")
     guard = "    if math.isnan(y):\n        return 0\n"
     made = drafted(after.replace("    return y\n", f"{guard}    return y\n"), before)
-    assert made.assembled.edits[0]["insert"] == "import math"
+    assert made.assembled.edits[0]["add-import"] == "import math"
     assert made.effect == {"find": "if math.isnan(y):\n    ...", "within": "f"}
 
 
