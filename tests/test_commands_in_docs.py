@@ -86,7 +86,8 @@ def _wrong_values(contexts, recipes, patches):
     recipe = values.get("recipe")
     if isinstance(recipe, str) and recipe not in recipes and not _PLACEHOLDER.match(recipe):
         yield f"--recipe {recipe}"
-    for patch in values.get("only", ()):
+    # That of import names what a module assigns.
+    for patch in () if command == "import" else values.get("only", ()):
         if patch not in patches and not _PLACEHOLDER.match(patch):
             yield f"--patch {patch}"
 

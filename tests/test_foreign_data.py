@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
@@ -765,10 +766,12 @@ def test_evidence_of_no_time_proves_nothing(made):
 def test_a_source_whose_metadata_has_no_version(version):
     from vpatch.source.entry import version_in
 
-    tree = type(
-        "Tree", (), {"records": {"PKG-INFO"}, "read": lambda *_: f"Version: {version}".encode()}
+    tree = SimpleNamespace(
+        pin=SimpleNamespace(tree="vllm"),
+        records={"PKG-INFO"},
+        read=lambda _: f"Version: {version}".encode(),
     )
-    assert version_in(tree()) is None
+    assert version_in(tree) is None
 
 
 @pytest.mark.slow

@@ -115,8 +115,8 @@ def test_lock_that_is_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d["source"].update(version="../../etc"), "version: Invalid version"),
-        (lambda d: d["source"].update(version="9" * 5000), "version: .*digits"),
+        (lambda d: d["source"].update(version="../../etc"), "version: is not a version"),
+        (lambda d: d["source"].update(version="9" * 5000), "version: is not a version"),
         (lambda d: d["source"].update(tree="../etc"), "tree: is not a name of a tree"),
         (lambda d: d["files"][0].update(path="../etc/passwd"), "path: .*not a path below"),
         (lambda d: d["files"][0].update(path="/etc/passwd"), "path: .*not a path below"),

@@ -294,7 +294,11 @@ def test_smoke_runs_nothing_that_is_not_trusted(smoked):
 def test_a_plan_that_is_not_trusted_is_not_run(smoked, command):
     smoked.trusting = False
     smoked.run("trust")
-    (smoked.folder / "recipes" / "other.yaml").write_bytes(smoked.recipe.read_bytes())
+    plan = (
+        "bench: {models: {m: {synthetic: all}}, shapes: [{input: 8, output: 8}], concurrency: [1], "
+        "cells: [{model: m, k: [0]}]}\n"
+    )
+    (smoked.folder / "recipes" / "other.yaml").write_text(smoked.recipe.read_text() + plan)
     options = ("--vllm", "0.50", "--engine", sys.executable, "--plan", "other")
     run = smoked.run(command, *options, code=1)
     assert "vpatch trust recipes/other.yaml" in run.err

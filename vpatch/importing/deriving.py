@@ -17,7 +17,7 @@ from vpatch.importing.differences import CodeDifference, differences
 from vpatch.importing.source_code import SourceCode, is_docstring, parsed
 from vpatch.importing.strategies import STRATEGIES
 from vpatch.importing.texts import texts
-from vpatch.importing.time_limit import TooSlowError
+from vpatch.importing.time_limit import TimeOverError
 from vpatch.importing.trial import Trial, same_code
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def derive(
             return _of_text(change, trial, f"the file is not plain Python: {error}")
         try:
             return list(_of_python(change.path, *sources, trial, exact=exact))
-        except (NotDerivedError, TooSlowError, UnavailableError):
+        except (NotDerivedError, TimeOverError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - one file must not cost all others
             failure = _failure("the search for edits by meaning", change.path, error)
@@ -257,7 +257,7 @@ def _by_meaning(case: Case, trial: Trial, now: bytes, wanted: bytes, *, exact: b
                     return choice
                 if verdict is not None and not exact:
                     near.setdefault(verdict, candidate)
-        except (TooSlowError, UnavailableError):
+        except (TimeOverError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - the others may still say the difference
             what = f"the strategy {strategy.__name__!r}"

@@ -17,7 +17,7 @@ LONGEST_SECONDS = 3600.0
 _END: ContextVar[float | None] = ContextVar("import_end", default=None)
 
 
-class TooSlowError(UsageError):
+class TimeOverError(UsageError):
     """An import runs too long."""
 
 
@@ -35,11 +35,11 @@ def check_time() -> None:
     """Stop an import that runs too long; its loops ask this again and again.
 
     Raises:
-        TooSlowError: its time is over.
+        TimeOverError: its time is over.
     """
     end = _END.get()
     if end is not None and time.monotonic() > end:
-        raise TooSlowError(
+        raise TimeOverError(
             f"the import was stopped after {LONGEST_SECONDS / 60:.0f} minutes",
             hint="import the source in several parts, or with --text, which takes less time",
             code="importing.too-slow",

@@ -62,7 +62,7 @@ class OfficialWheel:
 
         Raises:
             UsageError: it is not a wheel of vLLM, or of another release.
-            UnsafeWheelError: it has a member that no official wheel has.
+            UnsafeWheelError: it has a member that no published wheel of vLLM has.
             VpatchError: its RECORD is wrong, or its files are not those of the release.
         """
         self.archive = archive
