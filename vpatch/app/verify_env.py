@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from vpatch.app.lock_proof import Claim, doubts_about, doubts_about_lock
 from vpatch.app.planned import planned
 from vpatch.app.wheel import python_digests
+from vpatch.engine.asking import python_named
+from vpatch.engine.import_path import ask_import_path
 from vpatch.errors import UsageError, VpatchError
 from vpatch.planning.state import State
 from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import PypiSpec
 from vpatch.util.untrusted import LARGEST_FILE, read_file
-from vpatch.wheel.environment import installed_vllm, package_of
-from vpatch.wheel.overlaid import VerifiedOverlay, verified_overlay
+from vpatch.wheel.environment import installed_vllm
+from vpatch.wheel.overlaid import VerifiedOverlay, read_manifest, verified_overlay
 from vpatch.wheel.verifying import VerifiedVllm, verify
 
 if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.checkout.lockfile import LockFile
+    from vpatch.engine.import_path import ImportPath
     from vpatch.source.entry import CachedTree
+    from vpatch.wheel.environment import InstalledVllm
+    from vpatch.wheel.overlaid import OverlayManifest
 
 # In these states, the code has what the patch would make.
 _IN_IT = {State.UPSTREAMED, State.APPLIED}
@@ -27,11 +34,19 @@ _IN_IT = {State.UPSTREAMED, State.APPLIED}
 
 @dataclass(frozen=True)
 class VerifiedEnvironment:
-    """What a Python has. `patches` are those that the code of changed files has, by their ids."""
+    """What a Python has.
+
+    Attributes:
+        python: as the user named it.
+        vllm: what its vLLM is.
+        patches: those that the code of changed files has, by their ids.
+        starting: the files whose code runs at each start of this Python; nobody has judged it.
+    """
 
     python: str
     vllm: VerifiedVllm | VerifiedOverlay
     patches: tuple[str, ...] = ()
+    starting: tuple[str, ...] = ()
 
 
 def verify_env(context: Context, python: str) -> VerifiedEnvironment:
@@ -42,24 +57,27 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
         VpatchError: the release cannot be read.
     """
     # With PYTHONPATH, as a server would find it: an overlay comes first there.
-    package, _ = package_of(python, isolated=False)
-    overlay = None if package is None else verified_overlay(package)
-    if overlay is not None:
-        return VerifiedEnvironment(python, overlay)
-    found = installed_vllm(python)
-    if package is not None and package != found.package.resolve():
+    asked = ask_import_path(python_named(python), python, isolated=False)
+    manifest = None if asked.package is None else read_manifest(asked.package)
+    installed = installed_vllm(python)
+    if manifest is not None:
+        overlay = _verified_overlay(context, manifest, asked, installed)
+        return VerifiedEnvironment(python, overlay, starting=asked.starting)
+    package = None if asked.package is None else asked.package.resolve()
+    if package != installed.package.resolve():
         raise UsageError(
-            f"PYTHONPATH makes this Python take vLLM from {package}",
+            f"PYTHONPATH makes this Python take vLLM from {package or asked.origin}",
             where=python,
             hint="unset PYTHONPATH to verify what is installed",
             code="wheel.editable",
         )
-    with context.tree(PypiSpec("vllm", found.release)) as tree:
-        task = context.progress.start(f"Reading {found.package}")
-        verified = verify(found, python_digests(tree))
+    with context.tree(PypiSpec("vllm", installed.release)) as tree:
+        task = context.progress.start(f"Reading {installed.package}")
+        seen = replace(installed, asked=asked)
+        verified = verify(seen, python_digests(tree), partial(doubts_about_lock, context, tree))
         task.done()
         patches = _patches_in(context, tree, verified)
-    return VerifiedEnvironment(python, verified, patches)
+    return VerifiedEnvironment(python, verified, patches, asked.starting)
 
 
 def patched_environment(context: Context, python: str) -> LockFile:
@@ -67,10 +85,10 @@ def patched_environment(context: Context, python: str) -> LockFile:
 
     Raises:
         UsageError: neither `vpatch install` nor a wheel of vpatch's patched it.
-        VpatchError: its files are not those that its lock names.
+        VpatchError: its files are not those that its lock names, or the lock is not proven.
     """
-    found = verify_env(context, python).vllm
-    lock = found.lock if isinstance(found, VerifiedVllm) else None
+    vllm = verify_env(context, python).vllm
+    lock = vllm.lock if isinstance(vllm, VerifiedVllm) else None
     if lock is None:
         raise UsageError(
             "its vLLM has no lock of vpatch's, so it does not say what is in it",
@@ -78,9 +96,11 @@ def patched_environment(context: Context, python: str) -> LockFile:
             hint="run vpatch install, or name it with --engine and give the patches",
             code="wheel.not-patched",
         )
-    if not found.is_clean:
+    if not vllm.is_clean:
         raise VpatchError(
-            "its vLLM is not as its lock says",
+            "its vLLM is not as its lock says"
+            if vllm.state != "unproven"
+            else f"what its lock says is not proven: {vllm.doubts[0]}",
             where=python,
             hint=f"see which files differ: vpatch verify-env {python}",
             code="wheel.files-differ",
@@ -88,14 +108,29 @@ def patched_environment(context: Context, python: str) -> LockFile:
     return lock
 
 
+def _verified_overlay(
+    context: Context, manifest: OverlayManifest, asked: ImportPath, installed: InstalledVllm
+) -> VerifiedOverlay:
+    """Compare an overlay with the release that is installed below it."""
+    release = installed.release
+    claim = Claim(manifest.source, manifest.patches, dict(manifest.files))
+    with context.tree(PypiSpec("vllm", release)) as tree:
+        doubts = doubts_about(context, tree, claim, lambda path: path.startswith("vllm/"))
+        if manifest.release != release:
+            doubts = (f"it is of vLLM {manifest.release}, and {release} is installed", *doubts)
+        return verified_overlay(manifest, asked, python_digests(tree), installed.package, doubts)
+
+
 def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[str, ...]:
     """The patches that the release needs, and that the changed files have."""
     names = [one.path for one in verified.differences]
     names += verified.other_files if verified.is_fork else ()
+    if verified.state == "unproven" and verified.lock is not None:
+        names += [file.path for file in verified.lock.files]
     changed = {
         name: read_file(verified.found.site / name, LARGEST_FILE)
         for name in names
-        if name in tree.package_files and verified.digests[name] is not None
+        if name in tree.package_files and verified.digests.get(name) is not None
     }
     if not changed:
         return ()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import secrets
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LAST = 20
-_SCRIPTS = Path(__file__).parent / "payload"
+MARK = "vpatch:"
+
+
+def new_mark() -> str:
+    """Return what begins an answer of a Python, and nothing else that it prints."""
+    return f"vpatch-{secrets.token_hex(16)}:"
 
 
 def no_python(what: str, where: str | None = None) -> UsageError:
@@ -74,36 +79,11 @@ def ask(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
         return Said(ended.code, text, ended.ending)
 
 
-def ask_script(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
-    """Run a script of vpatch's in a Python. The script starts no process.
-
-    Unlike `ask`, it needs no package of an extra. The arguments are those of `ask`.
-
-    Raises:
-        UsageError: it is not a Python.
-    """
-    try:
-        run = subprocess.run(
-            [python, *words],
-            # A folder of ours: a new one could not be made on a full disk.
-            cwd=_SCRIPTS,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=timeout,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise no_python(f"it is not a Python: {error}", typed) from error
-    text = run.stdout.decode(errors="replace")
-    return Said(run.returncode, text, "\n".join(text.splitlines()[-_LAST:]))
-
-
-def answer_in(text: str) -> Any:
-    """Return the JSON behind `vpatch:`, between whatever else was printed; None without any.
+def answer_in(text: str, mark: str = MARK) -> Any:
+    """Return the JSON behind a mark, between whatever else was printed; None without any.
 
     Raises:
         ValueError: it is not JSON.
     """
-    line = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
+    line = re.search(rf"^{re.escape(mark)}(.*)$", text, re.MULTILINE)
     return parse_json(line[1]) if line else None

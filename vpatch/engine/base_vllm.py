@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch.engine import PAYLOAD
-from vpatch.engine.asking import answer_in, no_python
+from vpatch.engine.distributions import distributions_of_vllm
+from vpatch.engine.hidden import refuse_hidden
+from vpatch.engine.import_path import ask_import_path
 from vpatch.errors import UsageError
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from pathlib import Path
 
-_TIMEOUT = 120.0
-_LAST = 5
+PACKAGE = "vllm"
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -50,56 +49,51 @@ def base_of(python: Path, environment: Mapping[str, str]) -> BaseVllm:
 
     Raises:
         UsageError: it is not a Python, or has no vLLM, or several, or an editable one.
+        HiddenCodeError: Python would import other code than the sources that lie there.
     """
-    found = _asked(python, environment)
-    installed = found["installed"]
-    names = ", ".join(f"{one['name']} {one['version']} in {one['info']}" for one in installed)
+    asked = ask_import_path(python, str(python), environment, isolated=False)
+    package = asked.package if asked.is_package else None
+    installed = [one for one in distributions_of_vllm(asked.path) if one.has_package]
     if len(installed) > 1:
         raise UsageError(
-            f"it has several vLLMs: {names}",
+            f"it has several vLLMs: {', '.join(map(str, installed))}",
             where=str(python),
             hint="uninstall all of them, and install one",
             code="engine.several-vllm",
         )
     if not installed:
         raise UsageError(
-            "it has no vLLM" + (f" but the folder {found['package']}" if found["package"] else ""),
+            "it has no vLLM" + (f" but the folder {package}" if package else ""),
             where=str(python),
             hint="install vLLM in this Python, or name another with --python",
             code="engine.no-vllm",
         )
     (one,) = installed
-    if one["editable"]:
+    own = one.site / PACKAGE
+    if one.is_editable:
         raise UsageError(
-            f"its vLLM is an editable installation, of {found['package'] or one['package']}",
+            f"its vLLM is an editable installation, of {package or own}",
             where=str(python),
             hint="patch that checkout: vpatch apply --checkout; or install vLLM from a wheel",
             code="engine.editable",
         )
-    package = found["package"]
-    if package is None or not _same(package, one["package"]):
+    if package is None or package.resolve() != own.resolve():
         raise UsageError(
-            f"its vLLM is installed in {one['package']}, and Python would import "
-            f"{package or 'none'}",
+            f"its vLLM is installed in {own}, and Python would import "
+            f"{package or asked.origin or 'none'}",
             where=str(python),
             hint="correct PYTHONPATH, or install vLLM again",
             code="engine.vllm-elsewhere",
         )
-    if read_version(one["version"]) is None:
+    if read_version(one.version) is None:
         raise UsageError(
-            f"its vLLM has the version {str(one['version'])[:100]}, which is none",
-            where=one["info"],
+            f"its vLLM has the version {one.version[:_SHOWN]}, which is none",
+            where=str(one.info),
             hint="install vLLM again",
             code="engine.no-version",
         )
-    return BaseVllm(
-        Path(found["executable"]),
-        Path(package),
-        Path(one["info"]),
-        one["name"],
-        one["version"],
-        tuple(found["path"]),
-    )
+    refuse_hidden(asked, package)
+    return BaseVllm(asked.executable, package, one.info, one.normal_name, one.version, asked.path)
 
 
 def refuse_shadow(first: Path | None, package: Path) -> None:
@@ -118,42 +112,3 @@ def refuse_shadow(first: Path | None, package: Path) -> None:
                 hint="run the command in another folder, or with PYTHONSAFEPATH=1",
                 code="engine.vllm-elsewhere",
             )
-
-
-def _same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _asked(python: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    # -B: it must not leave bytecode of what it imports in the environment.
-    command = [str(python), "-B", str(PAYLOAD / "which_vllm.py")]
-    try:
-        ended = subprocess.run(
-            command,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-        said = ended.stderr.decode(errors="replace")
-        found = answer_in(ended.stdout.decode(errors="replace"))
-        if found is not None and _is_whole(found):
-            return dict(found)
-    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        said = str(error)
-    raise no_python(f"it is not a Python that works:\n{_ending(said)}".rstrip(":\n"), str(python))
-
-
-def _is_whole(found: Any) -> bool:
-    return isinstance(found, dict) and found.keys() == {
-        "executable",
-        "path",
-        "package",
-        "installed",
-    }
-
-
-def _ending(said: str) -> str:
-    lines: Sequence[str] = said.splitlines()
-    return "\n".join(lines[-_LAST:])

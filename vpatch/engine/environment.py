@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vpatch.engine.asking import answer_in, ask
+from vpatch.engine.asking import MARK, answer_in, ask, new_mark
 from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.removal import removing
 from vpatch.errors import UsageError, VpatchError
@@ -127,8 +127,10 @@ def existing_engine(typed: str) -> Engine:
             code="engine.no-python",
         )
     python = Path(found_python).absolute()
-    said = ask(python, ("-c", PROBE), _PROBE_TIMEOUT, typed)
-    found = probed(said.text)
+    # What a .pth file prints is no answer.
+    mark = new_mark()
+    said = ask(python, ("-c", PROBE.replace(MARK, mark)), _PROBE_TIMEOUT, typed)
+    found = probed(said.text, mark)
     if found is None:
         raise UsageError(
             f"its vLLM does not start:\n{said.ending}",
@@ -175,13 +177,13 @@ def packages_beside(
     return target
 
 
-def probed(text: str) -> dict[str, Any] | None:
+def probed(text: str, mark: str = MARK) -> dict[str, Any] | None:
     """Return what PROBE found, from what it printed between whatever vLLM prints; None for nothing.
 
     `package`, the folder of vllm; `kind`, what it runs on; `pytest`, whether that is there.
     """
     try:
-        found = answer_in(text)
+        found = answer_in(text, mark)
         if not found:
             return None
         package, kind = (None if found[key] is None else str(found[key]) for key in _TOLD)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch.engine.asking import answer_in, ask_script, python_named
+from vpatch.engine.asking import python_named
+from vpatch.engine.distributions import distributions_of_vllm
+from vpatch.engine.hidden import refuse_hidden
+from vpatch.engine.import_path import ask_import_path
 from vpatch.errors import UsageError
 from vpatch.util.versions import read_version
 
-_SCRIPT = Path(__file__).parent / "payload" / "locate.py"
-_TIMEOUT = 120.0
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.engine.import_path import ImportPath
 
 
 @dataclass(frozen=True)
@@ -37,26 +42,27 @@ def find_installed(typed: str) -> InstalledPackage:
 
     Raises:
         UsageError: it is not a Python, or has no vLLM.
+        HiddenCodeError: Python would import other code than the sources that lie there.
     """
     # Isolated: neither the current folder nor PYTHONPATH says where vLLM is.
-    said = ask_script(python_named(typed), ("-IB", str(_SCRIPT)), _TIMEOUT, typed)
-    package, distributions = _answer(said.text)
-    if package is None or not distributions:
+    asked = ask_import_path(python_named(typed), typed)
+    distributions = _names_and_versions(asked)
+    if asked.package is None or not distributions:
         raise UsageError(
-            f"it has no vLLM\n{said.ending}".rstrip() if said.code else "it has no vLLM",
+            "it has no vLLM",
             where=typed,
             hint="install vLLM in this Python, or name another",
             code="engine.no-vllm",
         )
-    return InstalledPackage(Path(package), distributions[0][1], distributions)
+    refuse_hidden(asked, asked.package)
+    return InstalledPackage(asked.package, distributions[0][1], distributions)
 
 
-def _answer(text: str) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-    try:
-        found = answer_in(text)
-        package, installed = found.get("package"), found.get("installed", ())
-        versions = ((str(name), read_version(str(version))) for name, version in installed)
-        named = tuple((name, str(version)) for name, version in versions if version is not None)
-        return package and str(package), named
-    except (ValueError, TypeError, AttributeError):
-        return None, ()
+def _names_and_versions(asked: ImportPath) -> tuple[tuple[str, str], ...]:
+    """Return what the package is installed as; the name vllm comes first: vLLM asks for that."""
+    versions: dict[str, str] = {}
+    for one in distributions_of_vllm(asked.path):
+        version = read_version(one.version)
+        if one.has_package and version is not None:
+            versions.setdefault(one.normal_name, str(version))
+    return tuple(sorted(versions.items(), key=lambda pair: (pair[0] != "vllm", pair)))

@@ -117,7 +117,16 @@ class VerifyEnvOutput(OutputModel):
 
     python: str
     """As the command line names it."""
-    state: Literal["release", "build", "wheel", "installed", "overlay", "changed", "interrupted"]
+    state: Literal[
+        "release",
+        "build",
+        "wheel",
+        "installed",
+        "overlay",
+        "unproven",
+        "changed",
+        "interrupted",
+    ]
     """What the vLLM is."""
     release: str
     """The release whose code it has."""
@@ -133,6 +142,12 @@ class VerifyEnvOutput(OutputModel):
     """The files that somebody changed."""
     other_files: list[str]
     """Files that are not as in the release, and that the distribution has so."""
+    only_record: list[str]
+    """Files that the release's archive does not have: only `RECORD` vouches for them."""
+    doubts: list[str]
+    """Why the patches of the lock are not proven, a sentence each."""
+    starting: list[str]
+    """Files whose code runs whenever this Python starts. vpatch does not judge it."""
     patches: list[str]
     """The patches that the code of these files has, whoever put them there."""
 
@@ -143,6 +158,8 @@ class VerifyEnvOutput(OutputModel):
             "python": done.python,
             "state": vllm.state,
             "differences": [FileDifferenceOutput.model_validate(d) for d in vllm.differences],
+            "doubts": list(vllm.doubts),
+            "starting": list(done.starting),
             "patches": list(done.patches),
         }
         if isinstance(vllm, VerifiedVllm):
@@ -154,6 +171,7 @@ class VerifyEnvOutput(OutputModel):
                 "version": vllm.found.version,
                 "locked": locked,
                 "other_files": list(vllm.other_files),
+                "only_record": list(vllm.only_record),
             }
         else:
             own = {
@@ -163,5 +181,6 @@ class VerifyEnvOutput(OutputModel):
                 "version": None,
                 "locked": list(vllm.patches),
                 "other_files": [],
+                "only_record": [],
             }
         return cls.model_validate({**common, **own})

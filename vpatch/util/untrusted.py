@@ -7,11 +7,12 @@ that is nested without end. Here each of these is an OSError or a ValueError, as
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,19 +45,58 @@ def read_file(path: Path, limit: int) -> bytes:
     Raises:
         OSError: it cannot be read, is not a regular file, or is larger.
     """
-    # To open a pipe would wait for somebody who writes.
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError as error:  # of a name with NUL, or with half of a surrogate pair
-        raise OSError(errno.EINVAL, str(error), str(path)) from error
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - of a descriptor
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    with _opened(path) as file:
         # One byte more tells: the size that the system gives may be none, or change.
         text = file.read(limit + 1)
     if len(text) > limit:
-        raise OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
+        raise _too_large(path, limit)
     return text
+
+
+def digest_of_file(path: Path, limit: int) -> str:
+    """Return the digest of a regular file of at most `limit` bytes: `sha256:HEX`.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, or is larger.
+    """
+    digest, size = hashlib.sha256(), 0
+    with _opened(path) as file:
+        if os.fstat(file.fileno()).st_size > limit:
+            raise _too_large(path, limit)
+        while block := file.read(MEGABYTE):
+            digest.update(block)
+            size += len(block)
+            if size > limit:
+                raise _too_large(path, limit)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a regular file. Others are not opened: a device may act, a pipe waits for a writer."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - `path` may be a text
+    except ValueError as error:  # of a name with NUL, or with half of a surrogate pair
+        raise OSError(errno.EINVAL, str(error), str(path)) from error
+    _require_regular(path, mode)
+    # It may be another one by now.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _require_regular(path, os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return open(descriptor, "rb")  # noqa: PTH123 - of a descriptor
+
+
+def _require_regular(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+
+
+def _too_large(path: Path, limit: int) -> OSError:
+    return OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
 
 
 def is_path(text: str) -> bool:

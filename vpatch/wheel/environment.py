@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from email.parser import BytesHeaderParser
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch.engine.asking import answer_in, ask_script, no_python, python_named
+from vpatch.engine.asking import python_named
+from vpatch.engine.distributions import MEMBER, RECORD, distributions_of_vllm
+from vpatch.engine.import_path import ask_import_path
 from vpatch.errors import UsageError
-from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 from vpatch.util.versions import read_version
 from vpatch.wheel.metadata import WheelMetadataError
 from vpatch.wheel.names import is_vllm
@@ -20,25 +20,27 @@ from vpatch.wheel.record import WheelRecordError, parse_record
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from vpatch.engine.distributions import Distribution
+    from vpatch.engine.import_path import ImportPath
     from vpatch.wheel.record import RecordRow
 
-_SCRIPT = Path(__file__).parent / "payload" / "distributions.py"
-_TIMEOUT = 120.0
-_LARGEST = 64 * MEGABYTE
 _SHOWN = 60
-_FIRST = "vllm/__init__.py"
-RECORD = "RECORD"
 
 
 @dataclass(frozen=True)
 class InstalledVllm:
-    """A distribution of vLLM in a folder of packages; `info` is the folder of its metadata."""
+    """A distribution of vLLM in a folder of packages; `info` is the folder of its metadata.
+
+    `asked` is how its Python finds it.
+    """
 
     python: str
     info: Path
     distribution: str
     version: str
     rows: Mapping[str, RecordRow]
+    asked: ImportPath = field(repr=False)
+    is_editable: bool = False
 
     @property
     def site(self) -> Path:
@@ -58,26 +60,6 @@ class InstalledVllm:
         return f"{self.distribution} {self.version} in {self.site}"
 
 
-def package_of(typed: str, *, isolated: bool = True) -> tuple[Path | None, list[Path]]:
-    """Ask a Python where it has vLLM, and for the folders of metadata that may be vLLM's.
-
-    Without `isolated`, PYTHONPATH and the user's own folder of packages count, as for a server.
-
-    Raises:
-        UsageError: it is not a Python.
-    """
-    python = python_named(typed)
-    # -B: what is imported by a .pth file is not to be compiled there.
-    words = ("-IB" if isolated else "-B", str(_SCRIPT))
-    said = ask_script(python, words, _TIMEOUT, typed)
-    try:
-        answer = answer_in(said.text)
-        package = None if answer["package"] is None else Path(answer["package"]).resolve()
-        return package, [Path(one) for one in answer["infos"]]
-    except (ValueError, TypeError, LookupError) as error:
-        raise no_python(f"it is not a Python:\n{said.ending}".rstrip(), typed) from error
-
-
 def installed_vllm(typed: str) -> InstalledVllm:
     """Find the vLLM of a Python: a path, or a name on PATH. Nothing of vLLM runs.
 
@@ -86,16 +68,10 @@ def installed_vllm(typed: str) -> InstalledVllm:
         WheelMetadataError: its METADATA has no version.
         WheelRecordError: its RECORD is missing, or lacks the package.
     """
-    package, infos = package_of(typed)
-    if package is None:
-        raise UsageError(
-            "it has no vLLM",
-            where=typed,
-            hint="install vLLM in this Python, or name another with --python",
-            code="engine.no-vllm",
-        )
-    named = [found for info in infos if (found := _read(typed, info)) is not None]
-    with_package = [one for one in named if _FIRST in one.rows]
+    asked = ask_import_path(python_named(typed), typed)
+    distributions = distributions_of_vllm(asked.path)
+    named = [_read(typed, one, asked) for one in distributions if is_vllm(one.name)]
+    with_package = [one for one in named if MEMBER in one.rows]
     if len(with_package) > 1:
         raise UsageError(
             f"it has several: {', '.join(str(one) for one in with_package)}",
@@ -103,39 +79,43 @@ def installed_vllm(typed: str) -> InstalledVllm:
             hint="remove all of them with pip uninstall, and install one again",
             code="wheel.several-installed",
         )
+    package = None if asked.package is None else asked.package.resolve()
+    if package is None and asked.origin is None:
+        raise UsageError(
+            "it has no vLLM",
+            where=typed,
+            hint="install vLLM in this Python, or name another with --python",
+            code="engine.no-vllm",
+        )
     if not with_package or with_package[0].package.resolve() != package:
-        raise _elsewhere(typed, package, named)
+        raise _elsewhere(typed, package or Path(str(asked.origin)), named)
     return with_package[0]
 
 
-def _read(typed: str, info: Path) -> InstalledVllm | None:
-    """Read the metadata of a distribution; None if it is not vLLM."""
-    try:
-        head = BytesHeaderParser().parsebytes(read_file(info / "METADATA", _LARGEST))
-    except OSError:
-        return None  # what pip left of another version
-    name, version = str(head["Name"]), read_version(str(head["Version"]))
-    if not is_vllm(name):
-        return None
+def _read(typed: str, one: Distribution, asked: ImportPath) -> InstalledVllm:
+    """Read the version and the RECORD of a distribution.
+
+    Raises:
+        WheelMetadataError: its METADATA has no version.
+        WheelRecordError: its RECORD cannot be read.
+    """
+    version = read_version(one.version)
     if version is None:
         raise WheelMetadataError(
-            f"METADATA says the version {str(head['Version'])[:_SHOWN]!r}, which is none",
-            where=str(info),
+            f"METADATA says the version {one.version[:_SHOWN]!r}, which is none",
+            where=str(one.info),
             hint="install vLLM again with pip, or remove this folder",
         )
-    try:
-        record = read_file(info / RECORD, _LARGEST)
-    except OSError:
-        record = b""
-    return InstalledVllm(typed, info, name, str(version), parse_record(record, str(info / RECORD)))
+    rows = parse_record(one.record, str(one.info / RECORD))
+    return InstalledVllm(typed, one.info, one.name, str(version), rows, asked, one.is_editable)
 
 
 def _elsewhere(typed: str, package: Path, named: Sequence[InstalledVllm]) -> Exception:
     """What to raise where no distribution lists the package that Python imports."""
     beside = [one for one in named if one.package.resolve() == package]
-    if beside and not _is_editable(beside[0].info):
+    if beside and not beside[0].is_editable:
         return WheelRecordError(
-            f"its RECORD does not list {_FIRST}",
+            f"its RECORD does not list {MEMBER}",
             where=str(beside[0].info),
             hint="install vLLM again with pip, which writes it",
         )
@@ -145,12 +125,3 @@ def _elsewhere(typed: str, package: Path, named: Sequence[InstalledVllm]) -> Exc
         hint="vpatch apply makes a patched folder of sources to install from",
         code="wheel.editable",
     )
-
-
-def _is_editable(info: Path) -> bool:
-    """Whether pip installed it from a folder of sources, to be changed there (PEP 610)."""
-    try:
-        found = parse_json(read_file(info / "direct_url.json", MEGABYTE))
-        return bool(found["dir_info"]["editable"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return False

@@ -14,13 +14,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.checkout.lockfile import LockFile, read_lock
+from vpatch.engine.distributions import RECORD
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.image.mode import is_laid_over
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 from vpatch.util.os_errors import path_or_machine_error
 from vpatch.util.untrusted import LARGEST_FILE, read_file
-from vpatch.wheel.environment import RECORD
 from vpatch.wheel.journal import (
     JOURNAL,
     Journal,

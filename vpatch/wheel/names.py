@@ -96,3 +96,10 @@ def patched_version(version: str, lock: LockFile) -> str:
 def is_patched(version: str) -> bool:
     """Whether a version is one that `patched_version` made."""
     return _OURS in (Version(version).local or "").split(".")
+
+
+def names_lock(version: str, lock: LockFile) -> bool:
+    """Whether a version is one that `patched_version` made for a lock."""
+    own = (build_version(lock.model_copy(update={"image": None})) or "").partition("+")[2]
+    local = Version(version).local or ""
+    return bool(own) and (local == own or local.endswith(f".{own}"))

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
-from vpatch.wheel.installing import digest_at
+from vpatch.engine.hidden import hidden_code
+from vpatch.util.untrusted import LARGEST_FILE, MEGABYTE, digest_of_file, parse_json, read_file
 from vpatch.wheel.verifying import FileDifference
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
+
+    from vpatch.engine.import_path import ImportPath
 
 # Beside the folder of packages of an overlay; it says what was laid over what.
 MANIFEST = "overlay.json"
 _LARGEST = 64 * MEGABYTE
 _LINK = "link "
+# What `vpatch run` puts beside the package; no import takes it.
+_INFO = ".dist-info"
+_METADATA = re.compile(rf"vllm-[^/]+{re.escape(_INFO)}/METADATA")
+_PYTHON = ".py"
+
+
+@dataclass(frozen=True)
+class OverlayManifest:
+    """What an overlay says that it is; anybody can write that.
+
+    `patches` are digests by ids. `files` are the digests before and after of what is patched, by
+    paths in the tree. `contents` are all files, by paths in the package: digests, or `link PATH`.
+    `beside` are digests of files beside the package, by paths in the folder of packages.
+    """
+
+    package: Path
+    release: str
+    source: str
+    patches: Mapping[str, str]
+    files: Mapping[str, tuple[str | None, str]]
+    contents: Mapping[str, str]
+    beside: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class VerifiedOverlay:
     """An overlay: its package, the release below it, the patches, and what is not as it was made.
 
-    `files` are those of the package that are patched.
+    `files` are those of the package that are patched. `doubts` say why it is not proven.
     """
 
     package: Path
@@ -30,37 +56,123 @@ class VerifiedOverlay:
     patches: tuple[str, ...]
     files: tuple[str, ...]
     differences: tuple[FileDifference, ...]
+    doubts: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
-        return "changed" if self.differences else "overlay"
+        if self.differences:
+            return "changed"
+        return "unproven" if self.doubts else "overlay"
 
     @property
     def is_clean(self) -> bool:
-        return not self.differences
+        return self.state == "overlay"
 
 
-def verified_overlay(package: Path) -> VerifiedOverlay | None:
-    """Compare the overlay that has a package with its manifest; None if it is not an overlay."""
+def read_manifest(package: Path) -> OverlayManifest | None:
+    """Read what lies beside a package; None if it is not an overlay."""
     try:
-        found = parse_json(read_file(package.parent.parent / MANIFEST, _LARGEST))
-        contents: dict[str, str] = found["contents"]
-        release = str(found["vllm"])
-        patches = tuple(str(one["id"]) for one in found["patches"])
-        files = {str(one["path"]): one for one in found["files"]}
-        contents = {f"vllm/{name}": content for name, content in contents.items()}
-        contents |= found.get("beside", {})
-        differences = tuple(
-            FileDifference(name, "was changed after the overlay was made")
-            for name, content in sorted(contents.items())
-            if not _is_same(package.parent / name, content)
+        manifest = parse_json(read_file(package.parent.parent / MANIFEST, _LARGEST))
+        beside = manifest.get("beside", {})
+        return OverlayManifest(
+            package,
+            str(manifest["vllm"]),
+            str(manifest["source"]["digest"]),
+            {str(one["id"]): str(one["digest"]) for one in manifest["patches"]},
+            {
+                str(one["path"]): (
+                    None if one["before"] is None else str(one["before"]),
+                    str(one["after"]),
+                )
+                for one in manifest["files"]
+            },
+            {str(name): str(content) for name, content in manifest["contents"].items()},
+            {str(name): str(content) for name, content in beside.items()},
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return VerifiedOverlay(package, release, patches, tuple(sorted(files)), differences)
+
+
+def verified_overlay(
+    manifest: OverlayManifest,
+    asked: ImportPath,
+    released: Mapping[str, str],
+    installed: Path,
+    doubts: tuple[str, ...],
+) -> VerifiedOverlay:
+    """Compare an overlay with its manifest, with the release, and with what lies below it.
+
+    Args:
+        manifest: what it says.
+        asked: how the Python finds it.
+        released: the digests of the release's Python files, by their paths.
+        installed: the folder of the vLLM that is installed for this Python.
+        doubts: why its patches are not proven.
+
+    Raises:
+        HiddenCodeError: bytecode cannot be compared.
+        OSError: a folder cannot be read.
+    """
+    hidden = hidden_code(asked, manifest.package)
+    problems = dict(hidden.problems)
+    contents = {f"vllm/{name}": content for name, content in manifest.contents.items()}
+    contents |= manifest.beside
+    packages = manifest.package.parent
+    for path, content in contents.items():
+        if not _is_same(packages / path, content):
+            problems[path] = "was changed after the overlay was made"
+    for path in [*hidden.files.importable, *_beside(packages)]:
+        if path not in contents:
+            problems[path] = "is not of the overlay"
+    foreign = _foreign(manifest, released, installed)
+    return VerifiedOverlay(
+        manifest.package,
+        manifest.release,
+        tuple(manifest.patches),
+        tuple(sorted(manifest.files)),
+        tuple(FileDifference(path, what) for path, what in sorted(problems.items())),
+        (*doubts, *foreign),
+    )
+
+
+def _foreign(
+    manifest: OverlayManifest, released: Mapping[str, str], installed: Path
+) -> Iterator[str]:
+    """Say which files are neither of the patches, nor of the release, nor installed."""
+    for name, content in sorted(manifest.contents.items()):
+        path = f"vllm/{name}"
+        if path in manifest.files:
+            if manifest.files[path][1] != content:
+                yield f"{path}: it is said to have other bytes than the patches make"
+        elif content.startswith(_LINK):
+            target = content.removeprefix(_LINK)
+            if Path(target).resolve() != (installed / name).resolve():
+                yield f"{path}: is a link to {target}, which is not the installed file"
+        elif content != released.get(path) and not _is_same(installed / name, content):
+            yield f"{path}: is neither of the release nor of the installed vLLM"
+    for path in sorted(manifest.files.keys() - {f"vllm/{name}" for name in manifest.contents}):
+        yield f"{path}: is patched, and not in the overlay"
+    for path in sorted(released.keys() - {f"vllm/{name}" for name in manifest.contents}):
+        if (installed.parent / path).is_file():
+            yield f"{path}: is in the release, and not in the overlay"
+    for path in sorted(manifest.beside):
+        if not _METADATA.fullmatch(path):
+            yield f"{path}: is neither of vllm nor its metadata"
+
+
+def _beside(packages: Path) -> Iterator[str]:
+    """Return what is beside the package: Python looks there for all packages and their metadata."""
+    for one in packages.iterdir():
+        if one.name.endswith(_INFO) and one.is_dir() and not one.is_symlink():
+            yield from (f"{one.name}/{inner.name}" for inner in one.iterdir())
+        elif one.name != "vllm":
+            yield one.name
 
 
 def _is_same(path: Path, content: str) -> bool:
-    if content.startswith(_LINK):
-        return path.is_symlink() and str(path.readlink()) == content.removeprefix(_LINK)
-    return digest_at(path) == content
+    try:
+        if content.startswith(_LINK):
+            return path.is_symlink() and str(path.readlink()) == content.removeprefix(_LINK)
+        return digest_of_file(path, 64 * LARGEST_FILE) == content
+    except OSError:
+        return False

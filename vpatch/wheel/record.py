@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import os
+import posixpath
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -64,10 +66,17 @@ def parse_record(text: bytes, where: str) -> dict[str, RecordRow]:
                 continue
             if len(line) != _COLUMNS or line[0] in rows:
                 raise _wrong(f"the line of {line[0]!r} is wrong, or is there twice", where)
+            if not _is_plain(line[0]):
+                raise _wrong(f"{line[0]!r} is another name of the path of a file", where)
             rows[line[0]] = RecordRow(*line)
     except (UnicodeDecodeError, csv.Error) as error:
         raise _wrong(f"it cannot be read: {error}", where) from error
     return rows
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a path has no other spelling. Scripts lie above the folder: `../../../bin/vllm`."""
+    return posixpath.normpath(path) == path or os.path.isabs(path)  # noqa: PTH117 - a text
 
 
 def record_text(rows: Iterable[RecordRow]) -> bytes:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.checkout.lockfile import read_lock
+from vpatch.engine.hidden import hidden_code
 from vpatch.image.mode import is_laid_over
-from vpatch.wheel.installing import KEPT, bytecode_at
+from vpatch.util.untrusted import LARGEST_FILE, digest_of_file
+from vpatch.wheel.installing import KEPT
 from vpatch.wheel.journal import is_interrupted
 from vpatch.wheel.laid import LOCK, patches_of
+from vpatch.wheel.names import is_patched, names_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping
 
     from vpatch.checkout.lockfile import LockFile
     from vpatch.wheel.environment import InstalledVllm
@@ -24,10 +26,9 @@ if TYPE_CHECKING:
 _GENERATED = "vllm/_version.py"
 _CACHE = "__pycache__"
 _PYTHON = ".py"
-# Of the 16 bytes before the code: PEP 552.
-_HEADER = 16
-_UNCHECKED = 1
-State = Literal["release", "build", "wheel", "installed", "changed", "interrupted"]
+# Of an extension module: those for CUDA have more than a gigabyte.
+_LARGEST = 64 * LARGEST_FILE
+State = Literal["release", "build", "wheel", "installed", "unproven", "changed", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,20 @@ class FileDifference:
 
 @dataclass(frozen=True)
 class VerifiedVllm:
-    """What was found.
+    """What an environment has.
 
-    `state` is `release` for exactly the release; `build` for one with other Python files, as its
-    RECORD has them; `wheel` and `installed` for a lock of vpatch's. `other_files` are these other
-    files. It is `changed` where a file is neither of these, and `interrupted` where a command was
-    killed.
+    Attributes:
+        found: the distribution.
+        state: `release` for exactly the release; `build` for one with other Python files, as its
+            RECORD has them; `wheel` and `installed` for a lock whose patches make these files;
+            `unproven` for a lock whose patches do not, or are not known. It is `changed` where a
+            file is none of these, and `interrupted` where a command was killed.
+        lock: None where there is none.
+        differences: the files that are not as they should be.
+        other_files: those that RECORD has, and that are not as in the release.
+        only_record: those that the release's archive does not have: only RECORD vouches for them.
+        doubts: why the lock is not proven, in sentences.
+        digests: of all files that were looked at; None for what is missing, or no file.
     """
 
     found: InstalledVllm
@@ -54,7 +63,8 @@ class VerifiedVllm:
     lock: LockFile | None
     differences: tuple[FileDifference, ...] = ()
     other_files: tuple[str, ...] = ()
-    # The digests of all files that were looked at.
+    only_record: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     digests: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -64,67 +74,176 @@ class VerifiedVllm:
 
     @property
     def is_clean(self) -> bool:
-        return self.state not in {"changed", "interrupted"} and not self.is_fork
+        return self.state not in {"changed", "interrupted", "unproven"} and not self.is_fork
 
 
-def verify(found: InstalledVllm, released: Mapping[str, str]) -> VerifiedVllm:
-    """Compare an installed vLLM with its release; `released` are the digests of its Python files.
+def verify(
+    found: InstalledVllm,
+    released: Mapping[str, str],
+    doubts_about: Callable[[LockFile], tuple[str, ...]],
+) -> VerifiedVllm:
+    """Compare an installed vLLM with its release.
+
+    Args:
+        found: the distribution.
+        released: the digests of the release's Python files.
+        doubts_about: says why a lock is not what the library's patches make of the release.
 
     Raises:
         LockError: its lock is damaged.
-        OSError: a file cannot be read.
+        HiddenCodeError: bytecode cannot be compared.
+        OSError: a folder cannot be read.
     """
-    lock = read_lock(found.info / LOCK) if (found.info / LOCK).is_file() else None
+    lock = read_lock(found.info / LOCK) if os.path.lexists(found.info / LOCK) else None
     if is_interrupted(found.info):
         return VerifiedVllm(found, "interrupted", lock)
-    patched = {} if lock is None else {f.path: f for f in lock.files if is_laid_over(f.path)}
-    listed = {
-        path: row.sha256
-        for path, row in found.rows.items()
-        if path.startswith("vllm/") and row.sha256 is not None
-    }
-    on_disk = set(_python_files(found.package))
-    looked_at = sorted({*listed, *released, *patched, *on_disk})
-    digests = {path: _digest(found.site / path) for path in looked_at}
-    differences: list[FileDifference] = []
-    others: list[str] = []
-    for path, digest in digests.items():
-        if path in patched:
-            what = _patched(digest, patched[path].before, patched[path].after)
-            what = what or _bytecode(found.site, path)
-        elif path in listed:
-            what = _listed(digest, listed[path])
-            if not what and digest != released.get(path, digest) and path != _GENERATED:
-                others.append(path)
-        elif path in released:
-            what = _released(digest, released[path])
-        else:
-            what = "is neither in the release nor in RECORD"
-        if what:
-            concerned = tuple(patches_of(lock, [path])) if lock is not None else ()
-            differences.append(FileDifference(path, what, concerned))
-    state: State = "build" if others else "release"
+    hidden = hidden_code(found.asked, found.package)
+    links = {path: f"is a link to {target}" for path, target in hidden.files.links.items()}
+    comparison = _FileComparison(found, released, lock, {**links, **hidden.problems})
+    paths = {*comparison.listed, *released, *comparison.patched, *hidden.files.importable}
+    problems = comparison.problems([*sorted(paths)])
+    problems |= {path: what for path, what in comparison.odd.items() if path not in problems}
+    problems |= {**dict(_metadata(found)), **dict(_remains(found, lock))}
+    doubts: tuple[str, ...] = ()
+    state: State = "build" if comparison.others else "release"
     if lock is not None:
-        state = "installed" if (found.info / KEPT).is_dir() else "wheel"
-    if differences:
-        state = "changed"
-    return VerifiedVllm(found, state, lock, tuple(differences), tuple(others), digests)
+        doubts = (*doubts_about(lock), *_contradictions(found, lock))
+        state = "wheel" if is_patched(found.version) else "installed"
+        state = "unproven" if doubts else state
+    differences = [
+        FileDifference(path, what, () if lock is None else tuple(patches_of(lock, [path])))
+        for path, what in sorted(problems.items())
+    ]
+    return VerifiedVllm(
+        found,
+        "changed" if differences else state,
+        lock,
+        tuple(differences),
+        tuple(comparison.others),
+        tuple(comparison.only_record),
+        doubts,
+        comparison.digests,
+    )
 
 
-def _python_files(package: Path) -> Iterator[str]:
-    for parent, folders, names in os.walk(package):
-        folders[:] = [name for name in folders if name != _CACHE]
-        for name in names:
-            if name.endswith(_PYTHON):
-                yield os.path.relpath(os.path.join(parent, name), package.parent)  # noqa: PTH118
+class _FileComparison:
+    """Files of a package against what is known of them. `odd` are problems known before."""
+
+    def __init__(
+        self,
+        found: InstalledVllm,
+        released: Mapping[str, str],
+        lock: LockFile | None,
+        odd: Mapping[str, str],
+    ) -> None:
+        self.site = found.site
+        self.rows = found.rows
+        self.released = released
+        self.odd = odd
+        laid = [] if lock is None else [file for file in lock.files if is_laid_over(file.path)]
+        self.patched = {file.path: file for file in laid}
+        self.listed = {
+            path: row.sha256
+            for path, row in found.rows.items()
+            if path.startswith("vllm/") and _CACHE not in path.split("/")
+        }
+        self.others: list[str] = []
+        self.only_record: list[str] = []
+        self.digests: dict[str, str | None] = {}
+
+    def problems(self, paths: list[str]) -> dict[str, str]:
+        problems = {}
+        for path in paths:
+            what = self.odd.get(path) or self._problem(path)
+            self.digests.setdefault(path, None)
+            if what:
+                problems[path] = what
+        return problems
+
+    def _problem(self, path: str) -> str:
+        try:
+            digest = self._digest(path)
+        except OSError as error:
+            return error.strerror or "cannot be read"
+        self.digests[path] = digest
+        if path in self.patched:
+            return _patched(digest, self.patched[path].before, self.patched[path].after)
+        wanted, pristine = self.listed.get(path), self.released.get(path)
+        if wanted is not None:
+            what = _listed(digest, wanted)
+            if not what and (pristine is None or path == _GENERATED):
+                self.only_record.append(path)
+            elif not what and digest != pristine:
+                self.others.append(path)
+            return what
+        if pristine is not None:
+            return _released(digest, pristine)
+        if path in self.listed:
+            return "is missing" if digest is None else "is in RECORD without a digest"
+        return "is neither in the release nor in RECORD"
+
+    def _digest(self, path: str) -> str | None:
+        """Return the digest of a file. One with another size than in RECORD is not read."""
+        row = self.rows.get(path)
+        if row is not None and path not in self.patched and row.size.isdecimal():
+            try:
+                status = (self.site / path).stat()
+            except FileNotFoundError:
+                return None
+            if stat.S_ISREG(status.st_mode) and str(status.st_size) != row.size:
+                return f"{status.st_size} bytes"
+        limit = LARGEST_FILE if path.endswith(_PYTHON) else _LARGEST
+        try:
+            return digest_of_file(self.site / path, limit)
+        except FileNotFoundError:
+            return None
 
 
-def _digest(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except FileNotFoundError:
-        return None
+def _metadata(found: InstalledVllm) -> Iterator[tuple[str, str]]:
+    """Say which files of the metadata are not as RECORD has them."""
+    info = found.info.name
+    for path, row in found.rows.items():
+        if path.startswith(f"{info}/") and row.sha256 is not None:
+            try:
+                what = _listed(digest_of_file(found.site / path, LARGEST_FILE), row.sha256)
+            except FileNotFoundError:
+                what = "is missing"
+            except OSError as error:
+                what = error.strerror or "cannot be read"
+            if what:
+                yield path, what
+
+
+def _remains(found: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[str, str]]:
+    """Say what of an install is missing, or not as before it."""
+    info, kept = found.info.name, found.info / KEPT
+    if lock is None:
+        if os.path.lexists(kept):
+            yield f"{info}/{LOCK}", f"is missing, and vpatch install ran here: there is {KEPT}"
+        return
+    if is_patched(found.version):
+        return
+    if not kept.is_dir():
+        yield f"{info}/{KEPT}", "is missing: vpatch uninstall cannot restore the files"
+        return
+    for file in lock.files:
+        if is_laid_over(file.path) and file.before is not None:
+            try:
+                digest = digest_of_file(kept / file.path, LARGEST_FILE)
+            except OSError:
+                digest = ""
+            if digest != file.before:
+                yield f"{info}/{KEPT}/{file.path}", "is not as before vpatch install"
+
+
+def _contradictions(found: InstalledVllm, lock: LockFile) -> Iterator[str]:
+    """Say what of an environment does not fit its lock."""
+    if not is_patched(found.version):
+        return
+    if not names_lock(found.version, lock):
+        yield f"the version {found.version} names another lock"
+    if os.path.lexists(found.info / KEPT):
+        yield f"its version is that of a wheel by vpatch, and no wheel has {KEPT}"
 
 
 def _patched(found: str | None, before: str | None, after: str) -> str:
@@ -135,23 +254,13 @@ def _patched(found: str | None, before: str | None, after: str) -> str:
     return "is as before the patch" if found == before else "was changed after the patch"
 
 
-def _listed(found: str | None, wanted: str | None) -> str:
-    if found == wanted:
-        return ""
-    return "is missing" if found is None else "was changed: RECORD has another digest"
+def _listed(found: str | None, wanted: str) -> str:
+    if found is None:
+        return "is missing"
+    return "" if found == wanted else "was changed: RECORD has another digest"
 
 
 def _released(found: str | None, wanted: str) -> str:
     if found == wanted:
         return ""
     return "is missing" if found is None else "was changed, and RECORD does not list it"
-
-
-def _bytecode(site: Path, path: str) -> str:
-    """Bytecode that Python takes without a look at its source; nothing where there is none."""
-    for name in bytecode_at(site, path):
-        with (site / name).open("rb") as file:
-            header = file.read(_HEADER)
-        if int.from_bytes(header[4:8], "little") == _UNCHECKED:
-            return f"has bytecode that hides it: {name}"
-    return ""

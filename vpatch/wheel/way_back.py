@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.wheel.environment import RECORD
+from vpatch.engine.distributions import RECORD
 from vpatch.wheel.laid import LOCK, NOTICE
 
 if TYPE_CHECKING:

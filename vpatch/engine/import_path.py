@@ -1,0 +1,132 @@
+"""How a Python finds vLLM, asked of it without running anything of vLLM."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.engine import PAYLOAD
+from vpatch.engine.asking import new_mark, no_python
+from vpatch.util.untrusted import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SCRIPT = PAYLOAD / "which_vllm.py"
+_TIMEOUT = 120.0
+_LAST = 5
+_ANSWERS = 2
+_MAIN = "vllm/__init__.py"
+
+
+@dataclass(frozen=True)
+class ImportPath:
+    """Where a Python finds vLLM.
+
+    Attributes:
+        executable: the Python as it calls itself.
+        path: the folders in which it looks for packages.
+        package: the folder of the `vllm` that it imports; None if it finds none. That of an archive
+            is a path inside of it.
+        is_package: whether this is a package with an `__init__`, and not just a folder.
+        origin: the file that an import runs first; None where there is none.
+        suffixes: what the names of extension modules end with.
+        pycache: the folder in which it keeps bytecode; None for that beside the sources.
+        starting: the files whose code runs at each start, before anything is imported.
+        importers: what of this code takes part in imports of vLLM, in sentences without a subject.
+    """
+
+    executable: Path
+    path: tuple[str, ...]
+    package: Path | None
+    is_package: bool
+    origin: str | None
+    suffixes: tuple[str, ...]
+    pycache: str | None
+    starting: tuple[str, ...]
+    importers: tuple[str, ...]
+
+
+def ask_import_path(
+    python: Path,
+    typed: str,
+    environment: Mapping[str, str] | None = None,
+    *,
+    isolated: bool = True,
+) -> ImportPath:
+    """Ask a Python where it finds vLLM.
+
+    The first answer comes before any code of the environment runs, so that what this code prints
+    or changes has no part in it. Its lines begin with a random mark.
+
+    Args:
+        python: the path of the Python.
+        typed: the Python as the user named it.
+        environment: the environment variables; by default those of this process.
+        isolated: whether PYTHONPATH and the user's own folder of packages are left out.
+
+    Raises:
+        UsageError: it is not a Python that works.
+    """
+    mark = new_mark()
+    variables = dict(os.environ if environment is None else environment) | {"VPATCH_MARK": mark}
+    variables["VPATCH_SEES"] = "isolated" if isolated else "all"
+    try:
+        ended = subprocess.run(
+            # -B: what the environment's own code imports is not to be compiled there.
+            [python, "-ISB", _SCRIPT],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+        last_lines = ended.stderr.decode(errors="replace").splitlines()[-_LAST:]
+        output = ended.stdout.decode(errors="replace")
+        answers = [line[len(mark) :] for line in output.splitlines() if line.startswith(mark)]
+        if len(answers) == _ANSWERS:
+            return _import_path(parse_json(answers[0]), parse_json(answers[1]))
+        if len(answers) == 1:
+            starting = ", ".join(map(str, parse_json(answers[0])["starting"]))
+            last_lines.append(f"what it runs at each start ends it: {starting}")
+    except (OSError, subprocess.TimeoutExpired, ValueError, LookupError, TypeError) as error:
+        last_lines = [str(error)]
+    text = "\n".join(last_lines)
+    raise no_python(f"it is not a Python that works:\n{text}".rstrip(":\n"), typed)
+
+
+def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
+    """Read the two answers of the script: without, and with what runs at each start."""
+    places = [str(one) for one in live["places"]]
+    # A namespace has no file that runs; what is one file is no package.
+    origin = None if live["origin"] is None else str(live["origin"])
+    importers = [
+        f"{name} is imported when Python starts, before anybody asks for it"
+        for name in map(str, live["loaded"])
+    ]
+    importers += [
+        f"{_named(str(name))} has a part in the import of {int(count)} modules"
+        for name, count in live["importers"].items()
+    ]
+    if live["places"] != plain["places"] or live["origin"] != plain["origin"]:
+        there = origin or (places[0] if places else "nowhere")
+        importers.append(f"code that runs when Python starts makes it take vllm from {there}")
+    return ImportPath(
+        Path(str(plain["executable"])),
+        tuple(str(one) for one in plain["path"]),
+        Path(os.path.abspath(places[0])) if places else None,  # noqa: PTH100 - links stay
+        bool(places) and origin is not None,
+        origin,
+        tuple(str(one) for one in plain["suffixes"]),
+        None if plain["pycache"] is None else str(plain["pycache"]),
+        tuple(str(one) for one in plain["starting"]),
+        tuple(importers),
+    )
+
+
+def _named(importer: str) -> str:
+    return json.dumps(importer) if not importer.isprintable() else importer
