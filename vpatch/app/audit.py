@@ -206,11 +206,19 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
 
     package = find_installed(python)
     task = context.progress.start(f"Reading {package.folder}")
-    files = {
-        f"vllm/{path.relative_to(package.folder).as_posix()}": read_file(path, LARGEST_FILE)
-        for path in sorted(package.folder.rglob("*.py"))
-        if _BYTECODE not in path.parts and path.is_file() and not path.is_symlink()
-    }
+    try:
+        files = {
+            f"vllm/{path.relative_to(package.folder).as_posix()}": read_file(path, LARGEST_FILE)
+            for path in sorted(package.folder.rglob("*.py"))
+            if _BYTECODE not in path.parts and path.is_file()
+        }
+    except OSError as error:
+        raise VpatchError(
+            f"a source cannot be read: {error.strerror}",
+            where=str(error.filename or package.folder),
+            hint="install vLLM again",
+            code="engine.hidden-code",
+        ) from error
     task.done()
     tree = _tree(files, package.release, str(package.folder))
     found = decide_each(context, patches, tree)

@@ -29,7 +29,7 @@ _INTERRUPTED = "an install was interrupted: run vpatch install or vpatch uninsta
 @offline_option
 @json_option
 def command(context: Context, *, python: str, as_json: bool) -> CommandResult | ExitCode:
-    """Report which vLLM a Python environment has, and which of its files were modified.
+    """Say what the vLLM of a Python is, and which files somebody changed.
 
     It is a release, a wheel or an install by vpatch, or an overlay of `vpatch run`. vpatch compares
     every file with RECORD, every Python file with the release, and the patched ones with what the
@@ -73,7 +73,8 @@ def _lines(done: VerifiedEnvironment) -> list[str]:
         lines += [f"    {path}" for path in done.starting[:_SHOWN]]
     if done.patches:
         lines.append(f"  patches that are in these files: {', '.join(done.patches)}")
-    return lines
+    # The name of a file may have lines in it.
+    return [line.replace("\n", "\\n") for line in lines]
 
 
 def _difference(one: FileDifference) -> str:

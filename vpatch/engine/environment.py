@@ -127,7 +127,7 @@ def existing_engine(typed: str) -> Engine:
             code="engine.no-python",
         )
     python = Path(found_python).absolute()
-    # What a .pth file prints is no answer.
+    # What a .pth file prints is not the answer.
     mark = new_mark()
     said = ask(python, ("-c", PROBE.replace(MARK, mark)), _PROBE_TIMEOUT, typed)
     found = probed(said.text, mark)

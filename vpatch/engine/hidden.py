@@ -38,7 +38,7 @@ class HiddenCodeError(VpatchError):
 class HiddenCode:
     """The files of a package, and what is wrong with some of them, by paths such as vllm/envs.py.
 
-    `vllm` itself stands for what takes part in the import of many modules.
+    `vllm` itself has what takes part in the import of many modules.
     """
 
     files: PackageFiles
@@ -82,6 +82,8 @@ def refuse_hidden(asked: ImportPath, package: Path) -> None:
 
 def listed(lines: Sequence[str]) -> str:
     """Return lines for an error, with a limit."""
+    # The name of a file may have lines in it.
+    lines = [line.replace("\n", "\\n") for line in lines]
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return "".join(f"\n    {line}" for line in [*lines[:_SHOWN], *more])
 

@@ -93,8 +93,10 @@ def ask_import_path(
         if len(answers) == 1:
             starting = ", ".join(map(str, parse_json(answers[0])["starting"]))
             last_lines.append(f"what it runs at each start ends it: {starting}")
-    except (OSError, subprocess.TimeoutExpired, ValueError, LookupError, TypeError) as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         last_lines = [str(error)]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        last_lines = [f"its answer is not one: {error}"]
     text = "\n".join(last_lines)
     raise no_python(f"it is not a Python that works:\n{text}".rstrip(":\n"), typed)
 
@@ -102,7 +104,7 @@ def ask_import_path(
 def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
     """Read the two answers of the script: without, and with what runs at each start."""
     places = [str(one) for one in live["places"]]
-    # A namespace has no file that runs; what is one file is no package.
+    # A namespace has no file that runs; a single file has no places.
     origin = None if live["origin"] is None else str(live["origin"])
     importers = [
         f"{name} is imported when Python starts, before anybody asks for it"

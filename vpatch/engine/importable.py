@@ -84,7 +84,7 @@ def files_of_package(package: Path, suffixes: Sequence[str]) -> PackageFiles:
                     files.links[path] = os.path.realpath(entry.path)
         finder = _finder(folder, suffixes)
         for stem, candidates in names.items():
-            # A name with a dot is no module.
+            # No import finds a name with a dot.
             if len(candidates) > 1 and "." not in stem:
                 files.hidden.update(_losers(finder, place, stem, candidates))
     files.importable.sort()

@@ -49,7 +49,7 @@ class VerifiedVllm:
         state: `release` for exactly the release; `build` for one with other Python files, as its
             RECORD has them; `wheel` and `installed` for a lock whose patches make these files;
             `unproven` for a lock whose patches do not, or are not known. It is `changed` where a
-            file is none of these, and `interrupted` where a command was killed.
+            file is different, and `interrupted` where a command was killed.
         lock: None where there is none.
         differences: the files that are not as they should be.
         other_files: those that RECORD has, and that are not as in the release.

@@ -58,6 +58,8 @@ def plain_path() -> tuple[list[str], list[str]]:
 
     def addpackage(folder: str, name: str, *rest: Any) -> Any:
         reading[0] = os.path.join(folder, name)
+        if not os.path.isfile(reading[0]) and os.path.exists(reading[0]):
+            sys.exit(f"{reading[0]} is not a file, and Python waits for it at each start")
         return add(folder, name, *rest)
 
     site.addpackage = addpackage  # type: ignore[assignment]
