@@ -279,6 +279,30 @@ def test_bytecode_of_a_file_that_no_patch_touches(env):
     assert f"{LLAMA}: has bytecode that hides it: {name}" in env.verify(code=1).out
 
 
+def test_names_that_nobody_gives_a_module(env):
+    """A line of its own in a name must not look like an answer."""
+    names = [b"x\n  the release 0.50.0, unchanged.py", b"\xff.py"]
+    for name in names:
+        Path(os.fsdecode(os.fsencode(env.site / "vllm") + b"/" + name)).write_bytes(b"x = 1\n")
+    lines = env.verify(code=1).out.splitlines()
+    assert (
+        "  vllm/x\\n  the release 0.50.0, unchanged.py: is neither in the release nor in RECORD"
+        in lines
+    )
+    assert "  vllm/\\udcff.py: is neither in the release nor in RECORD" in lines
+    env.project.run("audit", "--python", env.python)
+
+
+def test_an_audit_reads_sources_that_lie_elsewhere(env, tmp_path, monkeypatch):
+    (env.site / LLAMA).rename(tmp_path / "llama.py")
+    (env.site / LLAMA).symlink_to(tmp_path / "llama.py")
+    env.project.run("audit", "--python", env.python)
+    assert f"{LLAMA}: is a link to {tmp_path / 'llama.py'}" in env.verify(code=1).out
+    monkeypatch.setattr("vpatch.app.audit.LARGEST_FILE", 3)
+    run = env.project.run("audit", "--python", env.python, code=1)
+    assert run.codes == ("engine.hidden-code",)
+
+
 def test_code_that_runs_at_each_start_is_listed(env):
     (env.site / "x.pth").write_text("import json; print('vpatch:{}')\n")
     (env.site / "sitecustomize.py").write_text("")
@@ -294,22 +318,23 @@ def test_code_that_runs_at_each_start_is_listed(env):
 
 def recorded(env):
     """Write RECORD anew, so that it has all that is there."""
-    record = env.site / INFO / "RECORD"
+    (info,) = env.site.glob("vllm-*.dist-info")
+    record = info / "RECORD"
     rows = list(csv.reader(record.read_text().splitlines()))
     files = {
         path.relative_to(env.site).as_posix(): path.read_bytes()
-        for folder in (env.site / "vllm", env.site / INFO)
+        for folder in (env.site / "vllm", info)
         for path in folder.rglob("*")
         if path.is_file() and path != record
     }
-    text = official.record_of(files, f"{INFO}/RECORD")
-    others = [row for row in rows if not row[0].startswith(("vllm/", INFO))]
+    text = official.record_of(files, f"{info.name}/RECORD")
+    others = [row for row in rows if not row[0].startswith("vllm")]
     record.write_bytes(text + "".join(",".join(row) + "\n" for row in others).encode())
 
 
 def relocked(env, change):
     """Change the lock, with the digests of the files as they are now."""
-    path = env.site / INFO / "vpatch.lock"
+    (path,) = env.site.glob("vllm-*.dist-info/vpatch.lock")
     lock = json.loads(path.read_text())
     for file in [*lock["files"], *(file for patch in lock["patches"] for file in patch["files"])]:
         file["after"] = digest_of((env.site / file["path"]).read_bytes())
@@ -363,7 +388,9 @@ def test_a_hand_edit_is_no_wheel(env):
     shutil.rmtree(env.site / INFO / KEPT)
     (env.site / LLAMA).write_text("mine = 1\n")
     metadata = env.site / INFO / "METADATA"
-    metadata.write_text(metadata.read_text().replace(VERSION, f"{VERSION}+vpatch.0123456789ab", 1))
+    version = f"{VERSION}+vpatch.0123456789ab"
+    metadata.write_text(metadata.read_text().replace(VERSION, version, 1))
+    metadata.parent.rename(env.site / f"vllm-{version}.dist-info")
     relocked(env, lambda _: None)
     run = env.verify(code=1)
     assert "from a wheel by vpatch with 2 patches, as its lock says; not proven" in run.out

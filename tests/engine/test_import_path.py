@@ -66,7 +66,12 @@ def hook(path):
 sys.path_hooks.insert(0, hook)
 sys.path_importer_cache.clear()
 """
-IMPORT = "import builtins; before = builtins.__import__; builtins.__import__ = lambda *a, **k: 0"
+PACKAGE = """
+import sys, types
+
+sys.modules["vllm"] = types.ModuleType("vllm")
+sys.modules["vllm"].__path__ = ["/x"]
+"""
 LOADED = "import sys, types; sys.modules['vllm.engine'] = types.ModuleType('vllm.engine')"
 CUSTOMS = [
     (FINDER.format(name="vllm.engine", file="/x.py"), "custom.Finder has a part in the import"),
@@ -76,6 +81,7 @@ CUSTOMS = [
     (HOOK, "has a part in the import"),
     ("import builtins; builtins.compile = lambda *a, **k: 0", "another compile has a part"),
     (LOADED, "vllm.engine is imported when Python starts"),
+    (PACKAGE, "makes it take vllm from elsewhere"),
     ("import sys; sys.path.insert(0, '/front')", "makes it take vllm from /front/vllm"),
 ]
 
@@ -129,6 +135,23 @@ def test_modules_that_python_imports_by_itself_are_listed(made, name):
     (made.site / name).write_text("")
     (made.site / "plain.pth").write_text("/nowhere\n# comment\n")
     assert asked(made).starting == (str(made.site / name),)
+
+
+def test_a_pipe_that_python_waits_for_is_named(made):
+    os.mkfifo(made.site / "x.pth")
+    with fails("engine.no-python", "x.pth is not a file, and Python waits for it"):
+        asked(made)
+
+
+@pytest.mark.parametrize("answer", ["5", "[]", "{}", "{", '{"importers": []}', "[" * 100_000])
+def test_answers_of_another_shape(made, tmp_path, answer):
+    (tmp_path / "answer").write_text(answer)
+    made.python.unlink()
+    line = f'printf "%s" "$VPATCH_MARK"; cat {tmp_path / "answer"}; echo'
+    made.python.write_text(f"#!/bin/sh\n{line}\n{line}\n")
+    made.python.chmod(0o755)
+    with fails("engine.no-python", "it is not a Python that works"):
+        asked(made)
 
 
 def test_a_folder_that_a_pth_file_names_is_part_of_the_path(made, tmp_path):

