@@ -217,8 +217,8 @@ def forged(overlay, change):
 
 FORGERIES = [
     (ENGINE, lambda _: None, f"{ENGINE}: the patches make other bytes"),
-    (LLAMA, lambda _: None, f"{LLAMA}: is neither of the release nor of the installed vLLM"),
-    ("vllm/new.py", lambda m: m["contents"].update({"new.py": ""}), "vllm/new.py: is neither of"),
+    (LLAMA, lambda _: None, f"{LLAMA}: is not that of the installed vLLM"),
+    ("vllm/new.py", lambda m: m["contents"].update({"new.py": ""}), "vllm/new.py: is not that of"),
     (None, lambda m: m["source"].update(digest="sha256:0"), "it is of sha256:0, and the archive"),
     (None, lambda m: m.update(patches=[]), "it names no patch"),
     (None, lambda m: m["patches"][0].update(id="mine"), "the library has no mine"),
@@ -242,6 +242,16 @@ def test_an_overlay_that_somebody_wrote_is_not_proven(env, overlay):
         for one, content in before.items():
             one.write_bytes(content)
     assert env.verify()
+
+
+def test_an_overlay_over_a_hand_edit_is_not_proven(env, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH")
+    (env.site / LLAMA).write_text("mine = 1\n")
+    env.project.trust()
+    words = ("run", "--vllm", VERSION, "--print-env", "--python", env.python)
+    out = env.project.run(*words, "--patch", "slow-mode").out
+    monkeypatch.setenv("PYTHONPATH", out.partition("PYTHONPATH=")[2].splitlines()[0].strip("'"))
+    assert "the vLLM below it is not as it should be" in env.verify(code=1).out
 
 
 # --- what Python imports in place of the sources ------------------------------------------------

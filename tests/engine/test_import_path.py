@@ -143,6 +143,15 @@ def test_a_pipe_that_python_waits_for_is_named(made):
         asked(made)
 
 
+def test_output_that_does_not_end(made, monkeypatch):
+    monkeypatch.setattr("vpatch.engine.import_path._LARGEST", 10_000)
+    (made.site / "x.pth").write_text(
+        "import sys; [sys.stdout.write('x' * 999) for _ in iter(int, 1)]\n"
+    )
+    with fails("engine.no-python", "x.pth"):
+        asked(made)
+
+
 @pytest.mark.parametrize("answer", ["5", "[]", "{}", "{", '{"importers": []}', "[" * 100_000])
 def test_answers_of_another_shape(made, tmp_path, answer):
     (tmp_path / "answer").write_text(answer)

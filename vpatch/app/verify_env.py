@@ -118,7 +118,8 @@ def _verified_overlay(
         doubts = doubts_about(context, tree, claim, lambda path: path.startswith("vllm/"))
         if manifest.release != release:
             doubts = (f"it is of vLLM {manifest.release}, and {release} is installed", *doubts)
-        return verified_overlay(manifest, asked, python_digests(tree), installed.package, doubts)
+        base = verify(installed, python_digests(tree), partial(doubts_about_lock, context, tree))
+        return verified_overlay(manifest, asked, base, doubts)
 
 
 def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[str, ...]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from vpatch.engine import PAYLOAD
 from vpatch.engine.asking import new_mark, no_python
-from vpatch.util.untrusted import parse_json
+from vpatch.util.untrusted import MEGABYTE, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _SCRIPT = PAYLOAD / "which_vllm.py"
 _TIMEOUT = 120.0
+_LARGEST = 32 * MEGABYTE
 _LAST = 5
 _ANSWERS = 2
 _MAIN = "vllm/__init__.py"
@@ -76,29 +80,52 @@ def ask_import_path(
     variables = dict(os.environ if environment is None else environment) | {"VPATCH_MARK": mark}
     variables["VPATCH_SEES"] = "isolated" if isolated else "all"
     try:
-        ended = subprocess.run(
-            # -B: what the environment's own code imports is not to be compiled there.
-            [python, "-ISB", _SCRIPT],
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-        last_lines = ended.stderr.decode(errors="replace").splitlines()[-_LAST:]
-        output = ended.stdout.decode(errors="replace")
-        answers = [line[len(mark) :] for line in output.splitlines() if line.startswith(mark)]
+        # -B: what the environment's own code imports is not to be compiled there.
+        output = _output_of([python, "-ISB", _SCRIPT], variables)
+    except OSError as error:
+        raise no_python(f"it is not a Python that works: {error}", typed) from error
+    answers = [line[len(mark) :] for line in output.splitlines() if line.startswith(mark)]
+    last_lines = [line for line in output.splitlines() if not line.startswith(mark)][-_LAST:]
+    try:
         if len(answers) == _ANSWERS:
             return _import_path(parse_json(answers[0]), parse_json(answers[1]))
         if len(answers) == 1:
             starting = ", ".join(map(str, parse_json(answers[0])["starting"]))
             last_lines.append(f"what it runs at each start ends it: {starting}")
-    except (OSError, subprocess.TimeoutExpired) as error:
-        last_lines = [str(error)]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         last_lines = [f"its answer is not one: {error}"]
     text = "\n".join(last_lines)
     raise no_python(f"it is not a Python that works:\n{text}".rstrip(":\n"), typed)
+
+
+def _output_of(command: Sequence[str | Path], variables: Mapping[str, str]) -> str:
+    """Run a Python, and return what it prints, up to a limit of size and of time.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with subprocess.Popen(
+        command,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # What it starts ends with it: else nobody closes the pipe.
+        start_new_session=True,
+    ) as process:
+        timer = Timer(_TIMEOUT, _kill, [process.pid])
+        timer.start()
+        try:
+            return process.stdout.read(_LARGEST).decode(errors="replace") if process.stdout else ""
+        finally:
+            timer.cancel()
+            # Its own end may still be to come; no output is read any more.
+            _kill(process.pid)
+
+
+def _kill(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:

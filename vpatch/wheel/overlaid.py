@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vpatch.engine.import_path import ImportPath
+    from vpatch.wheel.verifying import VerifiedVllm
 
 # Beside the folder of packages of an overlay; it says what was laid over what.
 MANIFEST = "overlay.json"
@@ -23,7 +24,6 @@ _LINK = "link "
 # What `vpatch run` puts beside the package; no import takes it.
 _INFO = ".dist-info"
 _METADATA = re.compile(rf"vllm-[^/]+{re.escape(_INFO)}/METADATA")
-_PYTHON = ".py"
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,14 @@ def read_manifest(package: Path) -> OverlayManifest | None:
 
 
 def verified_overlay(
-    manifest: OverlayManifest,
-    asked: ImportPath,
-    released: Mapping[str, str],
-    installed: Path,
-    doubts: tuple[str, ...],
+    manifest: OverlayManifest, asked: ImportPath, base: VerifiedVllm, doubts: tuple[str, ...]
 ) -> VerifiedOverlay:
-    """Compare an overlay with its manifest, with the release, and with what lies below it.
+    """Compare an overlay with its manifest, and with the vLLM that is installed below it.
 
     Args:
         manifest: what it says.
         asked: how the Python finds it.
-        released: the digests of the release's Python files, by their paths.
-        installed: the folder of the vLLM that is installed for this Python.
+        base: the vLLM below it, as it was compared with its release.
         doubts: why its patches are not proven.
 
     Raises:
@@ -124,40 +119,36 @@ def verified_overlay(
     for path in [*hidden.files.importable, *_beside(packages)]:
         if path not in contents:
             problems[path] = "is not of the overlay"
-    foreign = _foreign(manifest, released, installed)
+    if not base.is_clean:
+        doubts = (*doubts, f"the vLLM below it is not as it should be: {base.found}")
     return VerifiedOverlay(
         manifest.package,
         manifest.release,
         tuple(manifest.patches),
         tuple(sorted(manifest.files)),
         tuple(FileDifference(path, what) for path, what in sorted(problems.items())),
-        (*doubts, *foreign),
+        (*doubts, *_foreign(manifest, base)),
     )
 
 
-def _foreign(
-    manifest: OverlayManifest, released: Mapping[str, str], installed: Path
-) -> Iterator[str]:
-    """Say which files are neither of the patches, nor of the release, nor installed."""
-    for name, content in sorted(manifest.contents.items()):
-        path = f"vllm/{name}"
+def _foreign(manifest: OverlayManifest, base: VerifiedVllm) -> Iterator[str]:
+    """Say which files are neither of the patches nor of the installed vLLM."""
+    contents = {f"vllm/{name}": content for name, content in manifest.contents.items()}
+    for path, content in sorted(contents.items()):
         if path in manifest.files:
             if manifest.files[path][1] != content:
                 yield f"{path}: it is said to have other bytes than the patches make"
         elif content.startswith(_LINK):
             target = content.removeprefix(_LINK)
-            if Path(target).resolve() != (installed / name).resolve():
+            if Path(target).resolve() != (base.found.site / path).resolve():
                 yield f"{path}: is a link to {target}, which is not the installed file"
-        elif content != released.get(path) and not _is_same(installed / name, content):
-            yield f"{path}: is neither of the release nor of the installed vLLM"
-    for path in sorted(manifest.files.keys() - {f"vllm/{name}" for name in manifest.contents}):
-        yield f"{path}: is patched, and not in the overlay"
-    for path in sorted(released.keys() - {f"vllm/{name}" for name in manifest.contents}):
-        if (installed.parent / path).is_file():
-            yield f"{path}: is in the release, and not in the overlay"
-    for path in sorted(manifest.beside):
-        if not _METADATA.fullmatch(path):
-            yield f"{path}: is neither of vllm nor its metadata"
+        elif content != base.digests.get(path):
+            yield f"{path}: is not that of the installed vLLM"
+    there = {path for path, digest in base.digests.items() if digest is not None}
+    for path in sorted({*manifest.files, *there} - contents.keys()):
+        yield f"{path}: is not in the overlay"
+    for path in sorted(one for one in manifest.beside if not _METADATA.fullmatch(one)):
+        yield f"{path}: is neither of vllm nor its metadata"
 
 
 def _beside(packages: Path) -> Iterator[str]:
