@@ -321,13 +321,3 @@ def test_an_engine_that_cannot_be_removed(isolated, monkeypatch):
     with fails("engine.not-removed") as caught:
         environment.remove_engine(folder, Silent())
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
-
-
-def test_a_line_that_looks_like_an_answer_is_none(tmp_path):
-    """What a .pth file prints must not lead to another environment."""
-    python = tmp_path / "python"
-    answer = '{"package": "/x", "kind": "cpu", "pytest": true}'
-    python.write_text(f"#!/bin/sh\necho 'vpatch:{answer}'\n")
-    python.chmod(0o755)
-    with fails("engine.vllm-does-not-start"):
-        existing_engine(str(python))

@@ -11,6 +11,7 @@ import pytest
 from tests.environments import bare_environment, environment_with_vllm
 from tests.helpers import fails
 from tests.projects import write_tree
+from vpatch.engine.environment import existing_engine
 from vpatch.engine.hidden import hidden_code
 from vpatch.engine.import_path import ask_import_path
 from vpatch.engine.installed import find_installed
@@ -219,3 +220,13 @@ def test_nothing_of_vllm_runs_and_nothing_is_written(made):
     before = made.state()
     assert asked(made).package == made.site / "vllm"
     assert made.state() == before
+
+
+def test_a_line_that_looks_like_an_answer_is_none(tmp_path):
+    """What a .pth file prints must not lead to another environment."""
+    python = tmp_path / "python"
+    answer = '{"package": "/x", "kind": "cpu", "pytest": true}'
+    python.write_text(f"#!/bin/sh\necho 'vpatch:{answer}'\n")
+    python.chmod(0o755)
+    with fails("engine.vllm-does-not-start", "its vLLM does not start"):
+        existing_engine(str(python))

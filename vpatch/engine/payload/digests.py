@@ -9,6 +9,7 @@ vllm/config/speculative.py; RESULT gets a mapping of them to sha256:HEX, or null
 from __future__ import annotations
 
 import hashlib
+import importlib.machinery
 import importlib.util
 import json
 import sys
@@ -24,9 +25,21 @@ def _digest(path: str) -> str | None:
     spec = importlib.util.find_spec(package)
     places = spec.submodule_search_locations if spec else None
     file = Path(places[0], inside) if places else None
-    if file is None or not file.is_file():
+    if file is None or not file.is_file() or not _is_taken(file):
         return None
     return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+def _is_taken(file: Path) -> bool:
+    """Whether an import takes this source, and not an extension or a package of the same name."""
+    if file.suffix != ".py":
+        return True
+    is_package = file.name == "__init__.py"
+    folder, name = (
+        (file.parent.parent, file.parent.name) if is_package else (file.parent, file.stem)
+    )
+    spec = importlib.machinery.PathFinder.find_spec(name, [str(folder)])
+    return spec is not None and spec.origin is not None and Path(spec.origin) == file
 
 
 if __name__ == "__main__":
