@@ -156,6 +156,7 @@ def changed_text(draw, good):
 def check(reader: Reader, content: bytes | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, reader.name)
+        file.parent.mkdir(exist_ok=True)
         if content is None:
             file.mkdir()
         else:
@@ -517,22 +518,24 @@ THREAD = {
 
 
 def _direct_url(file):
-    from vpatch.wheel.environment import _is_editable
+    from vpatch.engine.distributions import Distribution
 
-    return _is_editable(file.parent)
+    return Distribution(file.parent, "vllm", "0.50.0", b"").is_editable
 
 
 def _overlay(file):
-    from vpatch.wheel.overlaid import verified_overlay
+    from vpatch.wheel.overlaid import read_manifest
 
-    return verified_overlay(file.parent / "packages" / "vllm")
+    return read_manifest(file.parent / "packages" / "vllm")
 
 
 OVERLAY = {
     "contents": {"engine.py": "sha256:0", "a": "link b"},
     "vllm": "0.50.0",
-    "patches": [{"id": "a"}],
-    "files": [{"path": "vllm/engine.py"}],
+    "source": {"digest": "sha256:1"},
+    "patches": [{"id": "a", "digest": "sha256:2"}],
+    "files": [{"path": "vllm/engine.py", "before": None, "after": "sha256:0"}],
+    "beside": {"vllm-0.50.0.dist-info/METADATA": "sha256:3"},
 }
 
 
@@ -718,7 +721,11 @@ READERS = {
     "thread": Reader(
         dumped({"thread": THREAD}), _kept("thread"), errors=(ValueError, LookupError, TypeError)
     ),
-    "direct_url": Reader(dumped({"dir_info": {"editable": True}}), _direct_url, "direct_url.json"),
+    "direct_url": Reader(
+        dumped({"dir_info": {"editable": True}}),
+        _direct_url,
+        "vllm-0.50.0.dist-info/direct_url.json",
+    ),
     "overlay": Reader(dumped(OVERLAY), _overlay, "overlay.json"),
     "stored": Reader(dumped({"a/b": {"place": "x/1", "digest": "d"}}), _stored, errors=(OSError,)),
     "metrics": Reader(
