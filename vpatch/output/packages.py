@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from vpatch.checkout.lockfile import LockFile
 from vpatch.output.base import OutputModel
+from vpatch.wheel.summary import summary_of
 from vpatch.wheel.verifying import VerifiedVllm
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ class VerifyEnvOutput(OutputModel):
         "changed",
         "interrupted",
     ]
-    """What the vLLM is."""
+    """What the vLLM is, by what vpatch could compare: see `summary`."""
+    summary: str
+    """What was compared with what, in a sentence for people."""
     release: str
     """The release whose code it has."""
     folder: Path
@@ -140,10 +143,12 @@ class VerifyEnvOutput(OutputModel):
     """The patches of the lock."""
     differences: list[FileDifferenceOutput]
     """The files that somebody changed."""
+    as_released: int
+    """The number of files that are as in the release's archive."""
     other_files: list[str]
-    """Files that are not as in the release, and that the distribution has so."""
+    """Files that are not as in the release, and that `RECORD` has so. Anybody can write it."""
     only_record: list[str]
-    """Files that the release's archive does not have: only `RECORD` vouches for them."""
+    """Files that the release's archive lacks, or has of another build: only `RECORD` names them."""
     doubts: list[str]
     """Why the patches of the lock are not proven, a sentence each."""
     starting: list[str]
@@ -157,7 +162,11 @@ class VerifyEnvOutput(OutputModel):
         common = {
             "python": done.python,
             "state": vllm.state,
+            "summary": summary_of(vllm),
             "differences": [FileDifferenceOutput.model_validate(d) for d in vllm.differences],
+            "as_released": len(vllm.as_released),
+            "other_files": list(vllm.other_files),
+            "only_record": list(vllm.only_record),
             "doubts": list(vllm.doubts),
             "starting": list(done.starting),
             "patches": list(done.patches),
@@ -170,8 +179,6 @@ class VerifyEnvOutput(OutputModel):
                 "distribution": vllm.found.distribution,
                 "version": vllm.found.version,
                 "locked": locked,
-                "other_files": list(vllm.other_files),
-                "only_record": list(vllm.only_record),
             }
         else:
             own = {
@@ -180,7 +187,5 @@ class VerifyEnvOutput(OutputModel):
                 "distribution": None,
                 "version": None,
                 "locked": list(vllm.patches),
-                "other_files": [],
-                "only_record": [],
             }
         return cls.model_validate({**common, **own})

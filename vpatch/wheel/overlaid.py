@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,10 +48,12 @@ class OverlayManifest:
 class VerifiedOverlay:
     """An overlay: its package, the release below it, the patches, and what is not as it was made.
 
-    `files` are those of the package that are patched. `doubts` say why it is not proven.
+    `files` are those of the package that are patched; `base` is the vLLM below, which has the
+    others. `doubts` say why it is not proven.
     """
 
     package: Path
+    base: VerifiedVllm = field(repr=False)
     release: str
     patches: tuple[str, ...]
     files: tuple[str, ...]
@@ -67,6 +69,26 @@ class VerifiedOverlay:
     @property
     def is_clean(self) -> bool:
         return self.state == "overlay"
+
+    @property
+    def patched(self) -> tuple[str, ...]:
+        """The files of the overlay's patches, and of those below it."""
+        return tuple(sorted({*self.files, *self.base.patched}))
+
+    @property
+    def as_released(self) -> tuple[str, ...]:
+        return self._below(self.base.as_released)
+
+    @property
+    def other_files(self) -> tuple[str, ...]:
+        return self._below(self.base.other_files)
+
+    @property
+    def only_record(self) -> tuple[str, ...]:
+        return self._below(self.base.only_record)
+
+    def _below(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(path for path in paths if path not in self.files)
 
 
 def read_manifest(package: Path) -> OverlayManifest | None:
@@ -123,6 +145,7 @@ def verified_overlay(
         doubts = (*doubts, f"the vLLM below it is not as it should be: {base.found}")
     return VerifiedOverlay(
         manifest.package,
+        base,
         manifest.release,
         tuple(manifest.patches),
         tuple(sorted(manifest.files)),

@@ -48,14 +48,17 @@ class VerifiedVllm:
 
     Attributes:
         found: the distribution.
-        state: `release` for exactly the release; `build` for one with other Python files, as its
-            RECORD has them; `wheel` and `installed` for a lock whose patches make these files;
+        state: `release` where each source file is as in the release's archive; `build` where some
+            are not, as RECORD has them; `wheel` and `installed` for a lock whose patches make these
+            files;
             `unproven` for a lock whose patches do not, or are not known. It is `changed` where a
             file is different, and `interrupted` where a command was killed.
         lock: None where there is none.
         differences: the files that are not as they should be.
-        other_files: those that RECORD has, and that are not as in the release.
-        only_record: those that the release's archive does not have: only RECORD vouches for them.
+        patched: those that the lock names, and that the package has.
+        as_released: those that are as in the release's archive.
+        other_files: those that are not, and that RECORD has so. Anybody can write it.
+        only_record: those that the archive lacks, or has of another build: only RECORD names them.
         doubts: why the lock is not proven, in sentences.
         digests: of all files that were looked at; None for what is missing, or no file.
     """
@@ -64,6 +67,8 @@ class VerifiedVllm:
     state: State
     lock: LockFile | None
     differences: tuple[FileDifference, ...] = ()
+    patched: tuple[str, ...] = ()
+    as_released: tuple[str, ...] = ()
     other_files: tuple[str, ...] = ()
     only_record: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -88,7 +93,7 @@ def verify(
 
     Args:
         found: the distribution.
-        released: the digests of the release's Python files.
+        released: the digests of the files that the release's archive has in the package.
         doubts_about: says why a lock is not what the library's patches make of the release.
 
     Raises:
@@ -102,7 +107,9 @@ def verify(
     hidden = hidden_code(found.asked, found.package)
     links = {path: f"is a link to {target}" for path, target in hidden.files.links.items()}
     comparison = _FileComparison(found, released, lock, {**links, **hidden.problems})
-    paths = {*comparison.listed, *released, *comparison.patched, *hidden.files.importable}
+    # A wheel may leave out data.
+    there = {p for p in released if p.endswith(_PYTHON) or os.path.lexists(found.site / p)}
+    paths = {*comparison.listed, *there, *comparison.patched, *hidden.files.importable}
     problems = comparison.problems([*sorted(paths)])
     problems |= {path: what for path, what in comparison.odd.items() if path not in problems}
     problems |= {**dict(_metadata(found)), **dict(_remains(found, lock))}
@@ -121,6 +128,8 @@ def verify(
         "changed" if differences else state,
         lock,
         tuple(differences),
+        tuple(sorted(comparison.patched)),
+        tuple(comparison.as_released),
         tuple(comparison.others),
         tuple(comparison.only_record),
         doubts,
@@ -149,6 +158,7 @@ class _FileComparison:
             for path, row in found.rows.items()
             if path.startswith("vllm/") and _CACHE not in path.split("/")
         }
+        self.as_released: list[str] = []
         self.others: list[str] = []
         self.only_record: list[str] = []
         self.digests: dict[str, str | None] = {}
@@ -175,10 +185,12 @@ class _FileComparison:
             what = _listed(digest, wanted)
             if not what and (pristine is None or path == _GENERATED):
                 self.only_record.append(path)
-            elif not what and digest != pristine:
-                self.others.append(path)
+            elif not what:
+                (self.as_released if digest == pristine else self.others).append(path)
             return what
         if pristine is not None:
+            if digest == pristine:
+                self.as_released.append(path)
             return _released(digest, pristine)
         if path in self.listed:
             return "is missing" if digest is None else "is in RECORD without a digest"
