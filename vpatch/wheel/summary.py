@@ -32,8 +32,7 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
     compared = _compared(vllm, "as its lock says" if vllm.state == "unproven" else "")
     parts = []
     if vllm.other_files and vllm.lock is None:
-        kind = "a fork of it" if vllm.is_fork else "another build of it"
-        parts.append(f"not {release} but {kind}")
+        parts.append(f"differs from {release}, and calls itself {vllm.found.distribution}")
     if vllm.lock is not None:
         parts.append(release)
         patches = counted(len(vllm.lock.patches), "patch")

@@ -77,7 +77,7 @@ class VerifiedVllm:
     @property
     def is_fork(self) -> bool:
         """Whether it has the name of the release and other files: a build says so by its name."""
-        return bool(self.other_files) and self.found.distribution == "vllm"
+        return bool(self.other_files) and canonicalize_name(self.found.distribution) == "vllm"
 
     @property
     def is_clean(self) -> bool:
