@@ -166,6 +166,21 @@ def test_a_hand_edit_that_calls_itself_another_build(env):
     assert "unchanged" not in run.out
 
 
+def test_a_fork_below_a_proven_lock(project, tmp_path):
+    env = made(project, tmp_path, files={"vllm/__init__.py": b"x = 1\n"})
+    env.install()
+    run = env.verify(code=1)
+    assert (
+        f"  differs from the release {VERSION}, and calls itself vllm, with 2 patches by vpatch "
+        "install: 2 files are as the patches make them; 1 source file is not, and is as RECORD "
+        "names it; 3 further files are as RECORD names them, which anybody can write\n"
+    ) in run.out
+    run = project.run("smoke", "--python", env.python, code=1)
+    assert run.codes == ("wheel.files-differ",)
+    assert f"differs from the release {VERSION}, and calls itself vllm, with 2" in run.err
+    assert "as its lock says" not in run.err
+
+
 def test_a_folder_on_the_path_that_hides_it(env, monkeypatch, tmp_path):
     (tmp_path / "front" / "vllm").mkdir(parents=True)
     (tmp_path / "front" / "vllm" / "__init__.py").write_text("")

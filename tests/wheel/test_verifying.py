@@ -321,6 +321,24 @@ def test_an_install(site):
     )
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("is_wheel", [False, True])
+def test_a_proven_lock_over_files_of_somebody(tmp_path, name, is_wheel):
+    """The lock says nothing of the other files."""
+    site = Site(tmp_path / "site", name=name)
+    write(LLAMA)(site)
+    if is_wheel:
+        from_a_wheel(site)
+    else:
+        installed(site)
+    found = site.verify()
+    assert (found.state, found.is_clean) == ("wheel" if is_wheel else "installed", NAMES[name])
+    text = summary_of(found)
+    assert text.startswith(f"differs from the release {VERSION}, and calls itself {name}, ")
+    assert "1 file is as the patches make it" in text
+    assert "1 source file is not, and is as RECORD names it" in text
+
+
 @pytest.mark.parametrize("local", ["", "+cpu"])
 def test_a_wheel(tmp_path, local):
     site = Site(tmp_path / "site")

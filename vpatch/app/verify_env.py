@@ -17,6 +17,7 @@ from vpatch.source.spec import PypiSpec
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.wheel.environment import installed_vllm
 from vpatch.wheel.overlaid import VerifiedOverlay, read_manifest, verified_overlay
+from vpatch.wheel.summary import summary_of
 from vpatch.wheel.verifying import VerifiedVllm, verify
 
 if TYPE_CHECKING:
@@ -107,8 +108,10 @@ def patched_environment(context: Context, python: str) -> LockFile:
     if not vllm.is_clean:
         if vllm.state == "unproven":
             what = f"what its lock says is not proven: {vllm.doubts[0]}"
-        else:
+        elif vllm.state == "changed":
             what = "its vLLM is not as its lock says"
+        else:
+            what = summary_of(vllm)
         raise VpatchError(
             what,
             where=python,

@@ -31,10 +31,11 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
         return f"changed by hand: {differing} not as in {base}"
     compared = _compared(vllm, "as its lock says" if vllm.state == "unproven" else "")
     parts = []
-    if vllm.other_files and vllm.lock is None:
+    if vllm.other_files:
         parts.append(f"differs from {release}, and calls itself {vllm.found.distribution}")
-    if vllm.lock is not None:
+    elif vllm.lock is not None:
         parts.append(release)
+    if vllm.lock is not None:
         patches = counted(len(vllm.lock.patches), "patch")
         is_wheel = is_patched(vllm.found.version)
         parts.append(
