@@ -339,7 +339,7 @@ def test_bytecode_of_a_file_that_no_patch_touches(env):
 
 def test_names_that_nobody_gives_a_module(env):
     """A line of its own in a name must not look like an answer."""
-    names = [b"x\n  the release 0.50.0, unchanged.py", b"\xff.py"]
+    names = [b"x\n  the release 0.50.0, unchanged.py", b"\xff.py", b"\x1b[2J\t.py"]
     for name in names:
         Path(os.fsdecode(os.fsencode(env.site / "vllm") + b"/" + name)).write_bytes(b"x = 1\n")
     lines = env.verify(code=1).out.splitlines()
@@ -348,6 +348,7 @@ def test_names_that_nobody_gives_a_module(env):
         in lines
     )
     assert "  vllm/\\udcff.py: is neither in the release nor in RECORD" in lines
+    assert "  vllm/\\x1b[2J\\t.py: is neither in the release nor in RECORD" in lines
     env.project.run("audit", "--python", env.python)
 
 

@@ -10,6 +10,7 @@ from vpatch.app.verify_env import verify_env
 from vpatch.cli.options import json_option, library_options, offline_option
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
+from vpatch.util.visible import visible_line
 from vpatch.wheel.summary import summary_of
 from vpatch.wheel.verifying import VerifiedVllm
 
@@ -69,8 +70,7 @@ def _lines(done: VerifiedEnvironment) -> list[str]:
         lines += _shown(done.starting, "    ")
     if done.patches:
         lines.append(f"  patches that are in these files: {', '.join(done.patches)}")
-    # The name of a file may have lines in it.
-    return [line.replace("\n", "\\n") for line in lines]
+    return [visible_line(line) for line in lines]
 
 
 def _shown(lines: Sequence[str], indent: str) -> list[str]:

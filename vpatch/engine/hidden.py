@@ -14,6 +14,7 @@ from vpatch.engine import PAYLOAD
 from vpatch.engine.importable import files_of_package
 from vpatch.errors import VpatchError
 from vpatch.util.untrusted import parse_json
+from vpatch.util.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,8 +83,7 @@ def refuse_hidden(asked: ImportPath, package: Path) -> None:
 
 def listed(lines: Sequence[str]) -> str:
     """Return lines for an error, with a limit."""
-    # The name of a file may have lines in it.
-    lines = [line.replace("\n", "\\n") for line in lines]
+    lines = [visible_line(line) for line in lines]
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return "".join(f"\n    {line}" for line in [*lines[:_SHOWN], *more])
 

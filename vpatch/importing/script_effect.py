@@ -16,7 +16,7 @@ from vpatch.importing.paths import aside
 from vpatch.importing.tree_source import BUILT, GENERATED, is_text, refuse_large
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.untrusted import plain_path, read_file
-from vpatch.util.visible import visible
+from vpatch.util.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,18 +73,18 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
         before = stack.read(path)
         if not stat.S_ISREG(mode):
             what = _KINDS.get(stat.S_IFMT(mode), "no file")
-            left.append(LeftAside(_plain(path), f"it is {what}", 0, lost=True))
+            left.append(LeftAside(visible_line(path), f"it is {what}", 0, lost=True))
             continue
         there.add(path)
         if mode & _EXECUTABLE:
-            doubts.append(f"{_plain(path)} is executable now, which a patch cannot say")
+            doubts.append(f"{visible_line(path)} is executable now, which a patch cannot say")
         content = _content(place, mode, script)
         if content == before:
             continue
         why = _why_useless(path, before)
         lost = why is None and (why := _why_impossible(path, content)) is not None
         if why is not None:
-            left.append(LeftAside(_plain(path), why, 0, lost=lost))
+            left.append(LeftAside(visible_line(path), why, 0, lost=lost))
             continue
         changed.append(FileChange(path, before, content))
         size += len(content)
@@ -163,7 +163,7 @@ def _content(place: Path, mode: int, script: Path) -> bytes:
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise
-        what = f"left a file of more than {LARGEST_CHANGED} bytes: {_plain(place.name)}"
+        what = f"left a file of more than {LARGEST_CHANGED} bytes: {visible_line(place.name)}"
         raise limit_broken(what, script) from error
 
 
@@ -197,11 +197,6 @@ def _why_impossible(path: str, content: bytes) -> str | None:
     except ValueError:
         return "no file of a patch can have this name"
     return None if is_text(content) else "it is not text"
-
-
-def _plain(path: str) -> str:
-    """A path on one line, whatever its file is called."""
-    return visible(path).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _refuse_gone(paths: list[str], where: str) -> None:

@@ -28,6 +28,11 @@ def _code(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
+def visible_line(text: str) -> str:
+    """The same on one line, for the name of a file: it may have lines and tabs in it."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
