@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,38 @@ def test_what_is_no_address(typed):
     with pytest.raises(UsageError) as error:
         address_of(typed)
     assert error.value.code == "cluster.bad-address"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "ray://user:word@head",
+        "user:word@head:1",
+        "word@head:1",
+        "http://user:word@head/",
+        "ray://head?token=word",
+    ],
+)
+def test_a_password_in_an_address_is_not_shown(typed):
+    with pytest.raises(UsageError) as error:
+        address_of(typed)
+    assert "word" not in str(error.value)
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b"])
+def test_a_name_that_no_host_has(host):
+    with pytest.raises(ClusterError) as error, connected(f"ray://{host}"):
+        pass
+    assert error.value.code == "cluster.not-found"
+
+
+def test_the_workers_of_ray_import_nothing_from_the_folder_of_the_project(tmp_path, monkeypatch):
+    """Ray puts the current folder at the start of the path of each worker."""
+    folders = []
+    monkeypatch.setattr("ray.init", lambda *_args, **_settings: folders.append(Path.cwd()))
+    monkeypatch.chdir(tmp_path)
+    connection._open("auto", {})
+    assert (folders, Path.cwd()) == ([Path("/")], tmp_path)
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])

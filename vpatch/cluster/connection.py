@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import socket
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, chdir, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -17,13 +17,14 @@ from vpatch.errors import UsageError
 from vpatch.util import child_environment
 from vpatch.util.extras import require
 from vpatch.util.scratch import scratch_folder
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CLIENT = "ray://"
 _CLIENT_PORT = 10001
-_HOST = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _SECONDS = 10.0
 
 
@@ -60,12 +61,17 @@ def address_of(typed: str) -> str:
     found = _HOST.fullmatch(typed.removeprefix(scheme))
     if found is None or not (scheme or found[2]):
         raise UsageError(
-            f"{typed} is not an address of a cluster",
+            f"{_without_user(typed)} is not an address of a cluster",
             where="--on",
             hint="give ray://HOST, HOST:PORT, auto, or local",
             code="cluster.bad-address",
         )
     return f"{scheme}{found[1]}:{found[2] or _CLIENT_PORT}"
+
+
+def _without_user(typed: str) -> str:
+    """Return what was typed for a message: a password before an @, or in a query, stays out."""
+    return redact(typed).rpartition("@")[2]
 
 
 def _refuse_silent(address: str) -> None:
@@ -75,7 +81,8 @@ def _refuse_silent(address: str) -> None:
     host, _, port = address.removeprefix(_CLIENT).rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
-    except (OSError, OverflowError) as error:
+    # A name with a part of 64 letters or of none is a UnicodeError.
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _no_cluster(address, error) from error
 
 
@@ -104,7 +111,10 @@ def _open(address: str, settings: dict[str, Any]) -> None:
 
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **settings)
+        # Ray's workers import from the folder that a driver starts in, before all others. It may be
+        # a project of somebody else.
+        with chdir("/"):
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **settings)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         if "ersion" in str(error) and "mismatch" in str(error).lower():
             raise ClusterError(
