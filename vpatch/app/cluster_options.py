@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ATTEMPTS = 3
+# There, a user without a password is no secret; for Azure it is a container.
+_WITH_A_USER = {"abfs", "abfss", "ftp", "hdfs", "sftp", "smb", "ssh"}
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,13 @@ class ClusterOptions:
                     code="cli.unused-option",
                 )
             return
-        _, credentials = split_credentials(self.storage or "")
-        # A user without a password is a container of Azure.
-        if self.storage is not None and credentials is not None and credentials[1]:
+        why = None if self.storage is None else _unfit_storage(self.storage)
+        if why is not None:
             raise UsageError(
-                f"{redact(self.storage)} has a password in it, and passwords never travel",
+                f"{redact(str(self.storage))} {why}",
                 where="--storage",
-                hint="give each node credentials of its own, as fsspec's package for it says",
+                hint="give a folder or one plain URL; each node needs credentials of its own, as "
+                "fsspec's package for it says",
                 code="cluster.bad-storage",
             )
         for name in given:
@@ -66,3 +68,22 @@ class ClusterOptions:
                 hint="nodes start engines of their own: give --engine or --image",
                 code="cli.conflicting-options",
             )
+
+
+def _unfit_storage(url: str) -> str | None:
+    """Say what of an address must not travel to the nodes; None if it may."""
+    # fsspec also takes a path apart there, and opens one kind of storage through another.
+    if "::" in url:
+        return "is a chain of addresses (::), and only the last one would be shared"
+    scheme, is_url, rest = url.partition("://")
+    if not is_url:
+        return None
+    if set(rest) & set("?#"):
+        return "has a query in it, which may hold a token, and tokens never travel"
+    try:
+        _, credentials = split_credentials(url)
+    except ValueError:
+        return "is not an address"
+    if credentials is None or (scheme in _WITH_A_USER and not credentials[1]):
+        return None
+    return "has a password in it, and passwords never travel"

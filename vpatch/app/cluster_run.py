@@ -18,6 +18,7 @@ from vpatch.evidence.kept_cells import KeptCell
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import ModelError, locate
 from vpatch.util.plural import counted
+from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -215,7 +216,7 @@ class ClusterRun:
                 storage.remove()
             except ClusterError as error:
                 # All results are here already.
-                self.progress.note(f"{error.what}; remove {storage.url} yourself")
+                self.progress.note(f"{error.what}; remove {redact(storage.url)} yourself")
 
     def _run(self, cluster: RayCluster, seen: SeenCluster, storage: Storage | None) -> None:
         pending = self._pending()

@@ -7,10 +7,11 @@ digests, so a file that is incomplete never counts.
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, TypeAdapter
 
@@ -20,7 +21,7 @@ from vpatch.util.untrusted import MEGABYTE, parse_json, plain_path
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 # A job writes this file in place of the files that it left in the storage.
 STORED = "stored.json"
@@ -28,11 +29,15 @@ STORED = "stored.json"
 # of them may wait.
 STORED_BYTES = 2**20
 _PROBE = "probe"
-# Of one file of a job, such as a log.
+# Of the files of a job together.
 _LARGEST = 2000 * MEGABYTE
+_MOST_FILES = 10_000
+# A server may never answer, and a mount may wait for one: 2 GB in 10 minutes is a slow line.
+_LONGEST = 600.0
 # These have no folders: makedirs would create a bucket.
 _WITHOUT_FOLDERS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}
 
+T = TypeVar("T")
 
 _Path = Annotated[str, AfterValidator(plain_path)]
 
@@ -59,10 +64,10 @@ class Storage:
         import fsspec  # noqa: PLC0415 - of the extra `ray`
 
         self.url = url.rstrip("/")
-        try:
-            self._system, self._root = fsspec.core.url_to_fs(self.url)
-        except (ImportError, ValueError) as error:
-            raise _failed(self.url, "cannot be opened", error) from error
+        # Each kind of storage raises errors of its own packages, here and below.
+        self._system, self._root = self._ask(
+            "cannot be opened", lambda: fsspec.core.url_to_fs(self.url)
+        )
 
     @classmethod
     def of_a_run(cls, url: str) -> Storage:
@@ -77,30 +82,35 @@ class Storage:
             ClusterError: the storage does not take it.
         """
         path = f"{self._root}/{name}"
-        try:
+
+        def write() -> None:
             if self.url.partition("://")[0] not in _WITHOUT_FOLDERS:
                 self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._system.pipe_file(path, content)
-        except Exception as error:
-            # Each kind of storage raises errors of its own packages.
-            raise _failed(self.url, "does not take files", error) from error
 
-    def read(self, name: str) -> bytes:
-        """Read a file.
+        self._ask("does not take files", write)
+
+    def read(self, name: str, limit: int | None = None) -> bytes:
+        """Read a file of at most `limit` bytes, by default 2 GB.
 
         Raises:
-            ClusterError: it is not there, or the storage does not give it.
+            ClusterError: it is not there, is larger, or the storage does not give it.
         """
-        try:
-            with self._system.open(f"{self._root}/{name}", "rb") as file:
-                content = bytes(file.read(_LARGEST + 1))
-        except Exception as error:
-            # As above.
-            raise _failed(self.url, f"does not give {name}", error) from error
-        if len(content) > _LARGEST:
-            large = ValueError(f"it is larger than {_LARGEST // MEGABYTE} MB")
-            raise _failed(self.url, f"does not give {name}", large)
-        return content
+        path = f"{self._root}/{name}"
+        most = _LARGEST if limit is None else limit
+
+        def read() -> bytes:
+            facts = self._system.info(path)
+            # In a folder, others may have put a pipe or a link there.
+            if facts.get("type") != "file" or facts.get("islink"):
+                raise ValueError("it is not a regular file")
+            with self._system.open(path, "rb") as file:
+                content = bytes(file.read(most + 1))
+            if len(content) > most:
+                raise ValueError(f"it is larger than {most // MEGABYTE} MB")
+            return content
+
+        return self._ask(f"does not give {name}", read)
 
     def remove(self) -> None:
         """Remove the folder, if it is there.
@@ -108,14 +118,35 @@ class Storage:
         Raises:
             ClusterError: the storage does not remove it.
         """
-        try:
+
+        def remove() -> None:
             # Others may have written since it was listed.
             self._system.invalidate_cache()
             with suppress(FileNotFoundError):
                 self._system.rm(self._root, recursive=True)
-        except Exception as error:
-            # As above.
-            raise _failed(self.url, "does not remove files", error) from error
+
+        self._ask("does not remove files", remove)
+
+    def _ask(self, what: str, ask: Callable[[], T]) -> T:
+        """Return what the storage answers, within a limit of time."""
+        answers: list[T] = []
+        errors: list[Exception] = []
+
+        def run() -> None:
+            try:
+                answers.append(ask())
+            except Exception as error:  # noqa: BLE001 - of the packages of the storage
+                errors.append(error)
+
+        # A daemon, so that one that hangs does not keep the process.
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(_LONGEST)
+        if not (answers or errors):
+            errors.append(TimeoutError(f"it did not answer within {_LONGEST:g} s"))
+        if errors:
+            raise _failed(self.url, what, errors[0]) from errors[0]
+        return answers[0]
 
     def leave(self, out: Path, name: str, kept: Collection[str]) -> None:
         """Move the files of a job there, if they are large together; `kept` are never moved.
@@ -143,9 +174,14 @@ class Storage:
         Raises:
             ClusterError: one is not there, or is not what the job wrote.
         """
-        whole = dict(files)
-        for name, entry in self._stored(whole.pop(STORED, b"{}")).items():
-            content = self.read(entry.place)
+        whole, remaining = dict(files), _LARGEST
+        stored = self._stored(whole.pop(STORED, b"{}"))
+        if len(stored) > _MOST_FILES:
+            many = ValueError(f"there are more than {_MOST_FILES}")
+            raise _failed(self.url, "is not asked for the files of a job", many)
+        for name, entry in stored.items():
+            content = self.read(entry.place, remaining)
+            remaining -= len(content)
             if digest_of(content) != entry.digest:
                 raise ClusterError(
                     f"{name} in the storage is not what the node wrote",
