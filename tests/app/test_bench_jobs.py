@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vpatch.app.bench_jobs import BenchJobs
+import pytest
+
+from vpatch.app.bench_jobs import BenchJobs, runs_of
 from vpatch.app.bench_sides import PlannedSide
 from vpatch.app.targets import PlannedTrees
 from vpatch.declare.bench import Bench
@@ -30,3 +32,12 @@ def test_equal_sides_are_kept_each_by_itself(tmp_path):
     assert first != second
     # Another side before it changes nothing.
     assert keys_of(tmp_path, "sha256:b", "sha256:a")[1] == first
+
+
+@pytest.mark.parametrize("path", ["points/x.json", "logs/a/b.log", "raw/../x"])
+def test_a_file_that_no_job_leaves(tmp_path, path):
+    image = {"name": "team/vllm:1", "id": "sha256:a", "digests": []}
+    side = PlannedSide(PlannedTrees([], [], "0.50.0", image, {}, "cpu"), "", [], Needs())
+    (task,) = BenchJobs(PLAN, [side], {}, tmp_path, lambda *_: None).tasks
+    with pytest.raises(ValueError, match="is not a log or a raw result"):
+        list(runs_of(task, "a", {path: b""}, tmp_path))

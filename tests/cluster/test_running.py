@@ -168,6 +168,15 @@ def test_a_job_that_was_lost_before_it_began_is_noticed(monkeypatch):
     ]
 
 
+def test_files_of_a_lying_node_are_a_lost_attempt(monkeypatch):
+    """They would be written outside of the folder of the evidence."""
+    answers = iter([{"../../x": b""}, {"x": b""}])
+    run, _ = run_of(monkeypatch, 1, lambda: next(answers))
+    lost, done = [event for event in run.events() if not isinstance(event, JobBegun)]
+    assert "is not a path below" in lost.why
+    assert done.files == {"x": b""}
+
+
 def test_a_file_of_the_storage_that_is_not_whole_is_a_lost_attempt(monkeypatch, tmp_path):
     storage = Storage.of_a_run(str(tmp_path))
     entry = {"place": "one/0", "digest": digest_of(b"whole")}

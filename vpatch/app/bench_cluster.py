@@ -8,14 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.bench_jobs import BenchJobs, lost_runs, runs_of
-from vpatch.app.cluster_run import ClusterRun, NodeTasks
+from vpatch.app.cluster_run import ClusterRun, NodeTasks, kept_below
 from vpatch.app.node_job import RESULT
 from vpatch.bench.cells import side_names
 from vpatch.bench.record import RAW, BenchRun
 from vpatch.bench.run import datasets_of, write_record
 from vpatch.cluster.parcel import Parcel
 from vpatch.errors import VpatchError
-from vpatch.evidence.kept_cells import KeptCells
 from vpatch.evidence.store import LOGS
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.machine import this_machine
@@ -95,7 +94,7 @@ class _BenchOnCluster:
             request.plan.models,
             request.digests,
         )
-        run = ClusterRun(tasks, options, KeptCells(root), progress)
+        run = ClusterRun(tasks, options, kept_below(root), progress)
         failure: KeyboardInterrupt | VpatchError | None = None
         try:
             run.make()

@@ -19,8 +19,9 @@ from vpatch.app.node_job import RESULT
 from vpatch.app.packed_trees import packed
 from vpatch.bench.cells import cells_of, schedule, side_names
 from vpatch.bench.measure import LoadRun
-from vpatch.bench.record import result_from
+from vpatch.bench.record import RAW, result_from
 from vpatch.evidence.kept_cells import key_of
+from vpatch.evidence.store import LOGS
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Fault
 from vpatch.util.digest import digest_of
@@ -174,7 +175,7 @@ def runs_of(
     for path, content in files.items():
         kind, slash, name = path.partition("/")
         if slash:
-            (workdir / kind / _named(task, name)).write_bytes(content)
+            _place(task, workdir, f"{kind}/{name}").write_bytes(content)
     points = iter(json.loads(files[RESULT])["points"])
     for visit in task.visits:
         for load, point in zip(visit.loads, points, strict=False):
@@ -200,12 +201,10 @@ def lost_runs(task: BenchTask) -> Iterator[LoadRun]:
             yield LoadRun(task.side, visit.cell, load, visit.repeat, task.log, none, fault, node)
 
 
-def _named(task: BenchTask, name: str) -> str:
-    return f"{task.slug}-{name}"
-
-
 def _place(task: BenchTask, workdir: Path, path: str | None) -> Path:
     if path is None:
         return workdir / "none"
     kind, _, name = path.partition("/")
-    return workdir / kind / _named(task, name)
+    if kind not in {LOGS, RAW} or "/" in name:
+        raise ValueError(f"{path!r} is not a log or a raw result")
+    return workdir / kind / f"{task.slug}-{name}"

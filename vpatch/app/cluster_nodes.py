@@ -6,7 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from vpatch.app.node_job import REFUSED, RESULT
+from vpatch.cluster.answers import not_understood
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost
 from vpatch.cluster.nodes import NODE_ID
@@ -15,6 +18,7 @@ from vpatch.errors import UnavailableError, combine
 from vpatch.harness.machine import missing
 from vpatch.smoke.wire import machine_from
 from vpatch.util.plural import counted
+from vpatch.util.untrusted import parse_json, plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +37,8 @@ JOB = "vpatch.app.node_job"
 _LOOK_SECONDS = 3600.0
 _CLOCK_SECONDS = 60.0
 _ATTEMPTS = 2
+# What comes of an answer of another shape than those of vpatch's jobs.
+NOT_OF_A_JOB = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class NoNodeError(UnavailableError):
@@ -204,10 +210,14 @@ def look_at_cluster(
             progress.note(f"the clock of {node.name} is {ahead}; times in its logs are so, too")
         elif isinstance(event, JobLost) and event.last:
             failed[node.name] = event.why
-        elif isinstance(event, JobDone) and RESULT in event.files:
-            seen.append(_seen(node, json.loads(event.files[RESULT]), storage))
         elif isinstance(event, JobDone):
-            failed[node.name] = json.loads(event.files[REFUSED])["what"]
+            try:
+                if REFUSED in event.files:
+                    failed[node.name] = refusal_of(event.files)
+                else:
+                    seen.append(_seen(node, event.files[RESULT], storage))
+            except NOT_OF_A_JOB as error:
+                failed[node.name] = not_understood("it", error).what
     task.done()
     if not seen:
         lines = "\n".join(f"    {name}: {last_line(why)}" for name, why in failed.items())
@@ -240,16 +250,38 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else text
 
 
-def _seen(node: ClusterNode, found: Mapping[str, Any], storage: Storage | None) -> SeenNode:
-    engine = found["engine"] and found["engine"]["kind"]
-    machine = machine_from(found["machine"])
-    problems = dict(found["problems"])
+class _Engine(BaseModel):
+    kind: str
+
+
+class _Look(BaseModel):
+    """What a node answers that is looked at."""
+
+    machine: dict[str, Any]
+    engine: _Engine | None
+    models: dict[str, str | None]
+    images: dict[str, str]
+    problems: dict[str, str]
+    probe: str | None = None
+
+
+def _seen(node: ClusterNode, text: bytes, storage: Storage | None) -> SeenNode:
+    """Return what a node says of itself. Raises one of NOT_OF_A_JOB if it is something else."""
+    look = _Look.model_validate(parse_json(text))
+    problems = dict(look.problems)
     if storage is not None and "storage" not in problems:
         try:
-            storage.read(found["probe"])
+            storage.read(plain_path(look.probe or ""))
         except ClusterError as error:
             problems["storage"] = f"{error.what}; the node says that it wrote it"
-    return SeenNode(node, machine, engine, found["models"], found["images"], problems)
+    engine = look.engine.kind if look.engine else None
+    machine = machine_from(look.machine)
+    return SeenNode(node, machine, engine, look.models, look.images, problems)
+
+
+def refusal_of(files: Mapping[str, bytes]) -> str:
+    """Return why a node refused a job. Raises one of NOT_OF_A_JOB if it does not say it."""
+    return str(parse_json(files[REFUSED])["what"])
 
 
 def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Progress) -> None:

@@ -8,16 +8,30 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.cluster_nodes import JOB, gpus_of, last_line, look_at_cluster, refuse_unfit
+from pydantic import TypeAdapter
+
+from vpatch.app.cluster_nodes import (
+    JOB,
+    NOT_OF_A_JOB,
+    gpus_of,
+    last_line,
+    look_at_cluster,
+    refusal_of,
+    refuse_unfit,
+)
 from vpatch.app.node_job import LOG, REFUSED, RESULT
+from vpatch.cluster.answers import not_understood
 from vpatch.cluster.connection import connected
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost, LogPiece
 from vpatch.cluster.storage import Storage
-from vpatch.evidence.kept_cells import KeptCell
+from vpatch.evidence.kept_cells import KeptCell, KeptCells, own_secret
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import ModelError, locate
+from vpatch.smoke.wire import machine_from
+from vpatch.source.cache import default_cache_folder
 from vpatch.util.plural import counted
+from vpatch.util.untrusted import parse_json
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -30,11 +44,11 @@ if TYPE_CHECKING:
     from vpatch.cluster.parcel import Parcel
     from vpatch.cluster.running import RayCluster
     from vpatch.declare.smoke import Model
-    from vpatch.evidence.kept_cells import KeptCells
     from vpatch.progress import Progress, Task
 
 # A node without an engine makes one first.
 AROUND_SECONDS = 3 * 3600.0
+_INHERITED = TypeAdapter(dict[str, str])
 
 
 @dataclass(kw_only=True)
@@ -116,6 +130,11 @@ class NodeTasks:
     engine: str | None
     models: Mapping[str, Model] = field(default_factory=dict)
     digests: Path | None = None
+
+
+def kept_below(root: Path) -> KeptCells:
+    """Return the results that this user keeps below a folder of evidence."""
+    return KeptCells(root, own_secret(default_cache_folder()))
 
 
 class ClusterRun:
@@ -260,17 +279,20 @@ class ClusterRun:
                     task.settled = True
                     task.settle(event.node or "", None)
             case JobDone():
+                self._settle(task, event.node, event.files)
                 if self.kept is not None:
                     self.kept.keep(key, KeptCell(event.node, event.files))
-                self._settle(task, event.node, event.files)
 
     def _settle(self, task: NodeTask, node: str, files: Mapping[str, bytes]) -> None:
         task.settled = True
         task.log.write_bytes(files.get(LOG, b""))
-        result = json.loads(files[RESULT])
-        facts = {"machine": result["machine"], "inherited": result["inherited"]}
-        self.machines.setdefault(node, facts)
-        task.settle(node, files)
+        try:
+            result = parse_json(files[RESULT])
+            facts = {"machine": result["machine"], "inherited": result["inherited"]}
+            self.machines.setdefault(node, facts)
+            task.settle(node, files)
+        except NOT_OF_A_JOB as error:
+            raise not_understood(f"{node} ({task.title})", error) from error
 
     def _show(self, what: str | None) -> None:
         if self.shown is not None:
@@ -300,8 +322,18 @@ def _job(task: NodeTask, seen: SeenCluster, storage: Storage | None) -> ClusterJ
 
 
 def why_again(files: Mapping[str, bytes]) -> str | None:
-    """Say why a job is worth another attempt elsewhere; None if its result counts."""
-    if REFUSED in files:
-        return str(json.loads(files[REFUSED])["what"])
-    hangs = json.loads(files[RESULT]).get("hangs")
+    """Say why a job is worth another attempt elsewhere; None if its result counts.
+
+    Raises:
+        ClusterError: the files are not those of a job.
+    """
+    try:
+        if REFUSED in files:
+            return refusal_of(files)
+        result = parse_json(files[RESULT])
+        hangs = result.get("hangs")
+        machine_from(result["machine"])
+        _INHERITED.validate_python(result["inherited"])
+    except NOT_OF_A_JOB as error:
+        raise not_understood("a node", error) from error
     return str(hangs) if hangs else None

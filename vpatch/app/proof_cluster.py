@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.cluster_run import ClusterRun, NodeTasks
+from vpatch.app.cluster_run import ClusterRun, NodeTasks, kept_below
 from vpatch.app.node_job import RESULT
 from vpatch.app.proof_jobs import ProofSink, proof_task
 from vpatch.app.proofs import IdleError, ProvenTest, no_test, refuse_other
@@ -16,7 +16,6 @@ from vpatch.engine.environment import KINDS
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
 from vpatch.evidence.behaviour import ProofRun, record_of_test
 from vpatch.evidence.collecting import collected
-from vpatch.evidence.kept_cells import KeptCells
 from vpatch.evidence.store import LOGS, write_evidence
 from vpatch.harness.behaviour import Behaviour, Run, TestResult
 from vpatch.smoke.wire import machine_from
@@ -67,7 +66,7 @@ def run_proofs_on_cluster(
         tasks = _tasks(context, asked, kind, ProofSink(Path(name), settled, left_out), on_result)
         files = {path: text for task in tasks for path, text in task.files.items()}
         jobs = NodeTasks(tasks, Parcel(files), asked.engine)
-        kept = None if asked.root is None else KeptCells(asked.root)
+        kept = None if asked.root is None else kept_below(asked.root)
         run = ClusterRun(jobs, asked.options, kept, context.progress)
         if tasks:
             run.make()

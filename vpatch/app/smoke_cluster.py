@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from vpatch.app.cluster_run import ClusterRun, NodeTasks
+from vpatch.app.cluster_run import ClusterRun, NodeTasks, kept_below
 from vpatch.app.smoke_jobs import SmokeJobs, lost_run, run_of
 from vpatch.cluster.parcel import Parcel
-from vpatch.evidence.kept_cells import KeptCells
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
 from vpatch.harness.models import PreparedModel, acceptance_of
 from vpatch.smoke.checks import Check
@@ -65,7 +64,7 @@ def run_smoke_on_cluster(
         models,
         first.digests,
     )
-    run = ClusterRun(jobs, options, KeptCells(root), progress)
+    run = ClusterRun(jobs, options, kept_below(root), progress)
     run.make()
     records = []
     for part in parts:

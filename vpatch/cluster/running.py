@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vpatch.cluster import on_node
+from vpatch.cluster.answers import Begun, files_from, letters_from
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import JobBegun, JobDone, JobLost, LogPiece
 from vpatch.cluster.nodes import LivingNodes, nodes_from
@@ -217,21 +218,23 @@ class _JobRun:
                 code="cluster.lost",
             ) from error
         now = time.monotonic()
-        for name, kind, content in messages:
+        for name, content in letters_from(messages):
             attempt = self.open.get(name)
             if attempt is None:
                 continue  # it was given up
             attempt.heard = now
-            if kind == "begun":
-                attempt.node = content["node"]
-                self.begun.add(attempt.ref)
-                ahead = content["clock"] - time.time()
-                yield JobBegun(attempt.job, attempt.number, self._name(content), ahead)
-            elif kind == "log":
-                yield LogPiece(attempt.job, attempt.number, content)
+            match content:
+                case Begun():
+                    attempt.node = content.node
+                    self.begun.add(attempt.ref)
+                    ahead = content.clock - time.time()
+                    place = self._name(content.node, content.host)
+                    yield JobBegun(attempt.job, attempt.number, place, ahead)
+                case bytes():
+                    yield LogPiece(attempt.job, attempt.number, content)
 
-    def _name(self, place: Mapping[str, Any]) -> str:
-        return self.nodes.names.get(place["node"], str(place["host"]))
+    def _name(self, node: str | None, host: str) -> str:
+        return self.nodes.names.get(node or "", host)
 
     def _forget(self, attempt: _JobAttempt) -> None:
         self.of_ref.pop(attempt.ref, None)
@@ -242,26 +245,27 @@ class _JobRun:
     def _ended(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
         try:
             files = self.ray.get(attempt.ref, timeout=_SILENT_SECONDS)
+            files = files_from(files)
             files = self.storage.take(files) if self.storage else files
+            why = self.again(files) if self.again else None
         except ClusterError as error:
             yield from self._lost(attempt, error.what)
             return
         except self.ray.exceptions.RayError as error:
             yield from self._lost(attempt, _said(error))
             return
-        why = self.again(files) if self.again else None
         if why is not None:
             yield from self._lost(attempt, why, files)
             return
         self._forget(attempt)
-        name = self._name({"node": attempt.node, "host": "a node"})
+        name = self._name(attempt.node, "a node")
         yield JobDone(attempt.job, attempt.number, name, files)
 
     def _lost(
         self, attempt: _JobAttempt, why: str, files: Mapping[str, bytes] | None = None
     ) -> Iterator[JobEvent]:
         self._forget(attempt)
-        node = self._name({"node": attempt.node, "host": "?"}) if attempt.node else None
+        node = self._name(attempt.node, "?") if attempt.node else None
         last = attempt.number >= self.most
         yield JobLost(attempt.job, attempt.number, node, why, last, files or {})
         if attempt.node:
