@@ -27,6 +27,7 @@ from vpatch.source import network
 from vpatch.source.index import Release, choose
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.spec import parse_tree
+from vpatch.source.wheels import official_wheel
 from vpatch.util import limited
 from vpatch.util.untrusted import MEGABYTE
 
@@ -509,3 +510,86 @@ def test_what_netrc_has_is_not_sent_in_the_clear(settings, tmp_path, monkeypatch
         credentials = network._IndexCredentials(replace(settings, index_url=index_url))
         request = requests.Request("GET", url).prepare()
         assert ("Authorization" in credentials(request).headers) == sent
+
+
+def test_the_default_of_netrc_is_for_indexes_alone(settings, tmp_path, monkeypatch):
+    """A listing or a project may name any host."""
+    (tmp_path / "netrc").write_text("machine a login me password 1\ndefault login x password 2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    credentials = network._IndexCredentials(replace(settings, index_url="https://b/simple"))
+    for url, sent in (("https://a/x", True), ("https://b/x", True), ("https://evil/x", False)):
+        request = requests.Request("GET", url).prepare()
+        assert ("Authorization" in credentials(request).headers) == sent
+
+
+def test_no_redirection_takes_what_netrc_has_into_the_clear(index, settings, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine localhost login me password hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with (
+        leading(index.url.replace("127.0.0.1", "localhost")) as url,
+        network.open_session(replace(settings, index_url=url)) as session,
+    ):
+        session.get(url)
+    assert index.authorized == [None]
+
+
+def listing(*files):
+    return json.dumps({"meta": {"api-version": "1.0"}, "name": "vllm", "files": files}).encode()
+
+
+def serving(index, **changed):
+    """Let an index list one archive, with other facts of it."""
+    name = "vllm-0.23.0.tar.gz"
+    digest = hashlib.sha256(index.archives[name]).hexdigest()
+    url = index.url.removesuffix("/simple")
+    file = {"filename": name, "url": f"{url}/files/{name}", "hashes": {"sha256": digest}}
+    index.answers["/simple/"] = listing(file | changed)
+    index.headers["/simple/"] = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
+    return digest
+
+
+def test_a_listing_of_another_machine_names_no_file_of_this_one(index, opening, settings, tmp_path):
+    """Also where the user has an index of files beside it."""
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm/index.html").write_text("")
+    serving(index, url=(tmp_path / "secret").as_uri())
+    with fails("source.no-such-release"):
+        opening(settings=replace(settings, extra_index_urls=(tmp_path.as_uri(),)))
+
+
+def test_a_digest_in_capitals_is_the_same(index, opening):
+    digest = hashlib.sha256(index.archives["vllm-0.23.0.tar.gz"]).hexdigest()
+    serving(index, hashes={"sha256": digest.upper()})
+    with opening() as tree:
+        assert tree.pin.digest == f"sha256:{digest}"
+
+
+WHEEL = "vllm-0.23.0-cp38-abi3-manylinux1_x86_64.whl"
+
+
+@pytest.mark.parametrize("digest", ["../../../outside", "", "0" * 63, "0" * 65])
+def test_a_digest_that_is_none_leads_nowhere(index, settings, cache, tmp_path, notes, digest):
+    """The cache has a folder of its name."""
+    serving(index, filename=WHEEL, hashes={"sha256": digest})
+    before = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
+    with fails("source.no-digest"):
+        official_wheel(
+            "vllm", "0.23.0", cache=cache, settings=settings, offline=False, progress=notes
+        )
+    assert {path for path in tmp_path.rglob("*") if "cache" not in path.parts} == before
+
+
+@pytest.mark.parametrize("name", ["vllm-0.23.0-{0}-{0}-{0}.whl", "vllm-0.23.0-{0}.tar.gz"])
+def test_a_name_that_no_file_has(index, settings, name):
+    """Of three times 300 tags come 27 million."""
+    name = name.format(".".join(["py3"] * 300))
+    serving(index, filename=name)
+    assert network.list_releases("vllm", settings, wheels=name.endswith(".whl")) == []
+
+
+def test_a_file_index_with_nul(settings):
+    with (
+        network.open_session(replace(settings, index_url="file:///x")) as session,
+        pytest.raises(requests.exceptions.InvalidURL),
+    ):
+        session.get("file:///%00")

@@ -28,6 +28,8 @@ class FolderAdapter(BaseAdapter):
         if parts.netloc not in {"", "localhost"}:
             raise requests.exceptions.InvalidURL(f"{response.url} names another machine")
         path = Path(url2pathname(parts.path))
+        if "\0" in str(path):
+            raise requests.exceptions.InvalidURL("a name with NUL is that of no file")
         path = path / "index.html" if parts.path.endswith("/") else path
         # To open a pipe would wait for somebody who writes.
         if path.exists() and not path.is_file() and not path.is_dir():

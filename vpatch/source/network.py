@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import warnings
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 CHUNK = 1 << 17
 _DIGITS = 15
+_LONGEST_NAME = 255
+_SHA256 = re.compile("[0-9a-f]{64}")
+_NOBODY = "https://nobody.invalid/"
 # The largest of vLLM has 60 MB.
 _LARGEST_ARCHIVE = 2000 * MEGABYTE
 _PASSING = (500, 502, 503, 504, 520, 524, 527)
@@ -90,7 +94,8 @@ def list_releases(
             known = known or packages is not None
             for package in packages or ():
                 release = _release(project, package, wheels=wheels)
-                if release:
+                # A listing of another machine names no file of this one.
+                if release and _is_file(release.url) <= _is_file(url):
                     found.setdefault(release.filename, release)
     return list(found.values()) if known else None
 
@@ -182,10 +187,13 @@ def _release(project: str, package: DistributionPackage, *, wheels: bool) -> Rel
     if package.version is None or canonicalize_name(package.project or "") != project:
         return None
     version = read_version(package.version)
-    if version is None:
+    # The tags of a long name can be millions, and no file system takes it.
+    if version is None or len(package.filename) > _LONGEST_NAME or "/" in package.filename:
         return None
     url, _ = split_credentials(package.url)
-    sha256 = package.digests.get("sha256")
+    # The cache has folders of this name.
+    digest = package.digests.get("sha256", "").lower()
+    sha256 = digest if _SHA256.fullmatch(digest) else None
     return Release(
         project, str(version), package.filename, url, sha256, package.size, package.is_yanked
     )
@@ -217,7 +225,7 @@ def open_session(settings: PipSettings) -> Iterator[requests.Session]:
             for prefix in (f"https://{host}/", f"https://{host}:"):
                 session.mount(prefix, _TrustingAdapter(**limits))
         # Only for who names such an index: no remote one may send us to local files.
-        if any(url.startswith("file:") for url in index_urls(settings)):
+        if any(_is_file(url) for url in index_urls(settings)):
             session.mount("file://", FolderAdapter())
         yield session
 
@@ -230,6 +238,17 @@ class _Session(requests.Session):
 
     def merge_environment_settings(self, url: Any, proxies: Any, *args: Any) -> Any:
         return super().merge_environment_settings(url, {**self.proxies, **(proxies or {})}, *args)
+
+    def rebuild_auth(self, prepared_request: Any, response: requests.Response) -> None:
+        """Leave the credentials out where an answer leads to another host.
+
+        That host gets what it would have got if it were asked first.
+        """
+        headers, url = prepared_request.headers, str(prepared_request.url)
+        if self.should_strip_auth(str(response.request.url), url):  # type: ignore[no-untyped-call]
+            headers.pop("Authorization", None)
+        if "Authorization" not in headers and isinstance(self.auth, AuthBase):
+            self.auth(prepared_request)
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         try:
@@ -253,7 +272,8 @@ class _Session(requests.Session):
 class _IndexCredentials(AuthBase):
     """The credentials in an index's URL, for that host alone; else what netrc has.
 
-    What netrc has goes nowhere in the clear, but to a host that an index by http is on.
+    What netrc has goes nowhere in the clear, but to a host that an index by http is on. Its default
+    is for the hosts of indexes: any other host may be one that only a project, or a listing, names.
     """
 
     def __init__(self, settings: PipSettings) -> None:
@@ -270,6 +290,8 @@ class _IndexCredentials(AuthBase):
         found = self._known.get(_host(url))
         if found is None and (url.startswith("https:") or _host(url) in self._indexes):
             found = requests.utils.get_netrc_auth(url)
+            if _host(url) not in self._indexes and found == requests.utils.get_netrc_auth(_NOBODY):
+                found = None
         hide((found[1] or found[0]) if found else None)
         return HTTPBasicAuth(*found)(request) if found else request
 
@@ -282,6 +304,10 @@ class _TrustingAdapter(LimitedAdapter):
             # Its user knows: that is what the setting is for.
             warnings.simplefilter("ignore", InsecureRequestWarning)
             return super().send(request, **(options | {"verify": False}))
+
+
+def _is_file(url: str) -> bool:
+    return url.lower().startswith("file:")
 
 
 def _host(url: str) -> tuple[str, str]:
