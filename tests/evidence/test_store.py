@@ -440,3 +440,49 @@ def test_a_record_that_is_damaged(tmp_path, text, code):
     with fails(code) as caught:
         read_evidence(tmp_path)
     assert caught.value.where == str(file)
+
+
+def links(folder):
+    """A log outside of the folder, with the same bytes."""
+    log = folder / "logs/after.log"
+    log.rename(folder.parent / "elsewhere")
+    log.symlink_to(folder.parent / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (links, "logs/after.log is a symbolic link"),
+        (lambda folder: (folder / "logs/all").symlink_to("/"), "logs/all is a symbolic link"),
+        (lambda folder: os.mkfifo(folder / "logs/pipe"), "is not a regular file"),
+        (lambda folder: (folder / "logs/after.log").write_bytes(b"x" * 101), "is larger than"),
+    ],
+)
+def test_what_is_no_file_of_evidence(tmp_path, monkeypatch, change, said):
+    """It could change later, or never end."""
+    evidence = collect(tmp_path)
+    change(evidence.folder)
+    if said == "is larger than":
+        monkeypatch.setattr("vpatch.evidence.store._LARGEST_LOG", 100)
+    (found,) = tampered(evidence)
+    assert said in found
+
+
+def test_a_verdict_that_no_check_gives(tmp_path):
+    evidence = collect(tmp_path, results=[(PASSING, FAILING)])
+    record = json.loads(json.dumps(evidence.record))
+    for cell in record["cells"]:
+        cell["verdict"] = "pass"
+    write_evidence(evidence.folder, record | {"result": "passed"})
+    assert tampered(read_evidence(evidence.folder)) == ["results.json: the verdict on a cell"]
+
+
+@pytest.mark.parametrize("folder", ["../other", "/etc", "points/gone", "logs", "points/../.."])
+def test_a_point_that_is_the_evidence_of_something_else(tmp_path, folder):
+    other = collect(tmp_path, "other")
+    evidence = collect(tmp_path)
+    point = {key: other.record[key] for key in ("digest", "engine", "result")}
+    record = {**evidence.record, "points": [{"name": "p", "folder": folder, **point}]}
+    write_evidence(evidence.folder, record)
+    (found,) = tampered(read_evidence(evidence.folder))
+    assert "its points" in found or "is not a path below" in found

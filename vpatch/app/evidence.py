@@ -79,8 +79,16 @@ def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
     """Compare evidence with its statement, and with what its command would run now.
 
     Raises:
+        EvidenceError: the record is not complete.
         VpatchError: the environment failed, so it is not known what would run now.
     """
+    try:
+        return _verified(context, evidence)
+    except DAMAGE as error:
+        raise no_record(evidence, error) from error
+
+
+def _verified(context: Context, evidence: Evidence) -> VerifiedEvidence:
     changed = tampered(evidence)
     # What was changed cannot be asked what it was asked for.
     return VerifiedEvidence(evidence, changed, [] if changed else _differences(context, evidence))
@@ -97,7 +105,7 @@ def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], li
     errors: list[VpatchError] = [*damaged]
     for evidence in readable:
         try:
-            found.append(verify_evidence(context, evidence))
+            found.append(_verified(context, evidence))
         except VpatchError as error:
             found.append(VerifiedEvidence(evidence, [], [], error))
             errors.append(error)

@@ -10,7 +10,9 @@ from vpatch.util.digest import short_digest
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from vpatch.evidence.records import CheckVerdict
 
 _PHASES = {"before": "Before: the pristine tree", "after": "After: with the patches"}
 _RUNS = "runs"
@@ -212,6 +214,27 @@ def _not_run(record: Mapping[str, Any]) -> Iterator[str]:
         yield ""
     for (name, reason), count in reasons.items():
         yield f"- {name}, in {count} cell{'s' if count > 1 else ''}: {reason}"
+
+
+def verdict_of(judged: Collection[tuple[str, bool]]) -> CheckVerdict:
+    """Return fail where any fails, and pass where any passes and none fails.
+
+    `judged` has the verdict of each check, and whether the plan claims that it passes. A claim
+    that was not judged leaves the whole not run.
+    """
+    verdicts = {verdict for verdict, _ in judged}
+    if "fail" in verdicts:
+        return "fail"
+    return "pass" if "pass" in verdicts and ("not run", True) not in judged else "not run"
+
+
+def is_judged(record: Mapping[str, Any]) -> bool:
+    """Whether the verdict on each cell follows from its checks."""
+    return all(
+        cell["verdict"]
+        == verdict_of([(one["verdict"], one.get("claimed", False)) for one in cell["checks"]])
+        for cell in record["cells"]
+    )
 
 
 def result_of(record: Mapping[str, Any]) -> str:

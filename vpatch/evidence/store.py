@@ -9,8 +9,9 @@ files that the patches touch. What it was run with are its configuration.
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import json
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,12 @@ from vpatch.declare.words import first_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.evidence.behaviour import KIND, report_of_test, result_of_test, verdicts_of_test
 from vpatch.evidence.records import is_known, upgraded
-from vpatch.evidence.smoke_report import report_of, result_of
+from vpatch.evidence.smoke_report import is_judged, report_of, result_of
 from vpatch.evidence.subject import digest_of_subject
-from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.util.untrusted import MEGABYTE, digest_of_file, parse_json, plain_path, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 RECORD = "results.json"
@@ -36,6 +37,8 @@ LOGS = "logs"
 # The evidence of each point of a matrix.
 POINTS = "points"
 _LARGEST = 64 * MEGABYTE
+# As of a log for `vpatch diagnose`.
+_LARGEST_LOG = 50_000 * MEGABYTE
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 # A test that was not run has no place there: it neither passed, nor with a warning.
@@ -66,7 +69,7 @@ def write_evidence(workdir: Path, record: Mapping[str, Any]) -> None:
     """Write what is made of a record, beside the logs that are there already."""
     (workdir / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     (workdir / REPORT).write_text(_report(record), encoding="utf-8")
-    statement = json.dumps(_statement(workdir, record), indent=1) + "\n"
+    statement = json.dumps(_statement(_files(workdir, written=True), record), indent=1) + "\n"
     (workdir / STATEMENT).write_text(statement, encoding="utf-8")
 
 
@@ -141,14 +144,20 @@ def tampered(evidence: Evidence) -> list[str]:
         stated = {str(one["name"]): one["digest"] for one in rows}
     except (OSError, ValueError, LookupError, TypeError) as error:
         return [f"{STATEMENT} cannot be read: {error}"]
-    here = {name: entry["digest"] for name, entry in _files(evidence.folder).items()}
+    try:
+        files = _files(evidence.folder)
+    except OSError as error:
+        return [f"{error.filename} {error.strerror}"]
+    here = {name: entry["digest"] for name, entry in files.items()}
     found = [name for name, digest in stated.items() if name in here and here[name] != digest]
     found += [f"{name} is gone" for name in stated if _is_file_name(name) and name not in here]
     found += [f"{name} is not among its files" for name in here if name not in stated]
-    return found or _contradictions(evidence, statement)
+    return found or _contradictions(evidence, statement, files)
 
 
-def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
+def _contradictions(
+    evidence: Evidence, statement: Any, files: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
     """What of whole evidence no run can have written: all of it follows from the cells."""
     record = evidence.record
     try:
@@ -158,8 +167,10 @@ def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
             for name, same in (
                 (f"{RECORD}: its digest", record["digest"] == digest),
                 (f"{RECORD}: its result", record["result"] == _result(record)),
+                (f"{RECORD}: the verdict on a cell", is_test(record) or is_judged(record)),
+                (f"{RECORD}: its points", all(_is_point(evidence, one) for one in _points(record))),
                 (REPORT, (evidence.folder / REPORT).read_bytes() == _report(record).encode()),
-                (STATEMENT, statement == _statement(evidence.folder, record)),
+                (STATEMENT, statement == _statement(files, record)),
             )
             if not same
         ]
@@ -168,6 +179,28 @@ def _contradictions(evidence: Evidence, statement: Any) -> list[str]:
         RecursionError,
     ) as error:
         return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
+
+
+def _points(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return record.get("points") or ()
+
+
+def _is_point(evidence: Evidence, point: Mapping[str, Any]) -> bool:
+    """Whether the evidence of a point lies in the folder, is whole, and says the same."""
+    folder, at = plain_path(point["folder"]), point["name"]
+    if not folder.startswith(f"{POINTS}/"):
+        return False
+    try:
+        there = read_evidence(evidence.folder / folder)
+    except EvidenceError:
+        return False
+    cells = [cell for cell in evidence.record["cells"] if cell.get("point") == at]
+    return (
+        all(there.record[key] == point[key] for key in ("digest", "engine", "result"))
+        and [(one["phase"], one["cell"], one["checks"]) for one in cells]
+        == [(c["phase"], f"{at}: {c['cell']}", c["checks"]) for c in there.record["cells"]]
+        and not tampered(there)
+    )
 
 
 def _report(record: Mapping[str, Any]) -> str:
@@ -187,19 +220,25 @@ def _is_file_name(name: str) -> bool:
     return name.startswith((f"{LOGS}/", f"{POINTS}/")) or name in {RECORD, REPORT, ENVIRONMENT}
 
 
-def _files(folder: Path) -> dict[str, dict[str, Any]]:
-    """The files of evidence as resource descriptors; the statement does not speak of itself."""
+def _files(folder: Path, *, written: bool = False) -> dict[str, dict[str, Any]]:
+    """The files of evidence as resource descriptors; the statement does not speak of itself.
+
+    Raises:
+        OSError: one is a link, no file, or larger than any log, and it is not `written` just now.
+    """
     found = {}
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for file in sorted(one for one in folder.rglob("*") if one.is_symlink() or not one.is_dir()):
         name = file.relative_to(folder).as_posix()
-        if name != STATEMENT:
-            with file.open("rb") as content:
-                digest = hashlib.file_digest(content, "sha256").hexdigest()
-            found[name] = {"name": name, "digest": {"sha256": digest}}
+        if name == STATEMENT or (written and not file.is_file()):
+            continue
+        if file.is_symlink() and not written:
+            raise OSError(errno.ELOOP, "is a symbolic link", name)
+        digest = digest_of_file(file, sys.maxsize if written else _LARGEST_LOG)
+        found[name] = {"name": name, "digest": _digest(digest)}
     return found
 
 
-def _statement(workdir: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+def _statement(files: Mapping[str, Mapping[str, Any]], record: Mapping[str, Any]) -> dict[str, Any]:
     subjects = [
         {
             "name": f"vpatch-{KIND if is_test(record) else 'smoke'}",
@@ -233,7 +272,7 @@ def _statement(workdir: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         "predicateType": _PREDICATE_TYPE,
         "predicate": {
             "result": record["result"].upper(),
-            "configuration": [*_files(workdir).values(), *used],
+            "configuration": [*files.values(), *used],
             **tests,
         },
     }

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.engine.payload.tiny_tokens import word
+from vpatch.evidence import smoke_report
 from vpatch.harness.predict import Counters, counters_of, last_token, tokens_after
 from vpatch.smoke.repeats import Repeats, repeats
 
@@ -49,15 +50,8 @@ class Check:
 
 
 def verdict_of(checks: Sequence[Check]) -> Verdict:
-    """Return fail where any fails, and pass where any passes and none fails.
-
-    A claim that was not judged leaves the whole not run.
-    """
-    verdicts = {check.verdict for check in checks}
-    unjudged = any(check.claimed and check.verdict == "not run" for check in checks)
-    if "fail" in verdicts:
-        return "fail"
-    return "pass" if "pass" in verdicts and not unjudged else "not run"
+    """Return the verdict on a cell, from its checks."""
+    return smoke_report.verdict_of([(check.verdict, check.claimed) for check in checks])
 
 
 @dataclass(frozen=True)
