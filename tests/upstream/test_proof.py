@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from tests.smoke.builders import record_of_run
+from vpatch.app.proposal import _refuse_changed, _source_of
 from vpatch.declare.patch import Hardware
 from vpatch.evidence.store import read_evidence, write_evidence
 from vpatch.evidence.subject import digest_of_subject
@@ -96,7 +98,7 @@ def patch():
     return load_patch(installed("patches") / "cpu-spec-decode-expand-copy-back", EVERYTHING)
 
 
-def smoke(tmp_path, patch, *others, name="one"):
+def smoke(tmp_path, patch, *others, name="one", made="2026-01-01T00:00:00+00:00"):
     """Evidence of a smoke run with a patch, and others."""
     log = tmp_path / "log"
     log.write_text("")
@@ -105,7 +107,7 @@ def smoke(tmp_path, patch, *others, name="one"):
     mine = {"id": patch.id, "digest": patch.digest, "variant": None}
     record["subject"][0]["patches"] = [*entries, mine]
     record["digest"] = digest_of_subject(record["subject"])
-    record["made"] = "2026-01-01T00:00:00+00:00"
+    record["made"] = made
     record["engine"]["kind"] = "cpu"
     workdir = tmp_path / name
     (workdir / "logs").mkdir(parents=True)
@@ -140,6 +142,44 @@ def test_a_run_with_more_than_the_patch(tmp_path, patch):
         [smoke(tmp_path, patch, "cpu-spec-decode-fp64-gumbel", name="two")]
     )
     assert "it is of a folder that is gone" in proven.rejected[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("2026-01-02T12:00:00+00:00", None),  # of a clock that is ahead
+        ("2026-01-03T00:00:01+00:00", "it was made in the future"),
+        ("9999-12-31T00:00:00+00:00", "it was made in the future"),
+        ("2025-12-02T00:00:00+00:00", "it is 31 days old"),
+        ("soon", "it does not say when it was made"),
+    ],
+)
+def test_when_it_was_made(tmp_path, patch, made, said):
+    there = Decision(patch, State.NEEDED, "", changes={"a.py": change(EDIT)})
+    proven = judge(patch, there=there).proven([smoke(tmp_path, patch, made=made)])
+    assert proven.rejected == () if said is None else said in proven.rejected[0]
+
+
+@pytest.mark.parametrize(
+    "pin",
+    [
+        {},
+        {"kind": "git"},
+        {"kind": "git", "origin": 5},
+        {"kind": "pypi", "version": None},
+        {"kind": "folder"},
+    ],
+)
+def test_a_source_that_a_record_does_not_name(patch, pin):
+    whole = {"tree": "other", "version": "1", "digest": "sha256:1"} | pin
+    with pytest.raises(IncomparableError, match="does not say where its source came from"):
+        _source_of(patch, whole, Path())
+
+
+def test_a_series_that_no_run_had(patch):
+    entry = {"id": patch.id, "digest": patch.digest}
+    with pytest.raises(IncomparableError, match="not those of one run"):
+        _refuse_changed([patch], [entry, entry])
 
 
 def test_another_variant_or_other_files(tmp_path, patch):

@@ -214,21 +214,26 @@ def _decision_there(
 
 
 def _refuse_changed(series: Sequence[Patch], recorded: Sequence[Mapping[str, Any]]) -> None:
+    if [patch.id for patch in series] != [entry["id"] for entry in recorded]:
+        raise IncomparableError("its patches are not those of one run")
     for patch, entry in zip(series, recorded, strict=True):
         if patch.digest != entry["digest"]:
             raise IncomparableError(f"it was made with {patch.id}, which has changed since")
 
 
 def _source_of(patch: Patch, pin: Mapping[str, Any], root: Path) -> tuple[TreeSpec, str | None]:
-    if pin["kind"] == "pypi":
+    kind, origin = pin.get("kind"), pin.get("origin")
+    if kind == "pypi" and isinstance(pin["version"], str):
         return PypiSpec(pin["tree"], pin["version"]), pin["digest"]
-    if pin["kind"] == "git":
+    if kind == "git" and isinstance(origin, str):
         commit = pin["digest"].partition(":")[2]
-        return GitSpec(pin["tree"], pin["origin"], commit, root), pin["digest"]
+        return GitSpec(pin["tree"], origin, commit, root), pin["digest"]
     # A tree that a proof brings along, or a folder of somebody's.
     places = (proof.trees.get(pin["tree"]) for proof in patch.declaration.proof)
     place = next((one for one in places if one), None)
-    folder = str(patch.folder / place) if place else pin["origin"]
+    folder = str(patch.folder / place) if place else origin
+    if kind in {"pypi", "git"} or not isinstance(folder, str):
+        raise IncomparableError("it does not say where its source came from")
     return FolderSpec(pin["tree"], folder, root), pin["digest"]
 
 

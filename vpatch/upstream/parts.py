@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -11,6 +12,7 @@ from vpatch.evidence.behaviour import command_of_test
 from vpatch.evidence.smoke_report import command_of, report_of
 from vpatch.evidence.store import is_test
 from vpatch.planning.view import parse
+from vpatch.upstream.proof import Proven
 from vpatch.upstream.prose import unwrapped
 
 if TYPE_CHECKING:
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 
     from vpatch.declare.patch import PatchDeclaration, Proposal
     from vpatch.declare.target import Part, Target
+    from vpatch.evidence.store import Evidence
     from vpatch.library.patch import Patch
     from vpatch.upstream.duplicates import Searched
-    from vpatch.upstream.proof import Proven
 
 _MESSAGE = 120
 
@@ -80,6 +82,7 @@ def _commands(patch: Patch, proposal: Proposal) -> str:
 
 def _results(proposal: Proposal, proven: Proven, branch: str) -> Iterator[str]:
     """What each test says without the change and with it: first those that upstream gets."""
+    proven = _inert(proven)
     versions = sorted({e.record["engine"]["vllm"] for e in proven.all_evidence})
     if versions:
         yield (
@@ -107,6 +110,38 @@ def _results(proposal: Proposal, proven: Proven, branch: str) -> Iterator[str]:
             f"<details>\n<summary>End to end on {_where(evidence.record)}: "
             f"{evidence.record['result']}</summary>\n\n{report}\n\n</details>"
         )
+
+
+# What GitHub would obey in a text that only reports: HTML, names of people and of threads, links,
+# images. A code span cannot hold it, as a backtick ends one.
+_OBEYED = re.compile(r"<(?=[A-Za-z/!?])|[@#](?=\w)|(?<=\])(?=[(\[:])|`")
+_SHOWN_AS = {"<": "\u2039", "@": "\uff20", "#": "\uff03", "": " ", "`": "'"}
+# Their first line is taken.
+_OF_LINES = {"message", "why"}
+
+
+def _inert(proven: Proven) -> Proven:
+    """Return evidence whose texts do nothing in a body: a node, a GPU or a log names them."""
+    return Proven(
+        {test: _inert_evidence(one) for test, one in proven.tests.items()},
+        tuple(_inert_evidence(one) for one in proven.smoke),
+        proven.rejected,
+    )
+
+
+def _inert_evidence(evidence: Evidence) -> Evidence:
+    return replace(evidence, record=_inert_value(evidence.record))
+
+
+def _inert_value(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {_inert_value(name): _inert_value(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_inert_value(one, key) for one in value]
+    if not isinstance(value, str):
+        return value
+    text = value if key in _OF_LINES else " ".join(value.splitlines())
+    return _OBEYED.sub(lambda match: _SHOWN_AS[match[0]], text)
 
 
 def _commands_of(proven: Proven) -> list[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 60
+_AHEAD = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ class Judge:
             age = self.now - utc_time(record["made"])
         except ValueError:
             return f"it does not say when it was made: {record['made'][:_SHOWN]!r}"
+        # Another machine's clock may be ahead. But what is made next year would count for ever.
+        if age < -_AHEAD:
+            return f"it was made in the future: {record['made'][:_SHOWN]}"
         if age <= timedelta(days=self.days):
             return None
         return f"it is {age.days} days old, and at most {self.days} count"
