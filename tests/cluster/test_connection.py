@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import fails
 from vpatch.cluster import connection
 from vpatch.cluster.connection import address_of, connected
 from vpatch.cluster.errors import ClusterError
@@ -67,6 +68,18 @@ def test_the_workers_of_ray_import_nothing_from_the_folder_of_the_project(tmp_pa
     monkeypatch.chdir(tmp_path)
     connection._open("auto", {})
     assert (folders, Path.cwd()) == ([Path("/")], tmp_path)
+
+
+def test_auto_takes_no_cluster_of_another_user(tmp_path, monkeypatch):
+    """Anyone can write to /tmp, or start a process that looks like Ray's."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.setattr("ray.init", lambda *_args, **_settings: pytest.fail("it connects"))
+    monkeypatch.setattr(connection, "_trusted_users", lambda: {-1})
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray/ray_current_cluster").write_text("evil:1")
+    with fails("cluster.of-another-user"), connected("auto"):
+        pass
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.util.child_environment import environment
+from vpatch.util.child_environment import environment, environment_of_a_node
 
 SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "s",
@@ -37,3 +37,10 @@ OF_ENGINES = {"CUDA_VISIBLE_DEVICES": "0", "VLLM_CPU_KVCACHE_SPACE": "1", "ASCEN
 def test_what_is_needed_and_no_more(engine, expected):
     found = environment(engine=engine, of=SECRETS | NEEDED | OF_ENGINES)
     assert found == expected
+
+
+def test_a_job_on_a_node_gets_no_secret_that_is_called_as_ours(monkeypatch):
+    monkeypatch.setenv("VPATCH_HUB_TOKEN", "1")
+    monkeypatch.setenv("VPATCH_CACHE_DIR", "/cache")
+    kept = environment_of_a_node()
+    assert (kept.get("VPATCH_CACHE_DIR"), kept.get("VPATCH_HUB_TOKEN")) == ("/cache", None)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vpatch.bump.verdict import PatchBump
 
 _TICKS = re.compile(r"`+")
+_MENTION = re.compile(r"@(?=\w)")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
 
@@ -101,4 +102,5 @@ def _diff(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
+    # GitHub would tell whoever is called so, and no backslash prevents that.
+    return _SPECIAL.sub(r"\\\1", _MENTION.sub("\uff20", " ".join(text.splitlines())))

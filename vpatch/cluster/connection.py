@@ -7,7 +7,8 @@ import os
 import re
 import signal
 import socket
-from contextlib import ExitStack, chdir, closing, contextmanager
+from contextlib import ExitStack, chdir, closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -42,6 +43,8 @@ def connected(typed: str) -> Iterator[RayCluster]:
 
     with ExitStack() as stack:
         if not ray.is_initialized():
+            if address == "auto":
+                _refuse_foreign()
             _refuse_silent(address)
             settings = _local(stack) if address == "local" else {}
             _open(address, settings)
@@ -84,6 +87,32 @@ def _refuse_silent(address: str) -> None:
     # A name with a part of 64 letters or of none is a UnicodeError.
     except (OSError, OverflowError, UnicodeError) as error:
         raise _no_cluster(address, error) from error
+
+
+def _trusted_users() -> set[int]:
+    return {0, os.getuid()}
+
+
+def _refuse_foreign() -> None:
+    """Refuse `auto` where another user of this machine says which cluster that is.
+
+    Ray takes the address from a file in /tmp, or from the command line of any process.
+    """
+    if os.environ.get("RAY_ADDRESS"):
+        return
+    trusted = _trusted_users()
+    files = [Path(os.environ.get("RAY_TMPDIR") or "/tmp", "ray", "ray_current_cluster")]  # noqa: S108
+    for place in [*files, *Path("/proc").glob("[0-9]*/cmdline")]:
+        with suppress(OSError):
+            if place.stat().st_uid in trusted:
+                continue
+            if place in files or b"--gcs-address" in place.read_bytes():
+                raise ClusterError(
+                    "another user of this machine started a cluster, and it could run code as you",
+                    where=str(place),
+                    hint="give its address if you trust it: --on HOST:PORT",
+                    code="cluster.of-another-user",
+                )
 
 
 def _no_cluster(address: str, error: Exception) -> ClusterError:
