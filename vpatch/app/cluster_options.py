@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ATTEMPTS = 3
-# There, a user without a password is no secret; for Azure it is a container.
+# There, a user without a password is not a secret; for Azure it is a container.
 _WITH_A_USER = {"abfs", "abfss", "ftp", "hdfs", "sftp", "smb", "ssh"}
 
 

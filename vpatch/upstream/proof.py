@@ -111,7 +111,7 @@ class Judge:
             age = self.now - utc_time(record["made"])
         except ValueError:
             return f"it does not say when it was made: {record['made'][:_SHOWN]!r}"
-        # Another machine's clock may be ahead. But what is made next year would count for ever.
+        # Another machine's clock may be ahead. But evidence of next year would always count.
         if age < -_AHEAD:
             return f"it was made in the future: {record['made'][:_SHOWN]}"
         if age <= timedelta(days=self.days):
