@@ -105,6 +105,29 @@ def test_a_node_that_does_not_share_the_storage_takes_no_cells(tmp_path):
     assert from_c == "c takes no cells: the storage does not give probe: no folder"
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"machine": {}},
+        {"machine": None},
+        {"models": ["m"]},
+        {"models": {"m": 5}},
+        {"engine": "cpu"},
+        {"problems": {"m": None}},
+        {"probe": "../../../etc/passwd"},
+        {"probe": 5},
+    ],
+)
+def test_a_node_that_answers_something_else_takes_no_cells(told, tmp_path):
+    storage = Storage.of_a_run(str(tmp_path))
+    storage.probe()
+    fine = {"told": {"models": {"m": "sha256:1"}, "probe": storage.answer_probe()}}
+    found, notes = look({"a": fine, "b": {"told": told}}, storage=storage)
+    assert [one.node.name for one in found.nodes] == ["a"]
+    (note,) = notes
+    assert note.startswith("b takes no cells: what it answers is not understood: ")
+
+
 def test_a_node_without_one_image_runs_the_other_one():
     """Two sides of a benchmark are two images."""
     one, other = (

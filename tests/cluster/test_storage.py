@@ -219,6 +219,7 @@ def test_a_password_never_travels(url, refused):
     assert error.value.code == "cluster.bad-storage"
     assert "word@" not in str(error.value)
     assert "=word" not in str(error.value)
+    assert "#word" not in str(error.value)
 
 
 def test_it_needs_a_cluster():

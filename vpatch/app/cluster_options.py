@@ -56,7 +56,7 @@ class ClusterOptions:
         why = None if self.storage is None else _unfit_storage(self.storage)
         if why is not None:
             raise UsageError(
-                f"{redact(str(self.storage))} {why}",
+                f"{redact(str(self.storage)).partition('#')[0]} {why}",
                 where="--storage",
                 hint="give a folder or one plain URL; each node needs credentials of its own, as "
                 "fsspec's package for it says",
