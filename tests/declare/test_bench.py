@@ -28,6 +28,11 @@ def test_prompts_from_a_file_on_one_server_that_keeps_nothing():
     Bench.model_validate(WHOLE | {"flags": {"max-model-len": "1k", "max-num-batched-tokens": 1}})
 
 
+def test_a_flag_that_no_record_can_have():
+    with pytest.raises(ValidationError, match="not a value that JSON has"):
+        Bench.model_validate(WHOLE | {"flags": {"x": {"y": float("inf")}}})
+
+
 def test_what_nobody_says():
     bench = Bench.model_validate(WHOLE)
     assert bench.concurrency == (1, 4, 8, 16)

@@ -57,6 +57,15 @@ def test_a_row(keys):
         ({"sampling": {"top-p": 0}}, "greater than 0"),
         ({"sampling": {"top-k": 0}}, "greater than or equal to 1"),
         ({"timeouts": {"token": 0}}, "greater than 0"),
+        *(
+            ({"timeouts": {name: value}}, words)
+            for name in ("start", "token", "cell", "stop")
+            for value, words in ((float("inf"), "finite number"), (1e300, "less than or equal to"))
+        ),
+        ({"sampling": {"temperature": float("nan")}}, "finite number"),
+        ({"needs": {"memory-gib": float("inf")}}, "finite number"),
+        ({"flags": {"seed": float("nan")}}, "not a value that JSON has"),
+        ({"flags": {"x": [{(1, 2): 3}]}}, "not a value that JSON has"),
         ({"environment": {"A": 1}}, "valid string"),
         ({"checks": {"acceptance": ">= 1"}}, "acceptance-rate"),
         ({"checks": {"speed-up": "1.5"}}, "match pattern"),

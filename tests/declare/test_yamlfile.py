@@ -236,7 +236,6 @@ def test_aliases_are_refused(tmp_path):
         ("a: 1\nb: " + "9" * 5000, 2, "too long for its kind"),
         ("a: 1\nb: 0x" + "f" * 5000, 2, "too long for its kind"),
         ("a: 1\nb: " + "9" * 400, 2, "too long for its kind"),
-        ("a: 1\nb: 2001-99-99", 2, "'2001-99-99' is not a value of its kind"),
         ("a: 1\nb: !!int x", 2, "'x' is not a value of its kind"),
         ("a: 1\nb: !!bool x", 2, "'x' is not a value of its kind"),
         ("a: 1\n!!int x: 1", 2, "'x' is not a value of its kind"),
@@ -261,6 +260,34 @@ def test_what_no_declaration_has_is_refused_with_its_line(tmp_path, text, line, 
 def test_a_large_file_is_not_parsed(tmp_path, text):
     (error,) = refused(tmp_path, text)
     assert "cannot be read: is larger than 100000 bytes\n  next: make it a readable" in error
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("2026-01-01", "2026-01-01"),
+        ("2001-99-99", "2001-99-99"),
+        ("0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00+23:59"),
+        ("=", "="),
+        ("!!str 12", "12"),
+    ],
+)
+def test_what_looks_like_a_day_or_has_the_tag_of_a_text_is_text(tmp_path, written, text):
+    declaration, _ = read(tmp_path, GOOD.replace("title: Fix it", f"title: {written}"))
+    assert declaration.title == text
+
+
+PROOF = "proof: [{{test: t.py, engine: cpu, vllm: '0.50', fails-before: {{a: b}}, timeout: {}}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "message"),
+    [(".inf", "finite"), (".nan", "finite"), ("1e300", "at most 31622400"), ("0", "greater than")],
+)
+def test_a_time_that_no_clock_has_is_refused(tmp_path, seconds, message):
+    (error,) = refused(tmp_path, GOOD + PROOF.format(seconds))
+    assert "15: proof.0.timeout: must be " in error
+    assert message in error
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

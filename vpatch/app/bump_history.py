@@ -91,7 +91,7 @@ def opened_history(
 def _revision(target: Target, pin: Pin) -> str:
     """The tag of a release, or the commit of a repository."""
     if pin.kind == "pypi" and pin.version:
-        return target.tag.format(version=pin.version)
+        return target.tag.replace("{version}", pin.version)
     if pin.kind == "git":
         return pin.digest.partition(":")[2]
     raise UsageError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from vpatch.declare.edits import Text
-from vpatch.declare.smoke import Model, ModelName, Needs, Sampling, Timeouts
+from vpatch.declare.smoke import Flags, Model, ModelName, Needs, Sampling, Timeouts
 from vpatch.declare.yamlfile import Declared
 
 _SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|KEY)$")
@@ -74,7 +74,7 @@ class Bench(Declared):
     method: Text = Field("mtp", description="of speculative decoding")
     tensor_parallel: int = Field(1, ge=1)
     sampling: Sampling = Sampling()
-    flags: dict[Text, Any] = Field(
+    flags: Flags = Field(
         default_factory=dict, description="of the server, as vllm serve spells them"
     )
     environment: dict[Text, str] = Field(default_factory=dict)

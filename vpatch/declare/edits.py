@@ -11,6 +11,8 @@ from vpatch.declare.words import wrong_kind
 from vpatch.declare.yamlfile import TAG, Declared, valid_keys
 
 Text = Annotated[str, Field(min_length=1)]
+# Up to a year: the system's clocks do not take every number that YAML has.
+Seconds = Annotated[float, Field(gt=0, le=366 * 86400)]
 Texts = Annotated[
     tuple[Text, ...],
     Field(min_length=1),

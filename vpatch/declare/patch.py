@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from vpatch.declare.edits import Edit, Predicate, Text
+from vpatch.declare.edits import Edit, Predicate, Seconds, Text
 from vpatch.declare.yamlfile import Declared
 from vpatch.util.matching import PatternFaultError, compiled
 
@@ -72,18 +71,13 @@ class Upstream(Declared):
         return self
 
 
-def _day(value: object) -> object:
-    return value.isoformat() if isinstance(value, date) else value
-
-
 AdvisoryId = Annotated[
     str, Field(pattern=r"^(CVE-\d{4}-\d{4,}|GHSA(-[0-9a-z]{4}){3}|PYSEC-\d{4}-\d+)$")
 ]
 Severity = Literal["critical", "high", "moderate", "low"]
 
 
-# YAML reads a day without quotes as a date.
-Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), BeforeValidator(_day)]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
 class Resolves(Declared):
@@ -169,7 +163,7 @@ class Proof(Declared):
         (),
         description="packages that the test needs and vpatch's CPU engine lacks, as NAME==VERSION",
     )
-    timeout: float = Field(600, gt=0, description="of each of the two runs, in seconds")
+    timeout: Seconds = Field(600, description="of each of the two runs, in seconds")
     not_asked: tuple[NotAsked, ...] = Field(
         (), description="releases that cannot run the test, or a part of it, and why"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ruamel.yaml.comments import TaggedScalar
 from ruamel.yaml.composer import Composer, ComposerError
 from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor
 from ruamel.yaml.events import AliasEvent
@@ -51,19 +52,30 @@ class PlainComposer(Composer):
 
 
 class PlainConstructor(RoundTripConstructor):
-    """Gives the line of a value that cannot be read. Refuses text that no file can hold."""
+    """Gives the line of a value that cannot be read. Refuses text that no file can hold.
+
+    Values are those that JSON has.
+    """
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - ruamel's
         try:
             value = super().construct_object(node, deep=deep)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ConstructorError(None, None, _unreadable(node, error), node.start_mark) from error
+        if isinstance(value, TaggedScalar):  # !!str 12, and the plain =
+            value = value.value
         if isinstance(value, str) and _UNWRITABLE.search(value):
             problem = "a text has half of a surrogate pair, or a NUL"
             raise ConstructorError(None, None, problem, node.start_mark)
         if isinstance(value, int) and value.bit_length() > _BITS:
             raise ConstructorError(None, None, _unreadable(node), node.start_mark)
         return value
+
+
+# A day without quotes is text, as in YAML's own core schema: JSON has no dates either.
+PlainConstructor.add_constructor(
+    "tag:yaml.org,2002:timestamp", RoundTripConstructor.construct_yaml_str
+)
 
 
 def _unreadable(node: Any, error: Exception | None = None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from vpatch.declare.edits import Text
+from vpatch.declare.edits import Seconds, Text
 from vpatch.declare.yamlfile import Declared
 
 Figure = Literal[
@@ -27,6 +28,18 @@ Threshold = Annotated[str, Field(pattern=r"^(>=|<=|>|<|==) ?\d+(\.\d+)?$")]
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 LabelValue = Annotated[str, Field(pattern=rf"^!?({_LABEL}|in\({_LABEL}(, ?{_LABEL})*\))$")]
 Mode = Literal["offline", "server"]
+
+
+def _as_json(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"not a value that JSON has: {error}") from error
+    return value
+
+
+# They are recorded, and travel to where the engine runs.
+Flags = dict[Text, Annotated[Any, AfterValidator(_as_json)]]
 Prompt = Text | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=2)]
 
 
@@ -82,10 +95,10 @@ class Sampling(Declared):
 class Timeouts(Declared):
     """Seconds after which a cell is ended, and reported as hanging."""
 
-    start: float = Field(900, gt=0, description="until it is loaded, or the server is healthy")
-    token: float = Field(120, gt=0, description="between two signs of life")
-    cell: float = Field(3600, gt=0, description="for all of it")
-    stop: float = Field(60, gt=0, description="for a server to end, once it is asked to")
+    start: Seconds = Field(900, description="until it is loaded, or the server is healthy")
+    token: Seconds = Field(120, description="between two signs of life")
+    cell: Seconds = Field(3600, description="for all of it")
+    stop: Seconds = Field(60, description="for a server to end, once it is asked to")
 
 
 class CellSettings(Declared):
@@ -103,7 +116,7 @@ class CellSettings(Declared):
         None, ge=0, description="of one more request, offline, of the first prompt; 0 for none"
     )
     sampling: Sampling | None = None
-    flags: dict[Text, Any] | None = Field(
+    flags: Flags | None = Field(
         None, description="of the engine, as vllm serve spells them: enforce-eager: true"
     )
     environment: dict[Text, str] | None = None

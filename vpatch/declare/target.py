@@ -81,7 +81,7 @@ class Target(Declared):
     titles: Titles | None = None
     sizes: Sizes = Sizes()
     open_pull_requests: int | None = Field(None, gt=0, description="allowed for one person")
-    evidence_days: int = Field(30, gt=0, description="how old evidence may be")
+    evidence_days: int = Field(30, gt=0, le=36500, description="how old evidence may be")
     sign_off: bool = Field(default=False, description="commits are signed off (DCO)")
     assistance: Text = Field(
         "Co-authored-by", description="the trailer that names a machine that helped"

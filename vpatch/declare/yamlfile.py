@@ -35,6 +35,7 @@ class Declared(BaseModel):
         frozen=True,
         strict=True,
         extra="forbid",
+        allow_inf_nan=False,
         alias_generator=lambda name: name.rstrip("_").replace("_", "-"),
         serialize_by_alias=True,
     )
