@@ -6,9 +6,6 @@ import errno
 import logging
 import os
 import shutil
-import signal
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,11 +22,11 @@ from vpatch.git.errors import GitError, GitMissingError
 from vpatch.git.found import NoRepositoryError, opened_checkout
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.digest import digest_of
+from vpatch.util.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-    from types import FrameType
 
     from vpatch.checkout.lockfile import LockFile
     from vpatch.git.command import FoundRepository
@@ -106,42 +103,11 @@ def apply(requests: Sequence[ApplyRequest], *, force: bool, progress: Progress) 
         _log.info("%s is complete at commit %s, and not yet in place", request.target, lock.head)
         changes = None if before is None else changes_since(before, lock)
         applied.append(Applied(request, lock, outcome, changes))
-    with _uninterrupted():
+    with uninterrupted():
         _put_in_place(
             [one.request.transaction for one in applied if one.outcome != "unchanged"], force
         )
     return applied
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait: the renames are few, and done together.
-
-    By handlers, as a mask is a thread's own, and another thread would take the signal. Handlers
-    run in the main thread alone: no other is ever interrupted.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
-
-    endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    # What the caller ignores, as nohup does with SIGHUP, stays ignored.
-    before = {
-        number: signal.signal(number, note)
-        for number in endings
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for ending in came:
-            signal.raise_signal(ending)
 
 
 def _put_in_place(transactions: Sequence[CheckoutTransaction], force: bool) -> None:  # noqa: FBT001

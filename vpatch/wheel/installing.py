@@ -7,6 +7,7 @@ are links to the very files, so that the way back restores their times and modes
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from vpatch.image.mode import is_laid_over
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 from vpatch.util.os_errors import path_or_machine_error
+from vpatch.util.scratch import clear_parts
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.wheel.journal import (
     JOURNAL,
@@ -31,7 +33,9 @@ from vpatch.wheel.journal import (
     refuse_unwritable,
 )
 from vpatch.wheel.laid import LOCK, OtherFilesError, patches_of
+from vpatch.wheel.names import is_patched
 from vpatch.wheel.record import RecordRow, WheelRecordError, parse_record, record_text, row_of
+from vpatch.wheel.unlike_record import unlike_record
 from vpatch.wheel.way_back import CACHE, folders_of_new, way_back
 
 if TYPE_CHECKING:
@@ -44,6 +48,11 @@ if TYPE_CHECKING:
 
 KEPT = "vpatch.pristine"
 _SHOWN = 10
+# Something else is where a file or a folder should be.
+_IN_THE_WAY = frozenset({
+    errno.EEXIST, errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOTDIR,
+    errno.ENOTEMPTY,
+})  # fmt: skip
 Outcome = Literal["installed", "replaced", "unchanged"]
 
 
@@ -77,15 +86,14 @@ class Earlier:
 
     def problems(self) -> list[str]:
         """Say which files are not as the install left them."""
-        lines = []
+        clear_parts(self.folder)
+        lines = unlike_record(self.found, self.folder, self.files)
         for file in self.files:
             if digest_at(self.found.site / file.path) != file.after:
                 by = ", ".join(patches_of(self.lock, [file.path]))
                 lines.append(f"{file.path}: was changed ({by})")
             elif file.before is not None and digest_at(self.folder / file.path) != file.before:
                 lines.append(f"{file.path}: the copy from before the install was changed")
-        if not (self.folder / RECORD).is_file():
-            lines.append(f"{RECORD}: the copy from before the install is missing")
         return lines
 
 
@@ -119,6 +127,12 @@ def changing(found: InstalledVllm) -> Iterator[None]:
             code="wheel.damaged-journal",
         ) from error
     except OSError as error:
+        if error.errno in _IN_THE_WAY:
+            raise OtherFilesError(
+                f"something else is in the place of a file or a folder: {error.strerror}",
+                where=str(error.filename2 or error.filename or found.site),
+                hint=f"move it away and run the command again, or: {_again(found)}",
+            ) from error
         if path_or_machine_error(error) is None:
             raise
         where = f": {error.filename}" if error.filename else ""
@@ -147,13 +161,8 @@ def install(found: InstalledVllm, laid: LaidOver) -> Outcome:
             code="wheel.wrong-release",
         )
     earlier = earlier_install(found)
-    if earlier is None and (found.info / LOCK).exists():
-        raise UsageError(
-            "its vLLM is from a wheel that vpatch made",
-            where=str(found.site),
-            hint=_again(found),
-            code="wheel.has-a-wheel",
-        )
+    if earlier is None:
+        _refuse_remains(found, "wheel.has-a-wheel")
     if earlier is not None:
         _refuse_changed(earlier)
         if earlier.lock == laid.lock:
@@ -180,13 +189,11 @@ def uninstall(found: InstalledVllm) -> LockFile:
     """
     earlier = earlier_install(found)
     if earlier is None:
-        a_wheel = (found.info / LOCK).exists()
+        _refuse_remains(found, "wheel.not-installed")
         raise UsageError(
-            "its vLLM is from a wheel that vpatch made"
-            if a_wheel
-            else "vpatch install did not run there",
+            "vpatch install did not run there",
             where=str(found.site),
-            hint=_again(found) if a_wheel else "name another Python with --python",
+            hint="name another Python with --python",
             code="wheel.not-installed",
         )
     _refuse_changed(earlier)
@@ -229,11 +236,15 @@ def _restore_copies(found: InstalledVllm, earlier: Earlier, steps: Sequence[Step
 
 
 def digest_at(path: Path) -> str | None:
-    """Return the digest of a file; None if there is none."""
+    """Return the digest of a file; None if there is none, "" for a folder, a pipe or the like."""
     try:
         return digest_of(read_file(path, LARGEST_FILE))
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno in _IN_THE_WAY:
+            return ""
+        raise
 
 
 def bytecode_at(site: Path, path: str) -> list[str]:
@@ -241,7 +252,27 @@ def bytecode_at(site: Path, path: str) -> list[str]:
     file = site / path
     found = sorted((file.parent / CACHE).glob(f"{file.stem}.*.pyc"))
     found += [beside for beside in [file.with_suffix(".pyc")] if beside.exists()]
-    return [one.relative_to(site).as_posix() for one in found]
+    return [one.relative_to(site).as_posix() for one in found if not one.is_dir()]
+
+
+def _refuse_remains(found: InstalledVllm, code: str) -> None:
+    """Refuse a wheel of vpatch's, and what is left of an install that somebody took apart."""
+    if is_patched(found.version) and (found.info / LOCK).exists():
+        raise UsageError(
+            "its vLLM is from a wheel that vpatch made",
+            where=str(found.site),
+            hint=_again(found),
+            code=code,
+        )
+    names = (LOCK, KEPT)
+    if any(os.path.lexists(found.info / name) for name in names):
+        wanted = {LOCK: Path.is_file, KEPT: Path.is_dir}
+        missing = [name for name in names if not wanted[name](found.info / name)]
+        raise OtherFilesError(
+            f"vpatch install ran there, and {' and '.join(missing)} is missing",
+            where=str(found.info),
+            hint=f"put it back, or: {_again(found)}",
+        )
 
 
 def _refuse_changed(earlier: Earlier) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.util.directories import remove
 from vpatch.util.files import replace_file
+from vpatch.util.uninterrupted import uninterrupted
 from vpatch.util.untrusted import MEGABYTE, parse_json, plain_path, read_file
 
 if TYPE_CHECKING:
@@ -77,8 +78,9 @@ class Journal:
         """Do all steps. A kill from here on is finished by `recover`."""
         refuse_unwritable(self._site, self._aside.parent, self._steps)
         self._aside.mkdir(exist_ok=True)
-        replace_file(self._aside / JOURNAL, journal_text(self._steps))
-        _do(self._site, self._aside, self._steps)
+        with uninterrupted():
+            replace_file(self._aside / JOURNAL, journal_text(self._steps))
+            _do(self._site, self._aside, self._steps)
 
     def discard(self) -> None:
         """Remove what was prepared, if it was not committed."""
@@ -100,10 +102,12 @@ def refuse_unwritable(site: Path, info: Path, steps: Sequence[Step]) -> None:
     """Refuse what would stop the steps half-way, as far as it can be known before.
 
     Raises:
-        OSError: a folder is read-only, or in another file system.
+        OSError: a folder is read-only or in another file system, or a folder has a file's name.
     """
     for path in sorted({step.get("put", step.get("remove")) or "" for step in steps}):
         folder = next(one for one in (site / path).parents if one.exists())
+        if (site / path).is_dir() and path and not (site / path).is_symlink():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(site / path))
         if not os.access(folder, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
         if folder.stat().st_dev != info.stat().st_dev:
@@ -116,8 +120,9 @@ def begin(site: Path, info: Path, prepared: Path, steps: Sequence[Step]) -> None
     Nothing is written. A kill is finished by `recover`.
     """
     refuse_unwritable(site, info, steps)
-    prepared.rename(info / ASIDE)
-    _do(site, info / ASIDE, steps)
+    with uninterrupted():
+        prepared.rename(info / ASIDE)
+        _do(site, info / ASIDE, steps)
 
 
 def is_interrupted(info: Path) -> bool:
@@ -137,10 +142,13 @@ def recover(site: Path, info: Path) -> bool:
     """
     aside = info / ASIDE
     if is_interrupted(info):
-        _do(site, aside, _read(aside / JOURNAL))
+        with uninterrupted():
+            _do(site, aside, _read(aside / JOURNAL))
         return True
-    if os.path.lexists(aside):
+    if aside.is_dir():
         remove(aside)
+    else:
+        aside.unlink(missing_ok=True)
     return False
 
 
