@@ -333,6 +333,27 @@ def test_offline_takes_the_listing_of_any_age_and_says_so(index, opening, notes,
     assert index.count("/simple/") == 1
 
 
+@pytest.mark.parametrize("ahead", [3 * 86400, 9e300])
+def test_a_listing_of_a_clock_that_was_wrong(opening, notes, tmp_path, ahead):
+    opening("0.23").close()
+    (kept,) = (tmp_path / "cache/index").iterdir()
+    content = json.loads(kept.read_bytes())
+    kept.write_text(json.dumps(content | {"asked": content["asked"] + ahead}))
+    opening("0.23", offline=True).close()
+    assert "is dated in the future" in notes.notes[-1]
+
+
+@pytest.mark.parametrize("asked", ["NaN", "1e999", "-1e999"])
+def test_a_listing_of_no_time_is_damaged(opening, tmp_path, asked):
+    opening("0.23").close()
+    (kept,) = (tmp_path / "cache/index").iterdir()
+    content = json.loads(kept.read_bytes())
+    text = json.dumps(content | {"asked": "ASKED"})
+    kept.write_text(text.replace('"ASKED"', asked))
+    with fails("source.not-in-cache"):
+        opening("0.23", offline=True)
+
+
 def test_no_index_setting(opening, settings):
     with fails("source.index-forbidden", "no-index"):
         opening(settings=replace(settings, no_index=True))

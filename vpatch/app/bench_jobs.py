@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_nodes import WantedNode
@@ -25,9 +24,11 @@ from vpatch.evidence.store import LOGS
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Fault
 from vpatch.util.digest import digest_of
+from vpatch.util.home import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from vpatch.app.bench_sides import PlannedSide
     from vpatch.app.cluster_nodes import SeenCluster
@@ -127,7 +128,7 @@ class BenchJobs:
     def _dataset_files(self) -> Iterator[tuple[str, bytes]]:
         for number, shape in enumerate(self.plan.shapes):
             if shape.path is not None:
-                file = Path(shape.path).expanduser()
+                file = expanded(shape.path)
                 yield f"datasets/{number}/{file.name}", file.read_bytes()
 
     def _identity(self, side: int) -> tuple[object, ...]:

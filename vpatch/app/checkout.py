@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.app.context import refuse_link
@@ -15,10 +14,12 @@ from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State, none_taken
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import LOCK_FILE
+from vpatch.util.home import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from contextlib import ExitStack
+    from pathlib import Path
 
     from vpatch.app.context import Context
     from vpatch.app.selection import Selection
@@ -176,7 +177,7 @@ def request_for(
     if checkout is None:
         hide_from_git(context.checkouts)
     where = _real(checkout) if checkout else refuse_link(context.checkouts / tree.pin.label)
-    source = context.project.folder / Path(tree.pin.origin).expanduser()
+    source = context.project.folder / expanded(tree.pin.origin)
     if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
         raise UsageError(
             "the checkout would be written over its own source",

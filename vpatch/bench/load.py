@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import requests
@@ -16,9 +15,11 @@ from vpatch.harness.client import AnswerError
 from vpatch.harness.faults import fault
 from vpatch.harness.measured import Fault
 from vpatch.harness.sandbox import run_in
+from vpatch.util.home import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import Any
 
     from vpatch.bench.cells import Load
@@ -124,7 +125,7 @@ def _words(load: Load, target: LoadTarget, sender: Sender, workdir: Path, name: 
     if shape.input is not None:
         words += ["--input-len", str(shape.input)]
     if shape.path is not None:
-        words += ["--dataset-path", str(Path(shape.path).expanduser().resolve())]
+        words += ["--dataset-path", str(expanded(shape.path).resolve())]
     if not shape.chat_template:
         words.append("--skip-chat-template")
     words += ["--num-prompts", str(load.prompts), "--max-concurrency", str(load.concurrency)]

@@ -20,6 +20,7 @@ from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.store import LOGS
 from vpatch.harness.models import PreparedModel, prepare
 from vpatch.harness.sandbox import run_in
+from vpatch.util.home import expanded
 from vpatch.util.os_errors import cannot_write
 from vpatch.util.scratch import scratch_folder
 
@@ -224,7 +225,7 @@ def datasets_of(plan: Bench) -> dict[str, str]:
         if shape.path is None:
             continue
         try:
-            with Path(shape.path).expanduser().open("rb") as content:
+            with expanded(shape.path).open("rb") as content:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
         except OSError as error:
             raise UsageError(

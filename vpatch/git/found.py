@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git.command import EXACT_BYTES, USER, FoundRepository, run
 from vpatch.git.errors import GitError
+from vpatch.util.home import expanded
 from vpatch.util.scratch import scratch_folder
 from vpatch.util.untrusted import is_path
 
@@ -131,7 +132,7 @@ def _is_allowed(folder: Path) -> bool:
     for value in listed.decode(errors="replace").split("\0")[:-1]:
         if not value:
             allowed = False  # an empty value takes back those before it
-        elif value == "*" or Path(value).expanduser() == folder:
+        elif value == "*" or expanded(value) == folder:
             allowed = True
         elif value.endswith("/*"):
             allowed = allowed or folder.is_relative_to(value[:-2])

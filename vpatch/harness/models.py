@@ -11,6 +11,7 @@ from vpatch.engine import PAYLOAD
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.sandbox import run_in
+from vpatch.util.home import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +66,7 @@ def locate(model: Model) -> Path | None:
     """
     if model.checkpoint is None:
         return None
-    folder = Path(model.checkpoint).expanduser()
+    folder = expanded(model.checkpoint)
     if folder.is_dir():
         return _with_config(folder.resolve())
     if model.checkpoint.startswith((".", "/", "~")) or model.checkpoint.count("/") != 1:
@@ -93,7 +94,7 @@ def prepare(
     folder = locate(model)
     if folder is not None:
         where = str(model.checkpoint)
-        if not Path(where).expanduser().is_dir():
+        if not expanded(where).is_dir():
             where += f"@{folder.name}"  # a snapshot's folder is called after its commit
         return PreparedModel(name, folder, where, digest_of_checkpoint(folder, memory))
     kind = str(model.synthetic)
@@ -132,7 +133,7 @@ def given(checkpoint: str) -> Model:
             hint="give a folder or an id, as org/name",
             code="cli.bad-value",
         )
-    if Path(checkpoint).expanduser().is_dir():
+    if expanded(checkpoint).is_dir():
         return Model.model_validate({"checkpoint": checkpoint})
     return Model.model_validate({"checkpoint": place, "revision": revision or None})
 
@@ -147,7 +148,7 @@ def _with_config(folder: Path) -> Path:
 
 def _in_hub_cache(repository: str, revision: str) -> Path:
     """Find a snapshot in the cache of the Hugging Face hub, laid out as its documentation says."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    caches = os.environ.get("XDG_CACHE_HOME") or expanded("~/.cache")
     home = os.environ.get("HF_HOME") or Path(caches, "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))
     place = hub / f"models--{repository.replace('/', '--')}"

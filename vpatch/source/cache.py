@@ -30,6 +30,7 @@ from vpatch.source.entry import CachedTree, DamagedEntry
 from vpatch.source.manifest import FileRecord
 from vpatch.util.disk_size import disk_size
 from vpatch.util.filelock import FileLock, try_lock, wait_for_lock, wait_to_make
+from vpatch.util.home import in_home
 from vpatch.util.os_errors import is_wrong_path
 from vpatch.util.run_log import timed
 
@@ -81,7 +82,11 @@ def default_cache_folder() -> Path:
         UsageError: no folder can have this path, for instance as a file has it.
     """
     named = os.environ.get("VPATCH_CACHE_DIR")
-    folder = Path(named).absolute() if named else platformdirs.user_cache_path("vpatch")
+    folder = (
+        Path(named).absolute()
+        if named
+        else in_home(lambda: platformdirs.user_cache_path("vpatch"), "the cache")
+    )
     try:
         reason = None if S_ISDIR(folder.stat().st_mode) else "Not a directory"
     except OSError as error:

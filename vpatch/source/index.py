@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import time
 from bisect import bisect
 from dataclasses import asdict, dataclass
@@ -96,7 +97,7 @@ def releases(
     if known and (offline or 0 <= known.age < _FRESH):
         _log.info("the list of %s releases is in the cache: %s", project, path)
         if offline:
-            progress.note(f"offline: the list of {project} releases is {_age(known.age)} old")
+            progress.note(f"offline: the list of {project} releases is {_age(known.age)}")
         return known.releases
     if offline:
         raise IndexAccessError(
@@ -178,7 +179,8 @@ def _read(path: Path) -> _Listing | None:
         content = parse_json(read_file(path, LARGEST_BESIDE))
         known = tuple(as_record(Release, one) for one in content["releases"])
         if all(parse_version(one.version) for one in known):
-            return _Listing(time.time() - float(content["asked"]), known)
+            age = time.time() - float(content["asked"])
+            return _Listing(age, known) if math.isfinite(age) else None
     except (OSError, ValueError, LookupError, TypeError, OverflowError):
         pass  # damaged: the index is asked again
     return None
@@ -201,11 +203,13 @@ def _write(path: Path, found: Sequence[Release]) -> None:
 
 
 def _age(seconds: float) -> str:
+    if seconds < 0:
+        return "dated in the future: a clock was or is wrong"
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
         count = int(seconds // size)
         if count:
-            return f"{count} {unit}{'s' if count > 1 else ''}"
-    return "less than a minute"
+            return f"{count} {unit}{'s' if count > 1 else ''} old"
+    return "less than a minute old"
 
 
 def parse_version(text: str) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
+from vpatch.util.home import in_home
 from vpatch.util.urls import redact, split_credentials
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _config_files(env: Mapping[str, str], etc: Path, prefix: Path) -> list[Path]
     named = env.get("PIP_CONFIG_FILE")
     if named == "/dev/null":
         return []
-    home = Path(env.get("HOME") or Path.home())
+    home = Path(env.get("HOME") or in_home(Path.home, "pip's settings"))
     system = env.get("XDG_CONFIG_DIRS") or str(etc / "xdg")
     files = [Path(folder) / "pip" / "pip.conf" for folder in reversed(system.split(":"))]
     files.append(etc / "pip.conf")

@@ -21,6 +21,7 @@ from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import Pin
 from vpatch.util.files import replace_file
+from vpatch.util.home import expanded
 from vpatch.util.plain_records import as_record
 from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 from vpatch.util.urls import redact
@@ -212,7 +213,7 @@ def _version_of_tag(ref: str) -> str | None:
 def _open_folder(
     spec: FolderSpec, cache: Cache, progress: Progress, expected: str | None
 ) -> CachedTree:
-    source = Path(spec.place).expanduser()
+    source = expanded(spec.place)
     if not source.is_dir():
         raise UsageError(
             "there is no such folder",

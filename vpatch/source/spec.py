@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from vpatch.errors import UsageError
 from vpatch.source.index import parse_version
+from vpatch.util.home import expanded
 from vpatch.util.untrusted import is_path
 from vpatch.util.urls import redact
 
@@ -114,14 +115,14 @@ _SHOWN = 60
 def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
     if not is_path(text):
         raise _wrong(text[:_SHOWN], "it is not a path", examples)
-    if Path(text).expanduser().is_dir():
+    if expanded(text).is_dir():
         if "/" in text or text.startswith((".", "~")):
             return FolderSpec(tree, _from_root(text, root), root)
         raise _wrong(text, f"a folder is written as ./{text}", examples)
     path, ref = _split_ref(text)
-    if ref and Path(path).expanduser().is_dir():
+    if ref and expanded(path).is_dir():
         # As given where possible: it is shown, and told apart by this, as the origin.
-        url = str(Path(path).expanduser()) if path[0] == "~" else _from_root(path, root)
+        url = str(expanded(path)) if path[0] == "~" else _from_root(path, root)
         return GitSpec(tree, url, ref, root)
     reason = "there is no such folder" if "/" in text else "it is neither a version nor a path"
     raise _wrong(text, reason, examples)

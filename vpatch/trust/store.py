@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import platformdirs
 
 from vpatch.errors import UnavailableError, UsageError
+from vpatch.util.home import in_home
 from vpatch.util.plain_records import as_record
 from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 
@@ -100,7 +101,7 @@ def _read(file: Path) -> bytes:
 
 def default_folder() -> Path:
     """Return the user's own folder of records; a project cannot choose it."""
-    return platformdirs.user_data_path("vpatch") / "trust"
+    return in_home(lambda: platformdirs.user_data_path("vpatch"), "your data") / "trust"
 
 
 class Store:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from vpatch.planning.state import Change, Decision
 
 
-_SHOWN = 60
+# Clocks of machines differ, and not by more. Evidence of next year would always count.
 _AHEAD = timedelta(days=1)
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,8 @@ class Judge:
             age = self.now - utc_time(record["made"])
         except ValueError:
             return f"it does not say when it was made: {record['made'][:_SHOWN]!r}"
-        # Another machine's clock may be ahead. But evidence of next year would always count.
         if age < -_AHEAD:
-            return f"it was made in the future: {record['made'][:_SHOWN]}"
+            return f"it says that it was made in the future: {record['made'][:_SHOWN]}"
         if age <= timedelta(days=self.days):
             return None
         return f"it is {age.days} days old, and at most {self.days} count"

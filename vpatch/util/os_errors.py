@@ -34,6 +34,14 @@ def _full_places() -> str | None:
     return ", ".join(full) or None
 
 
+def _is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - as Path does
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def is_wrong_path(error: OSError) -> bool:
     """Whether no machine can have a file at that path, so that a retry does not help."""
     return error.errno in _WRONG_PATH
@@ -51,6 +59,9 @@ def path_or_machine_error(error: OSError) -> VpatchError | None:
             where = _full_places()
         hint = "correct that file or folder, or its disk, then run the command again"
         found = UnavailableError(str(error.strerror), where=where, hint=hint, code="util.os-error")
+    elif error.errno == errno.ENOENT and where is None and _is_gone():
+        hint = "change to a folder that exists"
+        found = UsageError("the current folder was removed", hint=hint, code="util.bad-path")
     else:
         return None
     found.__cause__ = error
