@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
-
-from vpatch.cli import main
 
 
 def run() -> NoReturn:
@@ -14,6 +13,11 @@ def run() -> NoReturn:
 
     To free millions of nodes one by one costs a tenth of a second; the kernel does it at once.
     """
+    # Nothing has begun: Ctrl-C ends the process, and shows no traceback of an import.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from vpatch.cli import main  # noqa: PLC0415 - as above
+
     try:
         main()
     except SystemExit as end:

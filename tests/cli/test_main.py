@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 
@@ -215,6 +216,73 @@ def test_an_interrupt_ends_with_130(project, monkeypatch):
     monkeypatch.setattr(selection, "resolve", interrupted)
     run = project.apply(code=130)
     assert run.err.strip() == "interrupted; nothing was left half done"
+
+
+def test_an_interrupt_while_a_class_is_made_is_no_fault(project, monkeypatch):
+    """Python makes a RuntimeError of it."""
+
+    class Field:
+        def __set_name__(self, *_):
+            raise KeyboardInterrupt
+
+    def importing(*_, **__):
+        type("Node", (), {"field": Field()})
+
+    monkeypatch.setattr(selection, "resolve", importing)
+    run = project.apply(code=130)
+    assert run.err.strip() == "interrupted; nothing was left half done"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_second_interrupt_does_not_cut_off_the_clearing_up(project, monkeypatch, number):
+    cleared = []
+
+    def interrupted(*_, **__):
+        try:
+            signal.raise_signal(number)
+        finally:
+            signal.raise_signal(number)
+            signal.raise_signal(signal.SIGINT)
+            cleared.append(1)
+
+    monkeypatch.setattr(selection, "resolve", interrupted)
+    run = project.apply(code=130)
+    assert cleared
+    assert run.err.strip() == "interrupted; nothing was left half done"
+
+
+def test_an_interrupt_long_after_another_counts(monkeypatch):
+    """What hangs while it clears up can be ended."""
+    now = 100.0
+    monkeypatch.setattr(cli.time, "monotonic", lambda: now)
+    interrupt = cli._Interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(signal.SIGINT, None)
+    now = 104.0
+    interrupt(signal.SIGINT, None)
+    now = 106.0
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(signal.SIGINT, None)
+
+
+EARLY = """
+import signal, sys
+import vpatch.__main__
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "vpatch.cli":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+vpatch.__main__.run()
+"""
+
+
+def test_an_interrupt_before_anything_began_shows_no_traceback():
+    command = [cli.sys.executable, "-c", EARLY]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (-signal.SIGINT, "")
 
 
 def test_a_reader_that_has_enough_is_no_fault(project):

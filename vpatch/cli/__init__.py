@@ -30,6 +30,8 @@ from vpatch.util.own_environment import set_own
 from vpatch.util.recursion import allow_deep_syntax
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from click.shell_completion import CompletionItem
 
     from vpatch.cli.result import Successor
@@ -82,7 +84,21 @@ _EXTRAS = {
 }
 
 
+# Seconds in which a run that is interrupted clears up, whatever else is pressed.
+_PATIENCE = 5.0
 _log = logging.getLogger(__name__)
+
+
+class _Interrupt:
+    """Interrupts the run. What comes soon after does not cut off how it clears up."""
+
+    def __init__(self) -> None:
+        self._since = -_PATIENCE
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        if time.monotonic() - self._since >= _PATIENCE:
+            self._since = time.monotonic()
+            raise KeyboardInterrupt
 
 
 class _ReaderGoneError(Exception):
@@ -152,11 +168,12 @@ def main() -> NoReturn:
     # What comes behind -- are words of another command.
     own = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
     wants_json = any(word.partition("=")[0] == "--json" for word in own)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    interrupt = _Interrupt()
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # nohup ignores SIGHUP so that a run outlives the terminal: it must stay ignored.
         if signal.getsignal(ending) is not signal.SIG_IGN:
-            # As an interrupt: engines are ended, and what is half made is removed.
-            signal.signal(ending, signal.default_int_handler)
+            # Engines are ended, and what is half made is removed.
+            signal.signal(ending, interrupt)
     gc.set_threshold(*_GC_THRESHOLDS)
     allow_deep_syntax()
     set_own()
@@ -209,7 +226,7 @@ def _ended(log: RunLog) -> CommandResult:
         for one in answer.errors:
             _show(one)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        answer = _failed(InterruptedRunError("interrupted; nothing was left half done"))
+        answer = _interrupted()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()  # the help itself
         answer = CommandResult(None, ExitCode.USAGE)
@@ -224,8 +241,14 @@ def _ended(log: RunLog) -> CommandResult:
         told = path_or_machine_error(error)
         answer = _failed(told) if told else _fault(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, it is ours
-        answer = _fault(error)
+        # Python makes a RuntimeError of an interrupt while it makes a class.
+        stopped = isinstance(error.__cause__, KeyboardInterrupt)
+        answer = _interrupted() if stopped else _fault(error)
     return answer
+
+
+def _interrupted() -> CommandResult:
+    return _failed(InterruptedRunError("interrupted; nothing was left half done"))
 
 
 def _failed(error: VpatchError) -> CommandResult:

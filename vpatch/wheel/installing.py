@@ -162,7 +162,7 @@ def install(found: InstalledVllm, laid: LaidOver) -> Outcome:
         )
     earlier = earlier_install(found)
     if earlier is None:
-        _refuse_remains(found, "wheel.has-a-wheel")
+        _refuse_remains(found)
     if earlier is not None:
         _refuse_changed(earlier)
         if earlier.lock == laid.lock:
@@ -189,7 +189,7 @@ def uninstall(found: InstalledVllm) -> LockFile:
     """
     earlier = earlier_install(found)
     if earlier is None:
-        _refuse_remains(found, "wheel.not-installed")
+        _refuse_remains(found, uninstalling=True)
         raise UsageError(
             "vpatch install did not run there",
             where=str(found.site),
@@ -255,14 +255,14 @@ def bytecode_at(site: Path, path: str) -> list[str]:
     return [one.relative_to(site).as_posix() for one in found if not one.is_dir()]
 
 
-def _refuse_remains(found: InstalledVllm, code: str) -> None:
+def _refuse_remains(found: InstalledVllm, *, uninstalling: bool = False) -> None:
     """Refuse a wheel of vpatch's, and what is left of an install that somebody took apart."""
     if is_patched(found.version) and (found.info / LOCK).exists():
         raise UsageError(
             "its vLLM is from a wheel that vpatch made",
             where=str(found.site),
             hint=_again(found),
-            code=code,
+            code="wheel.not-installed" if uninstalling else "wheel.has-a-wheel",
         )
     names = (LOCK, KEPT)
     if any(os.path.lexists(found.info / name) for name in names):
