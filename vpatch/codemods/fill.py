@@ -120,6 +120,8 @@ class _Fill(cst.CSTTransformer):
         if isinstance(original_node, cst.Comment):
             text = IN_TEXT.sub(self._in_comment, original_node.value)
             return updated_node.with_changes(value=text)
+        if isinstance(updated_node, cst.Call):
+            updated_node = _without_double_brackets(cast("cst.Call", original_node), updated_node)
         if len(self.parents) == 1:
             return fitted(updated_node, self.parents[-1])
         return updated_node
@@ -136,6 +138,20 @@ class _Fill(cst.CSTTransformer):
     def _in_comment(self, found: re.Match[str]) -> str:
         name = found[1]
         return code_of(self.bindings[name]) if name in self.bindings else f"${name}"
+
+
+def _without_double_brackets(template: cst.Call, call: cst.Call) -> cst.Call:
+    """A call without the brackets that the code of a metavariable has as the only argument."""
+    match template.args, call.args:
+        case [cst.Arg(keyword=None, star="", value=variable)], [
+            cst.Arg(value=cst.BaseExpression(lpar=[left], rpar=[right]) as value) as arg
+        ] if variable_of(variable) is not None and not isinstance(value, _NEARLY_ALWAYS_BRACKETED):
+            bare = value.with_changes(lpar=(), rpar=())
+            closing = right.whitespace_before
+            only = arg.with_changes(value=bare, whitespace_after_arg=closing)
+            opening = left.whitespace_after
+            return call.with_changes(args=[only], whitespace_before_args=opening)
+    return call
 
 
 def fitted(node: _Node, parent: type[cst.CSTNode]) -> _Node:

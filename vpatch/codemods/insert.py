@@ -190,7 +190,12 @@ class _Beside(_Inserter):
                 nested=bool(self.scope),
             )
             statements = new if new is not None else statements
-        return updated if statements == list(block.body) else block.with_changes(body=statements)
+        if statements == list(block.body):
+            return updated
+        footer = block.footer
+        if statements[-1] is not block.body[-1]:
+            footer = _with_blank(footer, self.spec.below) if footer else footer
+        return block.with_changes(body=statements, footer=footer)
 
     def _is_documented(self, statements: Sequence[cst.CSTNode]) -> bool:
         """Whether a string below a variable, as of a field, says what it is.
@@ -271,8 +276,13 @@ def _set_apart(behind: list[cst.CSTNode], blank: int) -> list[cst.CSTNode]:
     """The statements below new code, with at least so many blank lines above the first."""
     match behind:
         case [cst.SimpleStatementLine() | cst.BaseCompoundStatement() as first, *rest]:
-            lines = list(first.leading_lines)
-            there = sum(1 for _ in itertools.takewhile(lambda line: line.comment is None, lines))
-            more = [cst.EmptyLine(indent=False)] * (blank - there)
-            return [first.with_changes(leading_lines=[*more, *lines]), *rest]
+            return [
+                first.with_changes(leading_lines=_with_blank(first.leading_lines, blank)),
+                *rest,
+            ]
     return behind
+
+
+def _with_blank(lines: Sequence[cst.EmptyLine], blank: int) -> Sequence[cst.EmptyLine]:
+    there = sum(1 for _ in itertools.takewhile(lambda line: line.comment is None, lines))
+    return [*[cst.EmptyLine(indent=False)] * (blank - there), *lines]

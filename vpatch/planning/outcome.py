@@ -13,6 +13,7 @@ import libcst as cst
 
 from vpatch.codemods.base import Repeat
 from vpatch.codemods.find_code import FindCode
+from vpatch.codemods.line_length import laid_out
 from vpatch.codemods.nodes import all_nodes
 from vpatch.planning.difference import difference, with_difference
 from vpatch.planning.outline import outline
@@ -102,7 +103,8 @@ def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> File
     if not any(site.todo for site in sites):
         return FileOutcome(sites, None)
     _check_exact(path, module, view.read(path))
-    return FileOutcome(sites, written(path, made.module))
+    text = view.read(path) or b""
+    return FileOutcome(sites, laid_out(text, written(path, made.module)))
 
 
 def _found_in_reduced(
@@ -115,7 +117,7 @@ def _found_in_reduced(
     if not any(site.todo for site in sites):
         return FileOutcome(sites, None)
     _check_exact(path, module, reduced.text)
-    after = reduced.restored(written(path, made.module))
+    after = reduced.restored(laid_out(reduced.text, written(path, made.module)))
     return None if after is None else FileOutcome(sites, after)
 
 
