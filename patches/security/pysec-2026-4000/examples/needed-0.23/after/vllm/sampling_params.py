@@ -12,7 +12,9 @@ class SamplingParams(
     # required for @cached_property.
     dict=True,
 ):  # type: ignore[call-arg]
-    def update_from_tokenizer(self, tokenizer: TokenizerLike, model_config: ModelConfig | None = None) -> None:
+    def update_from_tokenizer(
+        self, tokenizer: TokenizerLike, model_config: ModelConfig | None = None
+    ) -> None:
         if not self.bad_words:
             return
         self._bad_words_token_ids = []

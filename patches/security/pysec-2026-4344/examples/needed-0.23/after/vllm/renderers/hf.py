@@ -87,11 +87,11 @@ class HfRenderer(BaseRenderer[HfTokenizer]):
 
         prompt_raw = await self._render_with_timeout(
             self._apply_chat_template_async(
-            model_config,
-            tokenizer,
-            conversation,
-            **chat_template_kwargs,
-        )
+                model_config,
+                tokenizer,
+                conversation,
+                **chat_template_kwargs,
+            )
         )
 
         # NOTE: use_unified_vision_chunk is currently specific to Kimi-K2.5

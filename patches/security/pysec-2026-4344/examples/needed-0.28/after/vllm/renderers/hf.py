@@ -91,28 +91,28 @@ class HfRenderer(BaseRenderer[HfTokenizer]):
             result_with_mask = cast(
                 tuple[list[int], list[int] | None],
                 await self._render_with_timeout(
-                make_async(
-                    safe_apply_chat_template,
-                    executor=self._executor,
-                )(
-                    model_config,
-                    tokenizer,
-                    conversation,
-                    return_assistant_tokens_mask=True,  # type: ignore[arg-type]
-                    **chat_template_kwargs,
-                )
-            ),
+                    make_async(
+                        safe_apply_chat_template,
+                        executor=self._executor,
+                    )(
+                        model_config,
+                        tokenizer,
+                        conversation,
+                        return_assistant_tokens_mask=True,  # type: ignore[arg-type]
+                        **chat_template_kwargs,
+                    )
+                ),
             )
             prompt_raw: str | list[int] = result_with_mask[0]
             assistant_tokens_mask = result_with_mask[1]
         else:
             prompt_raw = await self._render_with_timeout(
                 self._apply_chat_template_async(
-                model_config,
-                tokenizer,
-                conversation,
-                **chat_template_kwargs,
-            )
+                    model_config,
+                    tokenizer,
+                    conversation,
+                    **chat_template_kwargs,
+                )
             )
 
         # NOTE: use_unified_vision_chunk is currently specific to Kimi-K2.5
