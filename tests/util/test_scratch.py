@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import signal
 import tempfile
 
 import pytest
 
-from vpatch.util import os_errors
+from vpatch.util import os_errors, scratch
 from vpatch.util.files import replace_file
 from vpatch.util.scratch import clear_parts, open_part, scratch_folder, staging_folder
 
@@ -100,3 +101,18 @@ def test_a_full_disk_is_named_where_it_is_known(temporary, monkeypatch, free, na
     error = os_errors.path_or_machine_error(OSError(errno.ENOSPC, "No space left on device"))
     assert error.code == "util.os-error"
     assert (str(temporary) in (error.where or "")) is named
+
+
+@pytest.mark.parametrize("make", ["scratch", "staging"])
+def test_an_interrupt_while_it_is_removed_leaves_nothing(temporary, monkeypatch, make):
+    whole = scratch.remove
+
+    def interrupted(folder):
+        signal.raise_signal(signal.SIGINT)
+        whole(folder)
+
+    monkeypatch.setattr(scratch, "remove", interrupted)
+    folder = scratch_folder() if make == "scratch" else staging_folder(temporary, "x")
+    with pytest.raises(KeyboardInterrupt), folder as place:
+        (place / "file").write_text("x")
+    assert list(temporary.iterdir()) == []

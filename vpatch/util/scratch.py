@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.util.directories import remove
+from vpatch.util.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,8 +60,9 @@ def make_scratch() -> tuple[Path, int]:
 
 
 def remove_scratch(folder: Path, descriptor: int) -> None:
-    remove(folder.parent)
-    os.close(descriptor)
+    with uninterrupted():
+        remove(folder.parent)
+        os.close(descriptor)
 
 
 def _remove_leftovers(temporary: str) -> None:
@@ -97,9 +99,10 @@ def staging_folder(parent: Path, name: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        if folder.exists():
-            remove(folder)
-        os.close(descriptor)
+        with uninterrupted():
+            if folder.exists():
+                remove(folder)
+            os.close(descriptor)
 
 
 def _locked_folder(target: Path) -> tuple[Path, int]:
