@@ -1,4 +1,4 @@
-"""The home folder of the user. There may be none: in a container of a user whom nobody knows."""
+"""The home folder of the user. A container may run as a user without one."""
 
 from __future__ import annotations
 
