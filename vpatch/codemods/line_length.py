@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # Lines and columns do not mean the same to everybody with these.
 _STRANGE = re.compile(rb"\A\xef\xbb\xbf|[\f\r]|^[ \t]*#.*coding[:=]", re.MULTILINE)
+# A line with a text or a comment may be longer than others, and so may one without arguments.
+_HAS_TEXT = re.compile(rb"[\"'#]")
+_HAS_ARGUMENTS = re.compile(rb"\w\(.*, |, \w+=")
 _OPENINGS = (b"(", b"[", b"{")
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -31,6 +34,8 @@ def laid_out(before: bytes, after: bytes) -> bytes:
     """What an edit made of a file of Python, with the lines that it changed laid out.
 
     Only statements are looked at that have a new line which is too long, or which opens brackets.
+    `before` is the whole file; of `after`, statements may be left out. A file that has longer lines
+    of code keeps another limit, which nothing tells: no line of it is broken.
     """
     old = set(before.split(b"\n"))
     texts = after.split(b"\n")
@@ -40,13 +45,21 @@ def laid_out(before: bytes, after: bytes) -> bytes:
         return after
     try:
         lines = after.decode().split("\n")
-        spans = sorted(_spans(ast.parse(after).body, suspects), reverse=True)
+        tree = ast.parse(after)
+        spans = sorted(_spans(tree.body, suspects), reverse=True)
     except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError):
         return after
+    is_wide = any(len(text) > WIDTH and _is_breakable(text) for text in old)
     for start, end in spans:
         rows = {row - start for row in changed if start <= row < end}
-        lines[start:end] = _laid_out(lines[start:end], rows)
-    return "\n".join(lines).encode()
+        lines[start:end] = _laid_out(lines[start:end], rows, breaks=not is_wide)
+    result = "\n".join(lines).encode()
+    is_same = result == after or ast.dump(ast.parse(result)) == ast.dump(tree)
+    return result if is_same else after
+
+
+def _is_breakable(text: bytes) -> bool:
+    return bool(_HAS_ARGUMENTS.search(text)) and not _HAS_TEXT.search(text)
 
 
 def _spans(body: Sequence[ast.AST], rows: set[int]) -> Iterator[tuple[int, int]]:
@@ -74,8 +87,9 @@ def _first_row(node: ast.AST) -> int:
     return min([getattr(node, "lineno", 1), *(one.lineno for one in decorators)]) - 1
 
 
-def _laid_out(texts: list[str], changed: set[int]) -> list[str]:
+def _laid_out(texts: list[str], changed: set[int], *, breaks: bool) -> list[str]:
     """The lines of one statement, or of the header of one."""
+    texts, changed = _with_own_lines(texts, changed)
     lines = lines_of(texts)
     if lines is None:
         return texts
@@ -88,10 +102,41 @@ def _laid_out(texts: list[str], changed: set[int]) -> list[str]:
         lines = lines_of(texts) or lines
     written: list[str] = []
     for row, text in enumerate(texts):
-        is_new = row in changed or row in moved
+        is_new = breaks and (row in changed or row in moved)
         new = _wrapped(lines, row) if is_new and len(text) > WIDTH else None
         written += [text] if new is None else new
     return written
+
+
+def _with_own_lines(texts: list[str], changed: set[int]) -> tuple[list[str], set[int]]:
+    """Put a call on lines of its own which is the only argument of a new call around it.
+
+    The new one opens its brackets in the line that opens those of the call, and closes them so.
+    """
+    for row in sorted(changed):
+        lines = lines_of(texts)
+        if lines is None:
+            break
+        outer, inner = [None, None, *lines[row].opened][-2:]
+        if outer is None or inner is None or not inner.is_last or not inner.end == outer.end > row:
+            continue
+        head, call = texts[row][: outer.column + 1], texts[row][outer.column + 1 :]
+        tail = texts[outer.end].lstrip()
+        if "," in call or lines[outer.end].closes is not inner or tail[1] not in ")]}":
+            continue
+        step, base = " " * (lines[row].indent + STEP), " " * lines[row].indent
+        texts = [
+            *texts[:row],
+            head,
+            step + call.lstrip(),
+            *texts[row + 1 : outer.end],
+            step + tail[0],
+            base + tail[1:],
+            *texts[outer.end + 1 :],
+        ]
+        moved = {each + (each > row) + (each >= outer.end) for each in changed}
+        return _with_own_lines(texts, moved | {row, row + 1, outer.end + 1, outer.end + 2})
+    return texts, changed
 
 
 def _indented(lines: Sequence[Line], changed: set[int]) -> dict[int, int]:

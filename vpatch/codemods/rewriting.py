@@ -175,6 +175,9 @@ def _with_changes(node: cst.CSTNode, changes: dict[str, Any]) -> cst.CSTNode:
         if not any(left):
             # Without what was in them, the brackets go too.
             changes |= {"lpar": cst.MaybeSentinel.DEFAULT, "rpar": cst.MaybeSentinel.DEFAULT}
+    if isinstance(node, cst.Call) and not changes.get("args", node.args):
+        # Without arguments, nothing is on lines between the brackets; comments are looked for.
+        changes["whitespace_before_args"] = cst.SimpleWhitespace("")
     try:
         return node.with_changes(**changes)
     except cst.CSTValidationError as error:

@@ -20,13 +20,14 @@ _NO_CODE = frozenset(
 
 @dataclass(eq=False)
 class Pair:
-    """Brackets, by the numbers of their lines.
+    """Brackets, by the numbers of their lines, and the column of the opening one.
 
     `is_last` says that nothing is behind the opening one in its line; `is_group`, that they hold a
     part of an expression, and not arguments, parameters or an index.
     """
 
     start: int
+    column: int
     end: int
     is_group: bool
     is_last: bool = False
@@ -78,7 +79,7 @@ def lines_of(texts: Sequence[str]) -> list[Line] | None:
         if token.text in _CLOSING and not token.is_string:
             is_group = not (previous and Word("", previous.text, previous.is_string).is_operand)
             is_group = is_group and not (previous and previous.text in _CLOSING.values())
-            pair = Pair(row, row, is_group)
+            pair = Pair(row, token.start[1], row, is_group)
             line.opened.append(pair)
             open_pairs.append(pair)
         elif token.text in _CLOSING.values() and not token.is_string:

@@ -22,6 +22,7 @@ _ASSIGNMENTS = frozenset(
 )
 # What an expression follows in its statement, and what ends one.
 _STARTS = frozenset(["return", "if", "elif", "while", "assert", "del", "raise", "with", "@"])
+_BLOCKS = frozenset(["if", "elif", "while", "for", "with", "async"])
 _ENDS = {"raise": "from", "with": "as"}
 # From the operator that binds least; `for` is that of a comprehension.
 _OPERATORS = (
@@ -100,6 +101,8 @@ def wrapped_statement(parts: _Parts, indent: int, comment: str = "") -> list[str
     """The lines of a statement, or of the header of one, that is on one line."""
     first = parts[0].text
     words = [part.text for part in parts]
+    if ";" in words or (first in _BLOCKS and words[-1] != ":"):
+        return [_line(indent, _written(parts), comment)]
     if first in {"def", "class"} or words[:2] == ["async", "def"]:
         at = next((i for i, part in enumerate(parts) if isinstance(part, Bracket)), None)
         if at is None or not _inside(parts[at]):
@@ -225,7 +228,13 @@ def _without_operators(
                 continue
         start = _line(indent, before, _written(parts[:at]), parts[at].gap, parts[at].opening)
         return _broken(parts, at, before, behind, indent) if _fits(start) else flat
-    if is_free and before and _fits(_line(indent + STEP, _written(_bare(parts)))):
+    # A comment behind a short value may be as long as it likes.
+    if (
+        is_free
+        and before
+        and "#" not in behind
+        and _fits(_line(indent + STEP, _written(_bare(parts))))
+    ):
         return _in_brackets(before, parts, behind, indent)
     return flat
 

@@ -91,7 +91,7 @@ def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> File
     if not located and codemod.reading is not None:
         reduced = view.reduced(path, (codemod.reading, codemod.place))
         if reduced is not None:
-            found = _found_in_reduced(codemod, path, *reduced)
+            found = _found_in_reduced(codemod, path, view.read(path) or b"", *reduced)
             if found is not None:
                 return found
     module, extents = view.parsed(path)
@@ -103,21 +103,25 @@ def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> File
     if not any(site.todo for site in sites):
         return FileOutcome(sites, None)
     _check_exact(path, module, view.read(path))
-    text = view.read(path) or b""
-    return FileOutcome(sites, laid_out(text, written(path, made.module)))
+    return FileOutcome(sites, laid_out(view.read(path) or b"", written(path, made.module)))
 
 
 def _found_in_reduced(
-    codemod: PythonEdit, path: str, reduced: Reduced, module: cst.Module, extents: Extents
+    codemod: PythonEdit,
+    path: str,
+    text: bytes,
+    reduced: Reduced,
+    module: cst.Module,
+    extents: Extents,
 ) -> FileOutcome | None:
-    """Run an edit on a part of a file; None where the rest cannot be put back."""
+    """Run an edit on a part of a file's text; None where the rest cannot be put back."""
     made = codemod.apply(module, extents)
     statements = _Statements(module)
     sites = tuple(_site(path, site, statements) for site in made.sites)
     if not any(site.todo for site in sites):
         return FileOutcome(sites, None)
     _check_exact(path, module, reduced.text)
-    after = reduced.restored(laid_out(reduced.text, written(path, made.module)))
+    after = reduced.restored(laid_out(text, written(path, made.module)))
     return None if after is None else FileOutcome(sites, after)
 
 
