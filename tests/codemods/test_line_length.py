@@ -208,13 +208,13 @@ def test_upstreams_ruff_takes_what_the_patches_of_the_library_write(
         version = re.search(r"ruff-pre-commit\s+rev: v?(\S+)", hooks)[1]
         ruff = ruff_of(version, pytestconfig.cache.mkdir("tools"))
         shutil.copytree(tree.files, tmp_path / "tree", symlinks=True)
-        judged = 0
+        paths, judged = frozenset(tree.paths()), 0
         for patch in patches:
             (decision,) = decide_each(context, [patch], tree).decisions
             if decision.state is not State.NEEDED:
                 continue
             files = {p: c.after for p, c in decision.changes.items() if p.endswith(".py")}
-            before = {path: tree.read(path) for path in files}
+            before = {path: tree.read(path) if path in paths else None for path in files}
             there = [path for path, text in before.items() if text is not None]
             old = [*complaints(ruff, tmp_path / "tree", there)]
             write(tmp_path / "tree", files)
