@@ -168,6 +168,8 @@ ONCE_WRONG = {
         "try:\n    pass\nexcept E:\n    class Made:\n        def target(): pass\nclass Made: pass\n"
     ),
     "the class to insert": "VALUE = 1\nclass Made:\n    def f(a):\n        pass\n",
+    "a definition below a new import": "def m():\n    del z\ntarget(a)\n",
+    "an if below a new import": "if a:\n    def m():\n        del z\ntarget(a)\n",
     "a byte order mark": "\ufeffdef f():\n    pass\ntarget(a)\n",
     "a cookie behind spaces": (
         "  # coding: latin-1\nx = '\xe9\xe9\xe9\xe9'; raise E\nVALUE = 2\n".encode("latin-1")

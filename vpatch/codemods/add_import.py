@@ -40,7 +40,8 @@ class AddImport:
     def reading(self) -> Reading:
         # All imports say where this one goes, and all else that binds the name is in its way.
         names = [self.beside.names, frozenset([b"import"]), frozenset([self._name.encode()])]
-        return Reading(names, unit_of(self.beside), "neighbours")
+        # A definition below it has another number of blank lines above it than an `if`.
+        return Reading(names, unit_of(self.beside), "neighbours", ifs=False)
 
     @property
     def place(self) -> Scope:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from vpatch.codemods.import_order import Node, module_of, name_order, order_of, root_of, section_of
 from vpatch.codemods.nodes import code_of
+from vpatch.codemods.reduced import is_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,7 +225,7 @@ def _set_apart(rest: _Lines) -> _Lines:
     if not rest:
         return rest
     blank, first = _without_blank(rest[0])
-    wanted = 1 + isinstance(first, (cst.FunctionDef, cst.ClassDef))
+    wanted = 1 + (isinstance(first, (cst.FunctionDef, cst.ClassDef)) or is_mark(first))
     more = [_BLANK] * (wanted - len(blank))
     lines = [*more, *blank, *first.leading_lines]
     return [first.with_changes(leading_lines=lines), *rest[1:]]

@@ -94,6 +94,17 @@ class Reduced:
         return None if _MARK_START in rest else b"".join([*parts, rest])
 
 
+def is_mark(statement: cst.CSTNode) -> bool:
+    """Whether a statement is a mark: what is left out among statements of a module begins there.
+
+    With `neighbours` and without `ifs`, that is a definition.
+    """
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Name(value=name))]):
+            return name.encode().startswith(_MARK_START)
+    return False
+
+
 def _marked(lines: bytes, number: int) -> bytes:
     """The line in place of some lines, with the indentation of the first and the last one's end."""
     end = b"\n" if lines.endswith(b"\n") else b""

@@ -19,7 +19,7 @@ _NO_CODE = frozenset(
 
 
 @dataclass(eq=False)
-class Pair:
+class TokenPair:
     """Brackets, by the numbers of their lines, and the column of the opening one.
 
     `is_last` says that nothing is behind the opening one in its line; `is_group`, that they hold a
@@ -43,9 +43,9 @@ class Line:
 
     indent: int
     is_code: bool = True
-    within: Pair | None = None
-    closes: Pair | None = None
-    opened: list[Pair] = field(default_factory=list)
+    within: TokenPair | None = None
+    closes: TokenPair | None = None
+    opened: list[TokenPair] = field(default_factory=list)
     parts: tuple[Part, ...] | None = None
     comment: str = ""
     is_def: bool = False
@@ -68,7 +68,7 @@ def lines_of(texts: Sequence[str]) -> list[Line] | None:
         return None
     lines = [Line(len(text) - len(text.lstrip(" ")), is_code=bool(text.strip())) for text in texts]
     by_row: dict[int, list[_Token]] = {}
-    open_pairs: list[Pair] = []
+    open_pairs: list[TokenPair] = []
     previous: _Token | None = None
     for token in tokens:
         row = token.start[0]
@@ -79,7 +79,7 @@ def lines_of(texts: Sequence[str]) -> list[Line] | None:
         if token.text in _CLOSING and not token.is_string:
             is_group = not (previous and Word("", previous.text, previous.is_string).is_operand)
             is_group = is_group and not (previous and previous.text in _CLOSING.values())
-            pair = Pair(row, token.start[1], row, is_group)
+            pair = TokenPair(row, token.start[1], row, is_group)
             line.opened.append(pair)
             open_pairs.append(pair)
         elif token.text in _CLOSING.values() and not token.is_string:
