@@ -9,7 +9,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from vpatch.codemods.tokens import Line, lines_of
+from vpatch.codemods.tokens import TokenLine, lines_of
 from vpatch.codemods.wrapping import (
     STEP,
     WIDTH,
@@ -139,7 +139,7 @@ def _with_own_lines(texts: list[str], changed: set[int]) -> tuple[list[str], set
     return texts, changed
 
 
-def _indented(lines: Sequence[Line], changed: set[int]) -> dict[int, int]:
+def _indented(lines: Sequence[TokenLine], changed: set[int]) -> dict[int, int]:
     """The lines in brackets that have to move, with their indentation.
 
     Brackets with changed lines have what is in them one step to the right, or as far as it was if
@@ -166,7 +166,7 @@ def _indented(lines: Sequence[Line], changed: set[int]) -> dict[int, int]:
     }
 
 
-def _wrapped(lines: Sequence[Line], row: int) -> list[str] | None:
+def _wrapped(lines: Sequence[TokenLine], row: int) -> list[str] | None:
     """The lines of a line that is too long; None where that cannot be told."""
     line = lines[row]
     parts = line.parts

@@ -19,7 +19,7 @@ _NO_CODE = frozenset(
 
 
 @dataclass(eq=False)
-class TokenPair:
+class BracketPair:
     """Brackets, by the numbers of their lines, and the column of the opening one.
 
     `is_last` says that nothing is behind the opening one in its line; `is_group`, that they hold a
@@ -34,7 +34,7 @@ class TokenPair:
 
 
 @dataclass
-class Line:
+class TokenLine:
     """A line of a statement. `within` are the brackets that it begins in.
 
     `parts` are None where a bracket has its other half in another line. `is_code` is False for
@@ -43,9 +43,9 @@ class Line:
 
     indent: int
     is_code: bool = True
-    within: TokenPair | None = None
-    closes: TokenPair | None = None
-    opened: list[TokenPair] = field(default_factory=list)
+    within: BracketPair | None = None
+    closes: BracketPair | None = None
+    opened: list[BracketPair] = field(default_factory=list)
     parts: tuple[Part, ...] | None = None
     comment: str = ""
     is_def: bool = False
@@ -60,15 +60,17 @@ class _Token:
     is_comment: bool = False
 
 
-def lines_of(texts: Sequence[str]) -> list[Line] | None:
+def lines_of(texts: Sequence[str]) -> list[TokenLine] | None:
     """The lines of one statement, or of its header; None where Python's tokens do not tell."""
     try:
         tokens = list(_tokens("\n".join(texts) + "\n"))
     except (tokenize.TokenError, SyntaxError):
         return None
-    lines = [Line(len(text) - len(text.lstrip(" ")), is_code=bool(text.strip())) for text in texts]
+    lines = [
+        TokenLine(len(text) - len(text.lstrip(" ")), is_code=bool(text.strip())) for text in texts
+    ]
     by_row: dict[int, list[_Token]] = {}
-    open_pairs: list[TokenPair] = []
+    open_pairs: list[BracketPair] = []
     previous: _Token | None = None
     for token in tokens:
         row = token.start[0]
@@ -79,7 +81,7 @@ def lines_of(texts: Sequence[str]) -> list[Line] | None:
         if token.text in _CLOSING and not token.is_string:
             is_group = not (previous and Word("", previous.text, previous.is_string).is_operand)
             is_group = is_group and not (previous and previous.text in _CLOSING.values())
-            pair = TokenPair(row, token.start[1], row, is_group)
+            pair = BracketPair(row, token.start[1], row, is_group)
             line.opened.append(pair)
             open_pairs.append(pair)
         elif token.text in _CLOSING.values() and not token.is_string:
@@ -122,7 +124,7 @@ def _tokens(source: str) -> Iterator[_Token]:
             )
 
 
-def _fill(line: Line, tokens: list[_Token], text: str) -> None:
+def _fill(line: TokenLine, tokens: list[_Token], text: str) -> None:
     line.is_def = "def" in [token.text for token in tokens[:2]]
     if tokens[-1].is_comment:
         at = tokens.pop().start[1]
