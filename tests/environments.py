@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import sys
 from dataclasses import dataclass
@@ -74,8 +76,18 @@ class Environment:
             f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
             **{f"{info}/{path}": text for path, text in (more or {}).items()},
         }
-        beside[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in [*files, *beside])
+        rows = [*map(self._row, files), *(f"{path},,\n" for path in beside)]
+        beside[f"{info}/RECORD"] = "".join(rows)
         return write_tree(self.site, {path: text.encode() for path, text in beside.items()}) / info
+
+    def _row(self, path):
+        """A line of RECORD; what is not there has no digest."""
+        place = self.site / path
+        if not place.is_file():
+            return f"{path},,\n"
+        content = place.read_bytes()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        return f"{path},sha256={digest},{len(content)}\n"
 
 
 def bare_environment(folder):
