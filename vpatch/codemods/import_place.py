@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 from vpatch.codemods.import_order import Node, module_of, name_order, order_of, root_of, section_of
-from vpatch.codemods.nodes import code_of
+from vpatch.codemods.nodes import behind_docstring, code_of
 from vpatch.codemods.reduced import is_mark
+from vpatch.codemods.wrapping import WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# ruff's own limit, which vLLM keeps.
-_WIDTH = 88
 _BLANK = cst.EmptyLine(indent=False)
 _NEW_LINE = cst.ParenthesizedWhitespace(indent=True)
 _INDENTED = _NEW_LINE.with_changes(last_line=cst.SimpleWhitespace("    "))
@@ -134,7 +133,7 @@ def _laid_out(node: Node) -> Node:
     inner = [each.with_changes(comma=comma) for each in names[:-1]]
     last = names[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     line = node.with_changes(names=[*inner, last])
-    if len(code_of(line)) <= _WIDTH:
+    if len(code_of(line)) <= WIDTH:
         return line
     comma = cst.Comma(whitespace_after=_INDENTED)
     inner = [each.with_changes(comma=comma) for each in names[:-1]]
@@ -152,7 +151,7 @@ def _with_line(body: _Lines, node: Node) -> _Lines:
     line = cst.SimpleStatementLine([_laid_out(node)])
     groups = _groups(body)
     if not groups:
-        start = int(_is_docstring(body[:1]))
+        start = behind_docstring(body)
         above = [_BLANK] * start
         rest = _set_apart(body[start:])
         return [*body[:start], line.with_changes(leading_lines=above), *rest]
@@ -229,10 +228,3 @@ def _set_apart(rest: _Lines) -> _Lines:
     more = [_BLANK] * (wanted - len(blank))
     lines = [*more, *blank, *first.leading_lines]
     return [first.with_changes(leading_lines=lines), *rest[1:]]
-
-
-def _is_docstring(body: _Lines) -> bool:
-    match body:
-        case [cst.SimpleStatementLine(body=[cst.Expr(value=cst.BaseString())])]:
-            return True
-    return False

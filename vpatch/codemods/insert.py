@@ -13,7 +13,7 @@ from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
 from vpatch.codemods.lines import below_blank_lines, spaced
 from vpatch.codemods.match import Match, same_code
-from vpatch.codemods.nodes import code_of, statements_of
+from vpatch.codemods.nodes import behind_docstring, code_of, is_string_statement, statements_of
 from vpatch.codemods.pattern import Pattern, PatternError
 from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.spelling import brings
@@ -204,7 +204,7 @@ class _Beside(_Inserter):
         """
         match statements:
             case [cst.SimpleStatementLine(body=[cst.Assign() | cst.AnnAssign()]), below]:
-                return _is_string(below) and not _is_string(self.spec.code[0])
+                return is_string_statement(below) and not is_string_statement(self.spec.code[0])
         return False
 
     def _anchored(self, statement: cst.CSTNode) -> Match | None:
@@ -253,23 +253,12 @@ class _Inside(_Inserter):
             self.add(original, todo=True, match=match, problem=problem)
             return updated
         statements = list(statements_of(block))
-        at = len(statements) if self.spec.position == "end" else _behind_docstring(statements)
+        at = len(statements) if self.spec.position == "end" else behind_docstring(statements)
         nested = bool(self.scope) or isinstance(original, _Definition)
         new = self.inserted(
             statements, at, match, original, original=statements, indices=[], nested=nested
         )
         return updated if new is None else updated.with_changes(body=block.with_changes(body=new))
-
-
-def _behind_docstring(statements: Sequence[cst.CSTNode]) -> int:
-    return int(bool(statements) and _is_string(statements[0]))
-
-
-def _is_string(statement: cst.CSTNode) -> bool:
-    match statement:
-        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.BaseString())]):
-            return True
-    return False
 
 
 def _set_apart(behind: list[cst.CSTNode], blank: int) -> list[cst.CSTNode]:

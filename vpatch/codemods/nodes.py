@@ -130,6 +130,19 @@ def statements_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
     return cast("Sequence[cst.CSTNode]", body.body)
 
 
+def is_string_statement(statement: cst.CSTNode) -> bool:
+    """Whether a statement is a string alone, as a docstring is."""
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.BaseString())]):
+            return True
+    return False
+
+
+def behind_docstring(statements: Sequence[cst.CSTNode]) -> int:
+    """The index of the first statement of a block that is not its docstring."""
+    return int(bool(statements) and is_string_statement(statements[0]))
+
+
 def literal_of(node: cst.BaseString) -> str | bytes | None:
     if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
         return node.evaluated_value

@@ -9,7 +9,7 @@ import libcst as cst
 
 from vpatch.codemods.lines import apart
 from vpatch.codemods.match import Match, same
-from vpatch.codemods.nodes import is_gap, statements_of
+from vpatch.codemods.nodes import behind_docstring, is_gap, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -69,7 +69,7 @@ def windows_of(
     """
     items = statements_of(cast("cst.BaseSuite", pattern.node))
     fewest = sum(not is_gap(item) for item in items)
-    start = int(bool(statements) and _is_docstring(statements[0]))
+    start = behind_docstring(statements)
     last = start if is_gap(items[0]) else len(statements) - fewest
     while start <= last:
         window = _window_at(start, items, pattern, statements, spellings, taken)
@@ -105,10 +105,3 @@ def _window_at(
             number = next(n for n, node in enumerate(nodes, start) if node is named)
             return Window(start, end, number, match, nodes)
     return None
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    match statement:
-        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.BaseString())]):
-            return True
-    return False
