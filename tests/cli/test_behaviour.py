@@ -110,11 +110,6 @@ def test_an_engine_for_which_there_are_no_tests(proven):
     assert "its vLLM runs on maca, but behaviour tests run on cpu or cuda" in run.err
 
 
-def test_vllm_without_an_engine(proven):
-    run = proven.run("test", "--vllm", "0.50", code=2)
-    assert "--vllm would have no effect without --engine" in run.err
-
-
 def test_engine_that_is_made_listed_and_cleared(project):
     wheels = engine_wheels(project.folder.parent / "wheels")
     env = {"PIP_FIND_LINKS": str(wheels), "PIP_RETRIES": "0"}

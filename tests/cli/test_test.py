@@ -17,10 +17,11 @@ def example(project):
 
 @pytest.mark.usefixtures("example")
 def test_examples_that_hold(project):
-    run = project.run("test", "name-proj")
+    run = project.run("test", "name-proj", "--no-style")
     assert run.out == "holds  name-proj  needed-plain\n1 of 1 example holds\n"
-    assert project.run("test", "name-proj", "--json").json == {
+    assert project.run("test", "name-proj", "--no-style", "--json").json == {
         "examples": [{"patch": "name-proj", "example": "needed-plain", "failures": []}],
+        "style": [],
         "behaviour_tests": [],
         "not_run": [],
         "releases": [],

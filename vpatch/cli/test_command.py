@@ -1,4 +1,4 @@
-"""vpatch test: a patch's examples, each applied twice, or its behaviour inside a real vLLM."""
+"""vpatch test: a patch's examples and style, or its behaviour inside a real vLLM."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from vpatch.app.examples import run_examples
 from vpatch.app.proofs import ProofRequest
 from vpatch.app.recipe_proofs import RecipeRun, run_on_recipe
 from vpatch.app.release_proofs import ReleaseRun, releases_of, run_on_releases
+from vpatch.app.style import judge_style
 from vpatch.cli import behaviour, shapes
 from vpatch.cli.options import (
     cluster_options,
@@ -26,9 +27,11 @@ from vpatch.output.library import TestOutput
 from vpatch.util.plural import holding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from vpatch.app.context import Context
+    from vpatch.app.style import Style
     from vpatch.library.patch import Patch
 
 _ENGINE = "give --engine cpu as well, to run behaviour tests"
@@ -47,7 +50,7 @@ _BOTH = "give --record and --engine as well"
     "--vllm",
     metavar="VERSION",
     help="Release to test in: one, several with commas, or all  "
-    "[default: the one that the test declares]",
+    "[default: the one that the test declares; for style, the one that a recipe pins]",
 )
 @click.option(
     "--recipe",
@@ -61,6 +64,7 @@ _BOTH = "give --record and --engine as well"
     "results of its tests, and skip those on record.",
 )
 @click.option("--again", is_flag=True, help="With --record, run known results again.")
+@click.option("--no-style", is_flag=True, help="Do not run upstream's hooks for format and lint.")
 @click.option(
     "--keep-engines",
     type=click.IntRange(min=0),
@@ -91,11 +95,14 @@ def command(
     storage: str | None,
     record: bool,
     again: bool,
+    no_style: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Run the examples of all patches, or of the named ones.
 
-    Each example runs twice, and the second run must change nothing.
+    Each example runs twice, and the second run must change nothing. What your own patches make of
+    vLLM must also pass the hooks for format and lint that the release itself has, such as ruff. The
+    release is the newest one that a recipe pins for the patch, or those of --vllm.
 
     With --record, read all releases instead, or those of --vllm, and record the code that each
     patch reads there. vpatch status marks any other code as a new shape.
@@ -119,7 +126,8 @@ def command(
         ("--recipe", recipe and not engine, "without --engine", _ENGINE),
         ("--vllm", vllm and recipe, "beside --recipe", "leave it out: the recipe pins a vLLM"),
         ("--record", record and engine and not (vllm or recipe), "here", _ALL),
-        ("--vllm", vllm and not engine and not record, "without --engine", _ENGINE),
+        ("--vllm", vllm and no_style and not (engine or record), "with --no-style", _ENGINE),
+        ("--no-style", no_style and (engine or record), "here", "leave it out"),
         ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
         ("--again", again and not (record and engine), "here", _BOTH),
@@ -145,19 +153,39 @@ def command(
     if engine is not None:
         asked_for = ProofRequest(chosen, engine, vllm, evidence_dir, bool(ids), options)
         return behaviour.run(context, asked_for, as_json=as_json)
-    return _examples(chosen, as_json=as_json)
+    if no_style:
+        return _examples(chosen, [], as_json=as_json)
+    named = releases_of(context, vllm) if vllm else None
+    return _examples(chosen, judge_style(context, chosen, named), as_json=as_json)
 
 
-def _examples(chosen: list[Patch], *, as_json: bool) -> CommandResult | ExitCode:
+def _examples(
+    chosen: list[Patch], styles: Iterable[Style], *, as_json: bool
+) -> CommandResult | ExitCode:
     results = [(patch.id, result) for patch in chosen for result in run_examples(patch)]
     failed = [result for _, result in results if result.failures]
-    code = ExitCode.FINDINGS if failed else ExitCode.CLEAN
     if as_json:
-        return CommandResult(TestOutput.of_examples(results), code)
-    for patch_id, result in results:
-        verdict = style("fails", fg="red") if result.failures else "holds"
-        click.echo(f"{verdict}  {patch_id}  {result.name}")
-        for failure in result.failures:
-            click.echo("       " + failure.replace("\n", "\n       "))
-    click.echo(holding(len(results) - len(failed), len(results), "example"))
-    return code
+        judged = list(styles)
+    else:
+        for patch_id, result in results:
+            verdict = style("fails", fg="red") if result.failures else "holds"
+            click.echo(f"{verdict}  {patch_id}  {result.name}")
+            for failure in result.failures:
+                click.echo("       " + failure.replace("\n", "\n       "))
+        judged = [_printed(one) for one in styles]
+        click.echo(holding(len(results) - len(failed), len(results), "example"))
+    refused = any(one.failed for one in judged)
+    code = ExitCode.FINDINGS if failed or refused else ExitCode.CLEAN
+    return CommandResult(TestOutput.of_examples(results, judged), code) if as_json else code
+
+
+def _printed(judged: Style) -> Style:
+    place = f"{judged.patch.id}  upstream's style in vLLM {judged.release}"
+    if judged.passed and not judged.failed:
+        click.echo(f"holds  {place}: {', '.join(judged.passed)}")
+    for hook in judged.failed:
+        click.echo(f"{style('fails', fg='red')}  {place}: {hook.id}")
+        click.echo("       " + hook.said.replace("\n", "\n       "))
+    for reason in judged.not_judged:
+        click.echo(f"not judged  {place if judged.release else judged.patch.id}: {reason}")
+    return judged

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from vpatch.app.proofs import ProvenTest
     from vpatch.app.release_proofs import ReleaseTest
     from vpatch.app.shapes import RecordedShapes
+    from vpatch.app.style import Style
     from vpatch.harness.behaviour import Behaviour
     from vpatch.library.patch import Patch
 
@@ -80,6 +81,25 @@ class ExampleOutput(OutputModel):
     """The folder of the example, below `examples`."""
     failures: list[str]
     """Sentences and diffs for people; empty if the example holds."""
+
+
+class RefusingHookOutput(OutputModel):
+    hook: str
+    details: str
+    """What it prints, and what it would change."""
+
+
+class StyleOutput(OutputModel):
+    """What a release's own hooks for format and lint say of what a patch makes of it."""
+
+    patch: str
+    release: str | None
+    """Null if no release is known for the patch."""
+    passed: list[str]
+    """The hooks that accept it."""
+    failed: list[RefusingHookOutput]
+    not_judged: list[str]
+    """Why all of these hooks, or some, say nothing of it."""
 
 
 class TestCaseOutput(OutputModel):
@@ -205,6 +225,8 @@ class TestOutput(OutputModel):
 
     examples: list[ExampleOutput]
     """Empty with `--engine`."""
+    style: list[StyleOutput]
+    """Empty with `--no-style`, `--engine` and `--record`. Without `--vllm`, of own patches only."""
     behaviour_tests: list[BehaviourTestOutput]
     """Empty without `--engine`."""
     not_run: list[IdleTestOutput]
@@ -242,9 +264,21 @@ class TestOutput(OutputModel):
         return cls.of(shapes=shapes, left_out=left_out)
 
     @classmethod
-    def of_examples(cls, results: Iterable[tuple[str, ExampleResult]]) -> Self:
+    def of_examples(
+        cls, results: Iterable[tuple[str, ExampleResult]], styles: Iterable[Style]
+    ) -> Self:
         examples = [
             ExampleOutput(patch=patch, example=one.name, failures=list(one.failures))
             for patch, one in results
         ]
-        return cls.of(examples=examples)
+        style = [
+            StyleOutput(
+                patch=one.patch.id,
+                release=one.release,
+                passed=list(one.passed),
+                failed=[RefusingHookOutput(hook=h.id, details=h.said) for h in one.failed],
+                not_judged=list(one.not_judged),
+            )
+            for one in styles
+        ]
+        return cls.of(examples=examples, style=style)

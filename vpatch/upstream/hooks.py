@@ -78,16 +78,18 @@ def run_hooks(
     progress: Progress,
     *,
     offline: bool = False,
+    packages_only: bool = False,
 ) -> list[Hook]:
     """Run the hooks of `file` in a checkout of upstream's tree with some files changed.
 
     `home` keeps what pre-commit installs. Hooks that change files fail, as they do upstream. With
-    `offline`, hooks have no network: what is not installed yet is not run.
+    `offline`, hooks have no network: what is not installed yet is not run. With `packages_only`,
+    no hook runs that is code of upstream's tree.
 
     Raises:
         RulesError: the file is not there, or no configuration.
     """
-    derived, not_run = _derived(tree, file)
+    derived, not_run = _derived(tree, file, packages_only=packages_only)
     with scratch_folder() as name:
         checkout = Path(name, "upstream")
         repository, base = tree.base_repository(progress)
@@ -112,14 +114,16 @@ def run_hooks(
     return [*ran, *not_run]
 
 
-def _derived(tree: CachedTree, file: str) -> tuple[dict[str, Any], list[Hook]]:
+def _derived(
+    tree: CachedTree, file: str, *, packages_only: bool
+) -> tuple[dict[str, Any], list[Hook]]:
     """The configuration with what can run here, and what cannot."""
     document = read_yaml(tree, file, "repos", "hooks")
     kept, left = [], []
     for repo in document["repos"]:
         known = _PACKAGES.get("/".join(repo["repo"].removesuffix(".git").rsplit("/", 2)[1:]))
         if repo["repo"] == "local":
-            hooks = [hook for hook in repo["hooks"] if _checks(hook)]
+            hooks = [hook for hook in repo["hooks"] if _checks(hook) and not packages_only]
         elif known is not None:
             package, commands = known
             hooks = [
