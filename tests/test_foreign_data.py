@@ -472,9 +472,9 @@ def _kept(kind):
 
     def read(file):
         from vpatch.evidence import claim
+        from vpatch.github import threads
         from vpatch.source import entry, index
         from vpatch.trust import store
-        from vpatch.upstream import threads
         from vpatch.util.plain_records import as_record
 
         match kind:

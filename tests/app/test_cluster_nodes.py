@@ -14,7 +14,7 @@ from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Model, Needs
 from vpatch.errors import UnavailableError
 from vpatch.harness.machine import Gpu, Machine
-from vpatch.smoke.wire import to_json
+from vpatch.harness.wire import to_json
 
 MODELS = {"m": Model.model_validate({"checkpoint": "/models/m"})}
 WANTED = WantedNode("m k=0 offline", Needs(), 1, "m")

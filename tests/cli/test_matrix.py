@@ -15,7 +15,7 @@ import pytest
 from tests.cli.test_status import OWN
 from tests.documents import page
 from tests.projects import NAME_PROJ, NO_SUCH, VERSION
-from vpatch.cli.matrix import MARKS, SYMBOLS, matrix_lines
+from vpatch.cli.status_table import MARKS, SYMBOLS, matrix_lines
 from vpatch.planning.state import State
 from vpatch.source.tree import Pin
 from vpatch.util.wrapping import NO_LIMIT

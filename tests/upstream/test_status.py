@@ -12,10 +12,10 @@ from tests.helpers import fails
 from vpatch.declare.patch import Upstream
 from vpatch.errors import ExitCode
 from vpatch.github.client import Thread
+from vpatch.github.threads import Answer, Threads, age
 from vpatch.planning.state import Decision, State
 from vpatch.source.tree import Pin
 from vpatch.upstream.status import Known, advise
-from vpatch.upstream.threads import Answer, Threads, age
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

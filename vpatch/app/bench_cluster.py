@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.app.bench_jobs import BenchJobs, lost_runs, runs_of
 from vpatch.app.cluster_run import ClusterRun, NodeTasks, kept_below
-from vpatch.app.node_job import RESULT
 from vpatch.bench.cells import side_names
 from vpatch.bench.record import RAW, BenchRun
 from vpatch.bench.run import datasets_of, write_record
+from vpatch.cluster.job import RESULT
 from vpatch.cluster.parcel import Parcel
 from vpatch.errors import VpatchError
 from vpatch.evidence.store import LOGS
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.machine import this_machine
-from vpatch.smoke.wire import to_json
+from vpatch.harness.wire import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from vpatch.app.cluster_nodes import WantedNode
 from vpatch.app.cluster_run import NodeTask
 from vpatch.app.node_image import name_for_nodes
-from vpatch.app.node_job import RESULT
 from vpatch.app.packed_trees import packed
 from vpatch.bench.cells import cells_of, schedule, side_names
 from vpatch.bench.measure import LoadRun
 from vpatch.bench.record import RAW, result_from
+from vpatch.cluster.job import RESULT
 from vpatch.evidence.kept_cells import key_of
 from vpatch.evidence.store import LOGS
 from vpatch.evidence.subject import digest_of_subject

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from vpatch.app.node_job import REFUSED, RESULT
 from vpatch.cluster.answers import not_understood
 from vpatch.cluster.errors import ClusterError
-from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost
+from vpatch.cluster.job import REFUSED, RESULT, ClusterJob, JobBegun, JobDone, JobLost
 from vpatch.cluster.nodes import NODE_ID
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UnavailableError, combine
-from vpatch.harness.machine import missing
-from vpatch.smoke.wire import machine_from
+from vpatch.harness.machine import Machine, missing
+from vpatch.harness.wire import from_json
 from vpatch.util.plural import counted
 from vpatch.util.untrusted import parse_json, plain_path
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from vpatch.cluster.storage import Storage
     from vpatch.declare.smoke import Model, Needs
     from vpatch.errors import VpatchError
-    from vpatch.harness.machine import Machine
     from vpatch.progress import Progress
 
 JOB = "vpatch.app.node_job"
@@ -275,7 +273,7 @@ def _seen(node: ClusterNode, text: bytes, storage: Storage | None) -> SeenNode:
         except ClusterError as error:
             problems["storage"] = f"{error.what}; the node says that it wrote it"
     engine = look.engine.kind if look.engine else None
-    machine = machine_from(look.machine)
+    machine = from_json(Machine, look.machine)
     return SeenNode(node, machine, engine, look.models, look.images, problems)
 
 

@@ -19,16 +19,25 @@ from vpatch.app.cluster_nodes import (
     refusal_of,
     refuse_unfit,
 )
-from vpatch.app.node_job import LOG, REFUSED, RESULT
 from vpatch.cluster.answers import not_understood
 from vpatch.cluster.connection import connected
 from vpatch.cluster.errors import ClusterError
-from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost, LogPiece
+from vpatch.cluster.job import (
+    LOG,
+    REFUSED,
+    RESULT,
+    ClusterJob,
+    JobBegun,
+    JobDone,
+    JobLost,
+    LogPiece,
+)
 from vpatch.cluster.storage import Storage
 from vpatch.evidence.kept_cells import KeptCell, KeptCells, own_secret
+from vpatch.harness.machine import Machine
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import ModelError, locate
-from vpatch.smoke.wire import machine_from
+from vpatch.harness.wire import from_json
 from vpatch.source.cache import default_cache_folder
 from vpatch.util.plural import counted
 from vpatch.util.untrusted import parse_json
@@ -332,7 +341,7 @@ def why_again(files: Mapping[str, bytes]) -> str | None:
             return refusal_of(files)
         result = parse_json(files[RESULT])
         hangs = result.get("hangs")
-        machine_from(result["machine"])
+        from_json(Machine, result["machine"])
         _INHERITED.validate_python(result["inherited"])
     except NOT_OF_A_JOB as error:
         raise not_understood("a node", error) from error

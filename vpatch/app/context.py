@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from vpatch.declare.target import Target
     from vpatch.engine.environment import Engine
     from vpatch.github.client import GitHub
+    from vpatch.github.threads import Threads
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
     from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
     from vpatch.source.tree import Pin
-    from vpatch.upstream.threads import Threads
 
 # The library's patches know the code from here on.
 _FIRST = Version("0.20")
@@ -241,7 +241,7 @@ class Context:
 
     def threads(self, stack: ExitStack) -> Threads:
         """What is known of threads upstream, or can be asked for."""
-        from vpatch.upstream.threads import Threads  # noqa: PLC0415
+        from vpatch.github.threads import Threads  # noqa: PLC0415
 
         def tag_of(repository: str) -> str:
             target = self._targets.get(repository)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.app.node_image import ImageName, image_on_node
 from vpatch.app.packed_trees import unpacked
 from vpatch.app.targets import image_target
+from vpatch.cluster.job import LOG, REFUSED, RESULT
 from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Imports, Model
 from vpatch.engine.environment import KINDS, existing_engine, managed_engine
@@ -25,10 +26,11 @@ from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import locate, prepare, seen_folder
 from vpatch.harness.sandbox import inherited, run_in
 from vpatch.harness.target import EngineTarget
+from vpatch.harness.wire import from_json, to_json
 from vpatch.progress import Silent
+from vpatch.smoke.cells import Cell
 from vpatch.smoke.imports import run_imports
 from vpatch.smoke.run import run_cell
-from vpatch.smoke.wire import cell_from, to_json
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.util import child_environment
 
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from vpatch.harness.measured import Measured
     from vpatch.harness.target import ExecutionTarget
 
-RESULT, REFUSED, LOG = "result.json", "refused.json", "log"
 _ENVIRONMENT_SECONDS = 300.0
 
 
@@ -157,7 +158,7 @@ def _engine(job: dict[str, Any]) -> Iterator[Engine]:
 
 
 def _cell(job: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
-    work, cell = folder / "tmp", cell_from(job["cell"])
+    work, cell = folder / "tmp", from_json(Cell, job["cell"])
     with _target(job, folder, job["model"]) as target:
         sandbox = target.sandbox(job["phase"], work, "site")
         (work / "models").mkdir()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpatch.app.cluster_run import ClusterRun, NodeTasks, kept_below
-from vpatch.app.node_job import RESULT
 from vpatch.app.proof_jobs import ProofSink, proof_task
 from vpatch.app.proofs import IdleError, ProvenTest, no_test, refuse_other
+from vpatch.cluster.job import RESULT
 from vpatch.cluster.parcel import Parcel
 from vpatch.engine.environment import KINDS
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
@@ -18,7 +18,8 @@ from vpatch.evidence.behaviour import ProofRun, record_of_test
 from vpatch.evidence.collecting import collected
 from vpatch.evidence.store import LOGS, write_evidence
 from vpatch.harness.behaviour import Behaviour, Run, TestResult
-from vpatch.smoke.wire import machine_from
+from vpatch.harness.machine import Machine
+from vpatch.harness.wire import from_json
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _proven(
             proof=proof,
             engine=kind,
             vllm=result["engine"]["version"],
-            machine=machine_from(run.machines[node]["machine"]),
+            machine=from_json(Machine, run.machines[node]["machine"]),
             found=found,
         )
         write_evidence(collecting.workdir, record_of_test(ran))

@@ -10,11 +10,12 @@ from vpatch.app.cluster_run import ClusterRun, NodeTasks, kept_below
 from vpatch.app.smoke_jobs import SmokeJobs, lost_run, run_of
 from vpatch.cluster.parcel import Parcel
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
+from vpatch.harness.machine import Machine
 from vpatch.harness.models import PreparedModel, acceptance_of
+from vpatch.harness.wire import from_json
 from vpatch.smoke.checks import Check
 from vpatch.smoke.record import SmokeRun, record_of
 from vpatch.smoke.run import CellVerdicts
-from vpatch.smoke.wire import machine_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from vpatch.app.cluster_options import ClusterOptions
     from vpatch.app.smoke_jobs import SmokeTask
-    from vpatch.app.targets import PointRun
+    from vpatch.app.smoke_point import PointRun
     from vpatch.harness.target import Phase
     from vpatch.progress import Progress
     from vpatch.smoke.prove import OnResult
@@ -160,7 +161,7 @@ class _ClusterSmoke:
             target=ClusterTarget(
                 next(iter(self.kinds), self.kind_of_image or run.kind), self.jobs.version, image
             ),
-            machine=machine_from(nodes[first]["machine"]) if first else request.machine,
+            machine=from_json(Machine, nodes[first]["machine"]) if first else request.machine,
             checkpoints=self.prepared,
             imports=self.imports,
             results=sorted(self.results, key=self._place),

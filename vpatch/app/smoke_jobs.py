@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from vpatch.app.cluster_nodes import WantedNode
 from vpatch.app.cluster_run import NodeTask
 from vpatch.app.node_image import name_for_nodes
-from vpatch.app.node_job import RESULT
 from vpatch.app.packed_trees import packed
+from vpatch.cluster.job import RESULT
 from vpatch.evidence.kept_cells import key_of
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Fault, Measured
+from vpatch.harness.wire import from_json, to_json
 from vpatch.smoke.cells import visits
 from vpatch.smoke.run import CellRun, NodeRun, log_name
-from vpatch.smoke.wire import measured_from, to_json
 from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def run_of(task: SmokeTask, cell: Cell, node: str, result: Mapping[str, Any], lo
     machine = result["machine"]
     hardware = json.dumps([machine["processor"], machine["cores"], machine["gpus"]])
     there = NodeRun(node, hardware, result["digests"], tuple(task.lost))
-    return CellRun(cell, log, measured_from(result["measured"]), there=there)
+    return CellRun(cell, log, from_json(Measured, result["measured"]), there=there)
 
 
 def lost_run(task: SmokeTask, cell: Cell, log: Path) -> CellRun:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vpatch.app.smoke_point import PointRun
 from vpatch.app.smoke_request import (
     SmokeResult,
     asked_of,
@@ -14,7 +15,6 @@ from vpatch.app.smoke_request import (
 )
 from vpatch.app.targets import (
     PlannedTrees,
-    PointRun,
     look_at_image,
     open_target,
     planned_trees,

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from vpatch.harness.target import TreeContent
     from vpatch.image.running import PatchedImage
     from vpatch.planning.state import Plan
-    from vpatch.smoke.prove import SmokeRequest
 
 
 def refuse_missing(
@@ -87,16 +86,6 @@ class PlannedTrees:
     @property
     def contents(self) -> list[TreeContent]:
         return contents_of(self.plans, self.files)
-
-
-@dataclass(frozen=True)
-class PointRun:
-    """A request to run; of a matrix, it has the name of its point. `workdir` gets the evidence."""
-
-    request: SmokeRequest
-    trees: PlannedTrees
-    workdir: Path
-    name: str = ""
 
 
 def planned_trees(

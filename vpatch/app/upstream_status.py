@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from vpatch.app import selection
 from vpatch.app.planned import planned
 from vpatch.errors import ExitCode, VpatchError, distinct
+from vpatch.github.threads import UnknownThreadError
 from vpatch.upstream.status import Known, PatchStatus
-from vpatch.upstream.threads import UnknownThreadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.app.context import Context
+    from vpatch.github.threads import Answer, Threads
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision, Plan
-    from vpatch.upstream.threads import Answer, Threads
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def command(
     done = apply_patches(context, asked, checkout, force=force, on_planned=show)
     code = ExitCode.FINDINGS if done.refused else ExitCode.CLEAN
     if as_json:
-        from vpatch.output.plans import ApplyOutput  # noqa: PLC0415 - models load slowly
+        from vpatch.output.apply import ApplyOutput  # noqa: PLC0415 - models load slowly
 
         return CommandResult(ApplyOutput.of(done), code)
     if done.refused:

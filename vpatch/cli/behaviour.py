@@ -13,7 +13,7 @@ from vpatch.app.proofs import run_proofs
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
-from vpatch.output.library import BehaviourTestOutput, IdleTestOutput, ReleaseTestOutput, TestOutput
+from vpatch.output.proofs import BehaviourTestOutput, IdleTestOutput, ReleaseTestOutput, TestOutput
 from vpatch.util.extras import require
 from vpatch.util.plural import holding
 

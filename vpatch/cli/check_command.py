@@ -17,7 +17,7 @@ from vpatch.cli.options import (
 )
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
-from vpatch.output.plans import CheckOutput
+from vpatch.output.apply import CheckOutput
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
-"""What many patches mean for many trees: a table with a row a patch and a column a version."""
+"""Tables with a row a name and a column a version of a tree, as wide as the terminal."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from vpatch.app.status import remarks
 from vpatch.cli.output import style
-from vpatch.cli.render import COLOURS
-from vpatch.planning.state import State
-from vpatch.util.wrapping import NO_LIMIT, wrapped
+from vpatch.util.wrapping import NO_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,18 +20,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.segment import Segment
 
-    from vpatch.app.status import StatusRow
-    from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
 
-# In the order of the states: needed, applied, upstreamed, absent, blocked, conflict, untrusted.
-SYMBOLS = dict(zip(State, "NAU.BCT", strict=True))
-MARKS = {
-    "!": "! the code contradicts what the patch declares",
-    "*": "* is a new shape, and the code contradicts what the patch declares",
-    "?": "? is a new shape: not the code of a recorded release; --why PATCH shows more",
-    "~": "~ upstream changed code of the patch since {since}; vpatch bump --diff shows it",
-}
 # A symbol and a mark.
 _CELL = 2
 # A terminal keeps these free for cells, however long the names are.
@@ -48,30 +34,6 @@ class Column:
 
     pin: Pin
     cells: Mapping[str, Text]
-
-
-def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
-    """The lines of the tables of patches, the legend and the remarks; see `table_lines`."""
-    columns = [
-        Column(row.plan.pin, {d.patch.id: _cell(d, row) for d in _by_id(row)}) for row in rows
-    ]
-    yield from table_lines(columns, width)
-    decisions = [d for row in rows for d in row.plan.decisions]
-    counts = Counter(d.state for d in decisions)
-    found = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
-    legend = [Text.assemble((s, COLOURS[state]), f" {state} {counts[state]}") for state, s in found]
-    yield from legend_lines(legend, width)
-    for remark in remarks(rows):
-        yield from wrapped(remark, width)
-    marks = {_mark(d, row) for row in rows for d in row.plan.decisions}
-    since = next((row.since for row in rows if row.since), "")
-    for mark, said in MARKS.items():
-        if mark in marks:
-            yield from wrapped(said.format(since=since), width)
-
-
-def _by_id(row: StatusRow) -> list[Decision]:
-    return sorted(row.plan.decisions, key=lambda decision: decision.patch.id)
 
 
 def legend_lines(legend: Sequence[Text], width: int) -> Iterator[str]:
@@ -127,19 +89,6 @@ def _table(tree: str, columns: Sequence[Column], width: int) -> Table:
         cells = (column.cells.get(name, Text("-")) for column in columns)
         table.add_row(Text(name), *cells)
     return table
-
-
-def _cell(decision: Decision, row: StatusRow) -> Text:
-    return Text(SYMBOLS[decision.state] + _mark(decision, row), style=COLOURS[decision.state])
-
-
-def _mark(decision: Decision, row: StatusRow) -> str:
-    """The most pressing remark on a cell."""
-    if decision.disagreement:
-        return "*" if decision.differs_from_record else "!"
-    if decision.differs_from_record:
-        return "?"
-    return "~" if row.changed and decision.patch.id in row.changed else ""
 
 
 def _rendered(what: RenderableType, width: int) -> Iterator[str]:

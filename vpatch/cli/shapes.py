@@ -10,7 +10,7 @@ from vpatch.app.shapes import record_shapes
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
-from vpatch.output.library import TestOutput
+from vpatch.output.proofs import TestOutput
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:

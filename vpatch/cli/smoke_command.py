@@ -21,7 +21,7 @@ from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.evidence.smoke_report import cures_of
-from vpatch.output.evidence import SmokeOutput
+from vpatch.output.smoke import SmokeOutput
 from vpatch.smoke.checks import verdict_of
 from vpatch.util.plural import counted
 

@@ -66,7 +66,7 @@ def command(
     rows = status(context, versions, asked, located=bool(why or as_json), explained=bool(why))
     code = ExitCode.FINDINGS if any(row.has_findings for row in rows) else ExitCode.CLEAN
     if as_json:
-        from vpatch.output.plans import StatusOutput  # noqa: PLC0415 - models load slowly
+        from vpatch.output.status import StatusOutput  # noqa: PLC0415 - models load slowly
 
         return CommandResult(StatusOutput.of(rows), code)
     if why:
@@ -109,7 +109,7 @@ def _explain(rows: list[StatusRow]) -> None:
 
 
 def _print_matrix(rows: list[StatusRow]) -> None:
-    from vpatch.cli.matrix import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
+    from vpatch.cli.status_table import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
 
     for line in matrix_lines(rows, line_width()):
         click.echo(line)

@@ -23,7 +23,7 @@ from vpatch.cli.options import (
 from vpatch.cli.output import style
 from vpatch.cli.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
-from vpatch.output.library import TestOutput
+from vpatch.output.proofs import TestOutput
 from vpatch.util.plural import holding
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from vpatch.cli import render
 from vpatch.cli.options import json_option, library_options, source_options
 from vpatch.cli.output import secho, style
 from vpatch.cli.result import CommandResult
+from vpatch.github.threads import UnknownThreadError, age
 from vpatch.output.upstream import UpstreamStatusOutput
-from vpatch.upstream.threads import UnknownThreadError, age
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from vpatch.app.context import Context
     from vpatch.app.selection import Request
     from vpatch.errors import ExitCode
+    from vpatch.github.threads import Answer
     from vpatch.upstream.status import Known, PatchStatus
-    from vpatch.upstream.threads import Answer
 
 _COLOURS = {"drop": "green", "keep": "cyan", "port": "red"}
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# What a job leaves in `out`: its result, or why it was refused; and what it printed.
+RESULT, REFUSED, LOG = "result.json", "refused.json", "log"
+
 
 @dataclass(frozen=True)
 class ClusterJob:

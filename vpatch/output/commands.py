@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vpatch.output.apply import ApplyOutput, CheckOutput
 from vpatch.output.base import Envelope
 from vpatch.output.bench import BenchCompareOutput, BenchOutput
 from vpatch.output.bump import BumpOutput
@@ -19,20 +20,21 @@ from vpatch.output.evidence import (
     EvidenceListOutput,
     EvidenceOutput,
     EvidenceShowOutput,
-    SmokeOutput,
 )
 from vpatch.output.images import BuildImageOutput, VerifyImageOutput
 from vpatch.output.importing import ImportOutput, NewOutput
-from vpatch.output.library import ListOutput, ShowOutput, TestOutput
+from vpatch.output.library import ListOutput, ShowOutput
 from vpatch.output.packages import (
     InstallOutput,
     UninstallOutput,
     VerifyEnvOutput,
     WheelOutput,
 )
-from vpatch.output.plans import ApplyOutput, CheckOutput, StatusOutput
+from vpatch.output.proofs import TestOutput
 from vpatch.output.run import RunOutput
 from vpatch.output.security import AuditOutput
+from vpatch.output.smoke import SmokeOutput
+from vpatch.output.status import StatusOutput
 from vpatch.output.trust import TrustOutput
 from vpatch.output.upstream import UpstreamPrOutput, UpstreamStatusOutput
 

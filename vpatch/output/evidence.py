@@ -1,15 +1,15 @@
-"""The results of `smoke`, `evidence list`, `evidence show` and `evidence verify`."""
+"""The results of `evidence list`, `evidence show` and `evidence verify`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from vpatch.evidence.records import EvidenceRecord, SmokeRecord
+from vpatch.evidence.records import EvidenceRecord
 from vpatch.output.base import OutputModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from vpatch.app.evidence import VerifiedEvidence
     from vpatch.evidence.store import Evidence
@@ -70,16 +70,3 @@ class EvidenceShowOutput(OutputModel):
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
         return cls.model_validate({"folder": evidence.folder, "record": evidence.record})
-
-
-class SmokeOutput(OutputModel):
-    """The result of `vpatch smoke`."""
-
-    folder: Path
-    """The folder of the evidence."""
-    record: SmokeRecord
-    """What results.json has."""
-
-    @classmethod
-    def of(cls, folder: Path, record: Mapping[str, Any]) -> Self:
-        return cls.model_validate({"folder": folder, "record": record})

@@ -1,22 +1,14 @@
-"""The results of `status`, `apply` and `check`."""
+"""What patches mean for trees, as several results have it."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from vpatch.checkout.lockfile import LockFile
-from vpatch.checkout.new_lock import build_version
 from vpatch.output.base import OutputModel
 from vpatch.planning.proven import proof_of
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from vpatch.app.apply import ApplyResult
-    from vpatch.app.check import CheckResult
-    from vpatch.app.status import StatusRow
     from vpatch.planning.state import Decision, Plan
 
 
@@ -138,102 +130,4 @@ class TreeOutput(OutputModel):
             digest=pin.digest,
             recipe=recipe,
             decisions=[DecisionOutput.of(decision, pin.tree) for decision in plan.decisions],
-        )
-
-
-class StatusTreeOutput(TreeOutput):
-    """The same, compared with the vLLM that the recipe pins."""
-
-    changed: list[str] | None = None
-    """The patches whose code upstream changed since the vLLM that the recipe pins; null without
-    a recipe, and if its vLLM is this one or is not asked for. Only patches that both need count."""
-
-    @classmethod
-    def of_row(cls, row: StatusRow) -> Self:
-        changed = None if row.changed is None else sorted(row.changed)
-        return cls.of(row.plan, row.recipe).model_copy(update={"changed": changed})
-
-
-class StatusOutput(OutputModel):
-    """The result of `vpatch status`."""
-
-    trees: list[StatusTreeOutput]
-
-    @classmethod
-    def of(cls, rows: Iterable[StatusRow]) -> Self:
-        return cls(trees=[StatusTreeOutput.of_row(row) for row in rows])
-
-
-class LockChangesOutput(OutputModel):
-    """What a checkout has now, against the one that it replaced; ids of patches."""
-
-    source: str | None
-    """The release, or the digest, that the earlier one was made from; null if it is the same."""
-    new: list[str]
-    gone: dict[str, str | None]
-    """Each with its state now; null if nobody asked for it."""
-    changed: list[str]
-    """Patches that are not declared as they were, or with another variant."""
-    kept: list[str]
-
-
-class CheckoutOutput(OutputModel):
-    """A checkout that has the patches."""
-
-    tree: str
-    """The tree that it was made from, as in `trees`."""
-    folder: Path
-    outcome: Literal["created", "replaced", "unchanged"]
-    changes: LockChangesOutput | None
-    """Null if no checkout with a lock was replaced."""
-    lock: LockFile
-    """The content of its vpatch.lock."""
-    build_version: str | None
-    """The version for a build of it; null if the source is not a release of vLLM."""
-
-
-class ApplyOutput(OutputModel):
-    """The result of `vpatch apply`."""
-
-    trees: list[TreeOutput]
-    checkouts: list[CheckoutOutput]
-    """One for each tree; empty if nothing was written."""
-
-    @classmethod
-    def of(cls, done: ApplyResult) -> Self:
-        return cls(
-            trees=[TreeOutput.of(request.plan, request.recipe) for request in done.requests],
-            checkouts=[
-                CheckoutOutput(
-                    tree=one.request.plan.pin.tree,
-                    folder=one.request.target,
-                    outcome=one.outcome,
-                    changes=LockChangesOutput.model_validate(one.changes) if one.changes else None,
-                    lock=one.lock,
-                    build_version=build_version(one.written),
-                )
-                for one in done.applied
-            ],
-        )
-
-
-class CheckOutput(OutputModel):
-    """The result of `vpatch check`."""
-
-    lock: Path
-    """The lock that was checked."""
-    differences: list[str]
-    """Sentences for people; empty if all is as locked."""
-    hint: str | None
-    """What to do next, if there are differences."""
-    new_shapes: list[str]
-    """Sentences for people: patches on code that they are not recorded for."""
-
-    @classmethod
-    def of(cls, found: CheckResult) -> Self:
-        return cls(
-            lock=found.path,
-            differences=list(found.differences),
-            hint=found.hint if found.differences else None,
-            new_shapes=list(found.new_shapes),
         )

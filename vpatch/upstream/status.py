@@ -13,9 +13,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from vpatch.errors import ExitCode
+from vpatch.github.threads import Answer, UnknownThreadError, answer_as_declared
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
-from vpatch.upstream.threads import Answer, UnknownThreadError, answer_as_declared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,10 +10,10 @@ import pytest
 from tests.smoke.builders import CRASH, cell_of, measured_of
 from vpatch.app.node_job import _hangs
 from vpatch.harness.machine import Gpu, Machine
-from vpatch.harness.measured import Fault, StartHangs
-from vpatch.smoke.cells import cells_of
+from vpatch.harness.measured import Fault, Measured, StartHangs
+from vpatch.harness.wire import from_json, to_json
+from vpatch.smoke.cells import Cell, cells_of
 from vpatch.smoke.standard import standard_plan
-from vpatch.smoke.wire import cell_from, machine_from, measured_from, to_json
 
 
 def sent(value):
@@ -22,7 +22,7 @@ def sent(value):
 
 @pytest.mark.parametrize("cell", cells_of(standard_plan()), ids=lambda cell: cell.name)
 def test_a_cell_comes_back_as_it_was(cell):
-    assert cell_from(sent(cell)) == cell
+    assert from_json(Cell, sent(cell)) == cell
 
 
 @pytest.mark.parametrize("mode", ["offline", "server"])
@@ -33,7 +33,7 @@ def test_a_cell_comes_back_as_it_was(cell):
 )
 def test_what_was_measured_comes_back_as_it_was(mode, fault):
     measured = replace(measured_of(cell_of(mode=mode)), fault=fault)
-    back = measured_from(sent(measured))
+    back = from_json(Measured, sent(measured))
     assert back == measured
     assert type(back.fault) is type(fault)
 
@@ -41,7 +41,7 @@ def test_what_was_measured_comes_back_as_it_was(mode, fault):
 def test_what_an_earlier_vpatch_kept_is_a_plain_fault():
     kept = sent(replace(measured_of(cell_of()), fault=CRASH))
     del kept["fault"]["category"]
-    assert measured_from(kept).fault == CRASH
+    assert from_json(Measured, kept).fault == CRASH
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_a_node_says_whether_another_one_may_succeed(fault, hangs):
 
 def test_a_machine_comes_back_as_it_was():
     machine = Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),))
-    assert machine_from(sent(machine)) == machine
+    assert from_json(Machine, sent(machine)) == machine
