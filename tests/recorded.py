@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vpatch.planning.shape import CodeShape
+from vpatch.planning.code_shape import CodeShape
 from vpatch.planning.state import Decision, State
 
 

@@ -10,9 +10,10 @@ import libcst as cst
 import pytest
 
 from tests.helpers import edits_of
-from vpatch.codemods.base import Scope, SiteTransformer
+from vpatch.codemods.base import SiteTransformer
 from vpatch.codemods.extent import Extents
 from vpatch.codemods.nesting import measured
+from vpatch.codemods.scope import Scope
 from vpatch.util.words import has_word
 
 SOURCE = '''\

@@ -15,9 +15,10 @@ from docker.errors import APIError
 from tests.helpers import fails
 from tests.http_server import answering
 from vpatch.docker import container
+from vpatch.docker.build import Build
 from vpatch.docker.buildkit import started
 from vpatch.docker.container import Container
-from vpatch.docker.engine import Build, Docker
+from vpatch.docker.engine import Docker
 from vpatch.docker.errors import asking, no_image
 from vpatch.errors import ExitCode
 

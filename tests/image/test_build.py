@@ -9,12 +9,13 @@ from pydantic import ValidationError
 from tests.helpers import fails
 from tests.image.locks import lock_of_files
 from vpatch.checkout.lockfile import LockedImage, LockedPackage
+from vpatch.docker.build import Build
 from vpatch.docker.buildkit import buildkit_command
-from vpatch.docker.engine import Build
 from vpatch.errors import ExitCode
-from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
+from vpatch.image.build import builds_below, contexts, overlay_build
 from vpatch.image.context import Payload, release_of
 from vpatch.image.cpu import apt_pins, indexes, pip_pins
+from vpatch.image.settings import BuildSettings
 from vpatch.library.catalog import installed
 from vpatch.planning.state import Plan
 from vpatch.source.pip_settings import PipSettings

@@ -14,8 +14,9 @@ from vpatch.checkout.lockfile import LockedImage
 from vpatch.docker.buildkit import sent_files
 from vpatch.git.checkout import check_out, create_checkout, tracked_files
 from vpatch.image.base import Choice, pin
-from vpatch.image.build import BuildSettings, builds_below, contexts, overlay_build
+from vpatch.image.build import builds_below, contexts, overlay_build
 from vpatch.image.context import Payload, version_of
+from vpatch.image.settings import BuildSettings
 from vpatch.image.source import bases, source_build
 from vpatch.planning.state import Plan
 from vpatch.progress import Silent

@@ -8,9 +8,10 @@ import pytest
 
 from tests.helpers import decide, patch_of, patched, tree_of
 from vpatch.library.shapes import KnownShape, Shapes
+from vpatch.planning.code_shape import ChangedDefinition
 from vpatch.planning.footprint import combined, definitions_read
 from vpatch.planning.plan import plan
-from vpatch.planning.shape import ChangedDefinition, nameable, watched
+from vpatch.planning.shape import nameable, watched
 from vpatch.planning.state import State
 from vpatch.planning.view import View
 

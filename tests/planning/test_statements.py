@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import tree_of
-from vpatch.codemods.base import Scope
 from vpatch.codemods.extent import Extents
 from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.pattern import parse_pattern
+from vpatch.codemods.scope import Scope
 from vpatch.declare.edits import Predicate
 from vpatch.planning import view
 from vpatch.planning.editing import probe

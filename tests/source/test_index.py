@@ -24,8 +24,9 @@ from tests.index_server import Index, sdist, serve
 from vpatch.errors import ExitCode, VpatchError
 from vpatch.source import index as index_module
 from vpatch.source import network
-from vpatch.source.index import Release, choose
+from vpatch.source.index import choose
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
+from vpatch.source.release import Release
 from vpatch.source.spec import parse_tree
 from vpatch.source.wheels import official_wheel
 from vpatch.util import limited

@@ -16,9 +16,9 @@ from vpatch.github.client import GitHub
 from vpatch.progress import Silent
 from vpatch.source import network
 from vpatch.source.document import fetch_document
-from vpatch.source.index import Release
 from vpatch.source.network import download, list_releases
 from vpatch.source.pip_settings import PipSettings
+from vpatch.source.release import Release
 from vpatch.util import limited
 from vpatch.util.limited import LimitedAdapter, PatientRetry, TooLargeError, TooSlowError
 

@@ -26,7 +26,7 @@ from vpatch.bench.cells import LETTERS
 from vpatch.bench.run import Answering, Opened
 from vpatch.bench.running import look_at
 from vpatch.declare.smoke import Needs
-from vpatch.engine.environment import KINDS
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.subject import digest_of_subject, subject_of, subject_of_locks
 from vpatch.harness.models import ModelError, given, locate

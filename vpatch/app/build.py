@@ -21,9 +21,10 @@ from vpatch.docker.engine import Docker
 from vpatch.errors import UsageError
 from vpatch.harness.machine import this_machine
 from vpatch.image.base import choose, pin, refuse_network
-from vpatch.image.build import BuildSettings, build_image, builds_below, contexts, overlay_build
+from vpatch.image.build import build_image, builds_below, contexts, overlay_build
 from vpatch.image.context import EPOCH, labels_of
 from vpatch.image.mode import to_build
+from vpatch.image.settings import BuildSettings
 from vpatch.util.source_date import source_date_epoch
 
 if TYPE_CHECKING:

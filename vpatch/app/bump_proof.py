@@ -10,7 +10,8 @@ from vpatch.app.release_proofs import ReleaseRun, run_on_releases
 from vpatch.app.selection import Request
 from vpatch.app.smoke import SmokeOptions, smoke
 from vpatch.bump.verdict import Verdict
-from vpatch.engine.environment import KINDS, has_engine
+from vpatch.engine.environment import has_engine
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import ManyErrors, UnavailableError, UsageError, VpatchError
 from vpatch.harness.machine import this_machine
 from vpatch.trust.decision import UntrustedError

@@ -12,7 +12,7 @@ from vpatch.cluster.answers import not_understood
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import REFUSED, RESULT, ClusterJob, JobBegun, JobDone, JobLost
 from vpatch.cluster.nodes import NODE_ID
-from vpatch.engine.environment import KINDS
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import UnavailableError, combine
 from vpatch.harness.machine import Machine, missing
 from vpatch.harness.wire import from_json

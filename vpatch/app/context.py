@@ -304,12 +304,13 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
         UsageError: it is something else, or another release.
     """
     # Only two commands need one.
-    from vpatch.engine import environment  # noqa: PLC0415
+    from vpatch.engine.environment import managed_engine  # noqa: PLC0415
+    from vpatch.engine.kinds import KINDS  # noqa: PLC0415
 
     version = exact_release(context, vllm)
-    kind = environment.KINDS.get(engine)
+    kind = KINDS.get(engine)
     if kind is not None:
-        with environment.managed_engine(
+        with managed_engine(
             kind, version, context.cache.folder, context.progress, offline=context.offline
         ) as managed:
             yield managed

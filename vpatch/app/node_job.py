@@ -19,7 +19,8 @@ from vpatch.app.targets import image_target
 from vpatch.cluster.job import LOG, REFUSED, RESULT
 from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Imports, Model
-from vpatch.engine.environment import KINDS, existing_engine, managed_engine
+from vpatch.engine.environment import existing_engine, managed_engine
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.harness.machine import this_machine
 from vpatch.harness.model_digest import digest_of_checkpoint

@@ -12,7 +12,7 @@ from vpatch.app.proof_jobs import ProofSink, proof_task
 from vpatch.app.proofs import IdleError, ProvenTest, no_test, refuse_other
 from vpatch.cluster.job import RESULT
 from vpatch.cluster.parcel import Parcel
-from vpatch.engine.environment import KINDS
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
 from vpatch.evidence.behaviour import ProofRun, record_of_test
 from vpatch.evidence.collecting import collected

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from vpatch.app.cluster_options import ClusterOptions
 from vpatch.app.context import Context, open_engine
 from vpatch.app.selection import with_required
-from vpatch.engine.environment import KINDS, Engine, packages_beside
+from vpatch.engine.environment import Engine, packages_beside
+from vpatch.engine.kinds import KINDS
 from vpatch.engine.overlay import as_released
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.behaviour import ProofRun, record_of_test

@@ -21,7 +21,7 @@ from vpatch.app.context import open_engine
 from vpatch.app.planned import decide_each, patched_tree, planned
 from vpatch.app.proofs import references_of, refuse_unfit
 from vpatch.app.release_proofs import ReleaseCase, ReleaseTest, run_case
-from vpatch.engine.environment import KINDS
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
 from vpatch.harness.behaviour import ProofPlans
 from vpatch.library.shapes import BehaviourInRecipe

@@ -16,7 +16,8 @@ from vpatch.app.behaviour_records import (
 from vpatch.app.context import exact_release, open_engine
 from vpatch.app.proofs import could_not_run, no_test, proof_plans, refuse_unfit, why_idle
 from vpatch.app.selection import with_required
-from vpatch.engine.environment import KINDS, packages_beside, remove_engine
+from vpatch.engine.environment import packages_beside, remove_engine
+from vpatch.engine.kinds import KINDS
 from vpatch.engine.overlay import as_released, differing
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
 from vpatch.harness.behaviour import run_behaviour_test, run_patched, run_upstreamed

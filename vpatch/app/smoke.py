@@ -25,7 +25,7 @@ from vpatch.app.targets import (
     release_asked,
 )
 from vpatch.app.verify_env import patched_environment
-from vpatch.engine.environment import KINDS
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
 from vpatch.evidence.subject import subject_of, subject_of_locks

@@ -22,7 +22,7 @@ from vpatch.app.targets import (
     require_trust_in_folders,
     trees_in_image,
 )
-from vpatch.engine.environment import KINDS
+from vpatch.engine.kinds import KINDS
 from vpatch.errors import VpatchError, combine, distinct
 from vpatch.evidence.collecting import collected, dated
 from vpatch.evidence.store import LOGS, POINTS, write_evidence

@@ -16,7 +16,7 @@ from vpatch.util.plural import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.app.deciding import Jobs
+    from vpatch.app.plan_jobs import Jobs
     from vpatch.planning.state import Plan
     from vpatch.source.tree import Pin
 

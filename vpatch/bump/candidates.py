@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.declare.yamlfile import Positions
 
 # A pattern in one line, as `find` and `rewrite` have it. In quotes, it has none of them itself.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from vpatch.bump.changed_code import ChangedCode
 from vpatch.bump.code import CodePlace, alike, difference_of, place_of
 from vpatch.bump.successor import successor
 from vpatch.planning.footprint import combined, definitions_read
@@ -23,50 +24,6 @@ if TYPE_CHECKING:
 # The part of two statements that must be the same for one to be an edit of the other.
 _SAME_STATEMENT = 0.5
 _DONE = frozenset([State.UPSTREAMED, State.ABSENT])
-
-
-@dataclass(frozen=True)
-class UpstreamCommit:
-    """A commit of upstream: its id, the first line of its message, and when it was made."""
-
-    id: str
-    subject: str
-    when: int
-
-
-@dataclass(frozen=True)
-class ChangedCode:
-    """A definition that differs between two releases, or that only moved to another file.
-
-    `before` is the pristine code of the old release. `after` is that of the new one. `patched` is
-    what the patch makes of `before`; None if it leaves it alone. `ours` is what the patch changes,
-    as a diff. `edited` says that the patch edits the definition; otherwise it only reads it.
-    `commits` are those of upstream that changed it, the oldest first; None if nobody was asked.
-    """
-
-    kind: Literal["changed", "renamed", "moved", "gone", "new"]
-    edited: bool
-    before: CodePlace | None
-    patched: CodePlace | None
-    after: CodePlace | None
-    ours: tuple[str, ...] = ()
-    commits: tuple[UpstreamCommit, ...] | None = None
-
-    @property
-    def name(self) -> str:
-        place = self.before or self.after
-        return "" if place is None else place.said
-
-    @property
-    def upstream(self) -> list[str]:
-        """What upstream changed, as the lines of a unified diff."""
-        return difference_of(self.before, self.after)
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many lines upstream added, and how many it removed."""
-        body = self.upstream[2:]
-        return sum(o[0] == "+" for o in body), sum(o[0] == "-" for o in body)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from vpatch.bump.changed import ChangedCode, changed_code
+from vpatch.bump.changed import changed_code
+from vpatch.bump.changed_code import ChangedCode
 from vpatch.bump.code import CodePlace
 
 if TYPE_CHECKING:

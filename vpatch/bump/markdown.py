@@ -21,7 +21,7 @@ from vpatch.bump.report import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.bump.report import BumpReport, RecipeBump
     from vpatch.bump.verdict import PatchBump
 

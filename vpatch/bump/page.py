@@ -22,7 +22,7 @@ from vpatch.util.html_page import render_page
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.bump.code import CodePlace
     from vpatch.bump.report import BumpReport
 

@@ -15,7 +15,7 @@ from vpatch.util.plural import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.bump.verdict import PatchBump
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin

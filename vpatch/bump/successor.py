@@ -12,7 +12,7 @@ from vpatch.bump.code import CodePlace, alike, place_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.planning.view import View
 
 # The part of the lines that must be the same. A second candidate that is nearly as good makes the

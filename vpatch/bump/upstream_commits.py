@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from vpatch.bump.changed import UpstreamCommit
+from vpatch.bump.changed_code import UpstreamCommit
 from vpatch.bump.verdict import PatchBump, Verdict
 from vpatch.planning.names import STATEMENT
 from vpatch.planning.outline import is_python, outline
@@ -14,7 +14,7 @@ from vpatch.planning.outline import is_python, outline
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.bump.code import CodePlace
     from vpatch.git.file_history import FileRevision
     from vpatch.planning.outline import Definition

@@ -14,7 +14,7 @@ from vpatch.util.plural import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
 

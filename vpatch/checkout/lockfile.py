@@ -15,7 +15,7 @@ from pydantic import (
     model_serializer,
 )
 
-from vpatch.checkout.new_lock import lock_text, plain_name, plain_version
+from vpatch.checkout.lock_text import lock_text, plain_name, plain_version
 from vpatch.declare.words import first_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.tree import Pin, SourceKind

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from vpatch.checkout.lock_text import lock_text, plain_name, plain_version
 from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import plain_path
-from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,13 +81,6 @@ class NewLock:
         return LockFile.model_validate_json(self.dump())
 
 
-def lock_text(content: Mapping[str, Any]) -> str:
-    """Return the text of a lock with all its keys; those that came later are left out if empty."""
-    later = ("chosen", "security", "image")
-    kept = {key: value for key, value in content.items() if value or key not in later}
-    return json.dumps(kept, indent=2) + "\n"
-
-
 def build_version(lock: NewLock | LockFile) -> str | None:
     """Return the version of what is built from a checkout: 0.23.0+vpatch.1a2b3c4d5e6f.
 
@@ -115,17 +106,3 @@ def plain_pin(pin: Pin) -> Pin:
     """
     version = None if pin.version is None else plain_version(pin.version)
     return replace(pin, tree=plain_name(pin.tree), version=version)
-
-
-def plain_name(value: str) -> str:
-    """Return the name of a tree, which must be canonical; else raise ValueError."""
-    if not value or canonicalize_name(value) != value or "/" in value:
-        raise ValueError("is not a name of a tree")
-    return value
-
-
-def plain_version(value: str) -> str:
-    """Return a version in its normal form; ValueError for other text."""
-    if (version := read_version(value)) is None:
-        raise ValueError("is not a version")
-    return str(version)

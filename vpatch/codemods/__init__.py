@@ -3,6 +3,7 @@
 It may import `declare`, `source`, `trust` and `util` alone.
 """
 
-from vpatch.codemods.base import EditOutcome, EditSite, PythonEdit, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, EditSite, PythonEdit, SiteTransformer
+from vpatch.codemods.scope import Scope
 
 __all__ = ["EditOutcome", "EditSite", "PythonEdit", "Scope", "SiteTransformer"]

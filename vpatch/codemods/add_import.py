@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, EditSite, Scope
+from vpatch.codemods.base import EditOutcome, EditSite
 from vpatch.codemods.import_place import with_import
 from vpatch.codemods.module_names import ModuleName, module_names, names_imported
 from vpatch.codemods.pattern import Pattern, PatternError, find_in, parse_code
 from vpatch.codemods.reduced import Reading, unit_of
+from vpatch.codemods.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

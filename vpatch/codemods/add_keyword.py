@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.arguments import plain_arguments
-from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.layout import append
 from vpatch.codemods.match import same_code
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
+    from vpatch.codemods.scope import Scope
 
 
 @dataclass(frozen=True)

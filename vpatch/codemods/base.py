@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from enum import Enum
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
 import libcst as cst
@@ -14,7 +12,6 @@ from vpatch.codemods.extent import Extents
 from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.flow import unreached
 from vpatch.codemods.names import identifiers
-from vpatch.codemods.nodes import canonical
 from vpatch.codemods.spelling import Spellings
 from vpatch.util.words import has_word
 
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
     from vpatch.codemods.reduced import Reading
+    from vpatch.codemods.scope import Scope
 
 
 class Repeat(Enum):
@@ -83,67 +81,6 @@ class PythonEdit(Protocol):
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome: ...
 
 
-@dataclass(frozen=True)
-class Scope:
-    """Where in a module an edit may look: within a qualified name, with limits on metavariables.
-
-    Within a function or a class is itself and its body, and not its decorators or defaults.
-    """
-
-    within: str | None = None
-    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def words(self) -> frozenset[bytes]:
-        """What a file must have that has anything within: the names that are no globs."""
-        names = self.within.split(".") if self.within else []
-        return frozenset(name.encode() for name in names if name.isidentifier())
-
-    @property
-    def pieces(self) -> frozenset[bytes]:
-        """What a file must have, in whichever words, that has anything within: of the globs."""
-        globs = _CHOICE.sub("*", self.within or "").split(".")
-        return frozenset(
-            piece.encode()
-            for name in globs
-            if not name.isidentifier()
-            for piece in re.split(r"[*?]", name)
-            if piece
-        )
-
-    def reaches(self, scope: Sequence[str], statement: cst.CSTNode) -> bool:
-        """Whether anything inside a statement of `scope` can be within."""
-        if self.within is None or _GLOB.search(self.within):
-            return True
-        here = ".".join(scope)
-        if here == self.within or here.startswith(f"{self.within}."):
-            return True
-        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
-            inner = f"{here}.{statement.name.value}" if here else statement.name.value
-            return f"{self.within}.".startswith(f"{inner}.")
-        return not isinstance(statement, cst.SimpleStatementLine)
-
-    def admits(
-        self, scope: Sequence[str], match: Match | None, node: cst.CSTNode | None = None
-    ) -> bool:
-        """Whether a place in a scope is meant; `node` is the place, if it may be a definition."""
-        names = [*scope, node.name.value] if isinstance(node, _DEFINITIONS) else scope
-        if self.within is not None and not any(
-            fnmatchcase(".".join(names[: depth + 1]), self.within) for depth in range(len(names))
-        ):
-            return False
-        if match is None or not self.where:
-            return True
-        texts = match.texts()
-        return all(
-            texts.get(name) in {canonical(text) for text in allowed}
-            for name, allowed in self.where.items()
-        )
-
-
-_DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
-_GLOB = re.compile(r"[*?\[]")
-_CHOICE = re.compile(r"\[.[^]]*\]")
 # Where nothing is ever looked for; libcst makes every node anew that it visits.
 _TRIVIA = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comma)
 _STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)

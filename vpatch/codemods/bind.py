@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.add_keyword import AddKeyword
-from vpatch.codemods.base import PythonEdit, Scope
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.diff import bytes_beside, parse_diff
 from vpatch.codemods.insert import Insert
@@ -17,6 +16,7 @@ from vpatch.codemods.pattern import (
 )
 from vpatch.codemods.replace_body import ReplaceBody
 from vpatch.codemods.rewrite import Rewrite, rewrite_of
+from vpatch.codemods.scope import Scope
 from vpatch.codemods.set_value import SetValue
 from vpatch.codemods.snippet import beside, offers, read_code
 from vpatch.codemods.statements import RewriteStatements, delete_statements
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from vpatch.codemods.base import PythonEdit
     from vpatch.declare.yamlfile import Declared
     from vpatch.trust.decision import Trust
 

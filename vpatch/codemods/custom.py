@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.inputs import Inputs, compiled, fresh, inputs_of
 from vpatch.codemods.plain import plain_kinds, run_plain
 from vpatch.errors import UsageError, VpatchError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.pattern import Pattern
+    from vpatch.codemods.scope import Scope
     from vpatch.trust.decision import Trust
 
 

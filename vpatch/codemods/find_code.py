@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.nodes import kinds_of
 from vpatch.codemods.reduced import Reading, unit_of
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.pattern import Pattern
+    from vpatch.codemods.scope import Scope
 
 
 @dataclass(frozen=True)

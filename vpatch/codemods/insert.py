@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
 from vpatch.codemods.lines import below_blank_lines, spaced
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.codemods.extent import Extents
+    from vpatch.codemods.scope import Scope
 
 Position = Literal["before", "after", "start", "end"]
 _Definition = (cst.FunctionDef, cst.ClassDef)

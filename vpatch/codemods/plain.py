@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper
 
-from vpatch.codemods.base import EditOutcome, EditSite, Scope
+from vpatch.codemods.base import EditOutcome, EditSite
 from vpatch.codemods.nodes import code_of, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from vpatch.codemods.scope import Scope
 
 
 def plain_kinds() -> tuple[type, ...]:

@@ -22,8 +22,8 @@ from vpatch.codemods.flow import NEVER_RETURN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.codemods.base import Scope
     from vpatch.codemods.pattern import Pattern
+    from vpatch.codemods.scope import Scope
     from vpatch.codemods.spelling import Spellings
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

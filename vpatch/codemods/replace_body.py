@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.match import same_code
 from vpatch.codemods.names import expression_names
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
+    from vpatch.codemods.scope import Scope
 
 
 @dataclass(frozen=True)

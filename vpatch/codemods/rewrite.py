@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.comments import lost_comment
 from vpatch.codemods.correspond import gaps_correspond
 from vpatch.codemods.fill import CannotRewrite
@@ -28,6 +28,7 @@ from vpatch.codemods.successor import seen_in_scope, shows
 
 if TYPE_CHECKING:
     from vpatch.codemods.extent import Extents
+    from vpatch.codemods.scope import Scope
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from vpatch.codemods.windows import Window, sites_in, statements_in, windows_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.codemods.statements import RewriteStatements
+    from vpatch.codemods.statement_change import StatementChange
 
 _Block = cst.Module | cst.IndentedBlock
 
@@ -32,7 +32,7 @@ class BlockTransformer(SiteTransformer):
 
     kinds = (cst.Module, cst.IndentedBlock)
 
-    def __init__(self, spec: RewriteStatements) -> None:
+    def __init__(self, spec: StatementChange) -> None:
         super().__init__(spec.place, tuple(form.names for form in spec.forms))
         self.spec = spec
         self.always_found = spec.replace is not None and holds(

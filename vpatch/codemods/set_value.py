@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, Scope, SiteTransformer
+from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.match import Match, same_code
 from vpatch.codemods.names import BINDING, bound_names
 from vpatch.codemods.nodes import code_of
 from vpatch.codemods.pattern import Pattern, parse_pattern
 from vpatch.codemods.reduced import Reading
+from vpatch.codemods.scope import Scope
 
 if TYPE_CHECKING:
     from vpatch.codemods.extent import Extents

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from vpatch.docker.engine import Build
+    from vpatch.docker.build import Build
 
 _log = logging.getLogger(__name__)
 _CLIENTS_OWN = {"DOCKER_CONTEXT", "BUILDX_BUILDER"}

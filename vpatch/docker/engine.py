@@ -7,7 +7,7 @@ import os
 import re
 import uuid
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -36,6 +36,7 @@ from vpatch.util.visible import without_colours
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from vpatch.docker.build import Build
     from vpatch.progress import Task
 
 _log = logging.getLogger(__name__)
@@ -58,24 +59,6 @@ class DockerImage:
     platform: str
     user: str
     labels: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Build:
-    """What to build. `network` is as `docker build --network` takes it; None is the engine's own.
-
-    `secrets` are as `docker build --secret` takes them, and need BuildKit.
-    """
-
-    context: Path
-    dockerfile: Path
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    network: str | None = None
-    platform: str | None = None
-    secrets: Sequence[str] = ()
-    target: str | None = None
-    no_cache: bool = False
 
 
 class Docker:

@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from vpatch.engine.asking import MARK, answer_in, ask, new_mark
 from vpatch.engine.making import EngineError, fill, install_aside
@@ -23,10 +23,9 @@ from vpatch.util.versions import read_version
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vpatch.engine.kinds import Kind
     from vpatch.progress import Progress
 
-Kind = Literal["cpu", "cuda"]
-KINDS: dict[str, Kind] = {"cpu": "cpu", "cuda": "cuda"}
 # Written last: an environment without it was not finished.
 _COMPLETE = "vpatch-engine.json"
 # payload/install_cpu.py writes the name and the digest of the wheel of vLLM.

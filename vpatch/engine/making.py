@@ -27,7 +27,7 @@ from vpatch.util.versions import read_version
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.engine.environment import Kind
+    from vpatch.engine.kinds import Kind
     from vpatch.progress import Progress, Task
 
 # Behaviour tests run in pytest, and `vllm bench serve` reads prompts from files with pandas.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from vpatch.docker.build import Build
 from vpatch.docker.buildkit import sent_files
-from vpatch.docker.engine import Build
 from vpatch.docker.errors import NoSuchImageError
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.git import checkout as git
 from vpatch.git.found import opened_checkout
-from vpatch.image.context import EPOCH, labels_of, version_of, write_context
+from vpatch.image.context import labels_of, version_of, write_context
 from vpatch.image.cpu import cpu_build
 from vpatch.image.record import recorded
 from vpatch.image.source import needed, source_build
@@ -21,36 +21,17 @@ from vpatch.library.catalog import installed
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     from vpatch.checkout.lockfile import ImageMode
     from vpatch.docker.engine import Docker
     from vpatch.image.context import Payload
-    from vpatch.source.pip_settings import PipSettings
+    from vpatch.image.settings import BuildSettings
 
 _VERSION_FILE = "vllm/_version.py"
 _OVERLAY = "overlay.Dockerfile"
 # What the lock says, and no argument may say otherwise.
 _FIXED = {"BASE", "VLLM", "BESIDE"}
-
-
-@dataclass(frozen=True)
-class BuildSettings:
-    """How to build. `certificates` are PEM files that pip is to trust in a cpu build.
-
-    `network` is as `docker build --network` takes it; the overlay itself needs none. `arguments`
-    are for vLLM's own Dockerfile, or for the one with its CPU build. `epoch` is the time of all
-    files that a build writes.
-    """
-
-    pip: PipSettings
-    network: str | None = None
-    platform: str | None = None
-    secrets: Sequence[str] = ()
-    certificates: Sequence[Path] = ()
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    no_cache: bool = False
-    epoch: int = EPOCH
 
 
 @dataclass(frozen=True)

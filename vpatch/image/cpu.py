@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from vpatch.docker.engine import Build
+from vpatch.docker.build import Build
 from vpatch.engine import PAYLOAD as ENGINE
 from vpatch.errors import UsageError
 from vpatch.image import PAYLOAD
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.checkout.lockfile import LockedImage, LockedPackage
-    from vpatch.image.build import BuildSettings
     from vpatch.image.context import Payload, TreePayload
+    from vpatch.image.settings import BuildSettings
 
 _MOUNT = "--mount=type=secret"
 _CPU = "cpu.Dockerfile"

@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from vpatch.docker.engine import Build
+from vpatch.docker.build import Build
 from vpatch.errors import UsageError, VpatchError
 from vpatch.util.untrusted import MEGABYTE, read_file
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpatch.checkout.lockfile import LockedImage
-    from vpatch.image.build import BuildSettings
+    from vpatch.image.settings import BuildSettings
 
 DOCKERFILE = Path("docker/Dockerfile")
 # The stage that is vLLM's image with the server.

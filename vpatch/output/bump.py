@@ -11,7 +11,7 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from vpatch.app.bump_pull import SentBump
     from vpatch.app.bump_write import WrittenBump
-    from vpatch.bump.changed import ChangedCode
+    from vpatch.bump.changed_code import ChangedCode
     from vpatch.bump.code import CodePlace
     from vpatch.bump.report import BumpReport, RecipeBump
     from vpatch.bump.verdict import PatchBump

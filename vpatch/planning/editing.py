@@ -7,11 +7,11 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.codemods.base import Scope
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.nodes import canonical
 from vpatch.codemods.pattern import parse_pattern
+from vpatch.codemods.scope import Scope
 from vpatch.codemods.statements import RewriteStatements
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.outcome import FoundSite, outcome

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import Scope
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, canonical, code_of
+from vpatch.codemods.scope import Scope
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.state import Finding
 from vpatch.planning.view import UnparsableFile, lines_of

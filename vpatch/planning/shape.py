@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
+from vpatch.planning.code_shape import ChangedDefinition, CodeShape
 from vpatch.planning.names import STATEMENT, plain_name
 from vpatch.planning.state import State
 from vpatch.util.digest import digest_of
@@ -19,36 +20,6 @@ if TYPE_CHECKING:
 _SHOWN = 3
 # The states that are as sure as the code that they were read from.
 SHAPED = frozenset([State.NEEDED, State.APPLIED, State.UPSTREAMED, State.ABSENT])
-
-
-@dataclass(frozen=True)
-class ChangedDefinition:
-    """A definition, as `PATH::QUALIFIED.NAME`, that is not as in the nearest known shape."""
-
-    name: str
-    kind: Literal["changed", "added", "removed"]
-
-
-@dataclass(frozen=True)
-class CodeShape:
-    """The definitions that a decision was read from, by `PATH::QUALIFIED.NAME`, with digests.
-
-    `known` are the releases for which the patch is recorded with exactly these definitions and this
-    state; none for a new shape. Then `nearest` is the release whose definitions differ least, and
-    `differing` says how. `stale` says that what is recorded was read with another edition of the
-    patch.
-    """
-
-    definitions: Mapping[str, str]
-    known: tuple[str, ...] = ()
-    nearest: str | None = None
-    differing: tuple[ChangedDefinition, ...] = ()
-    stale: bool = False
-
-    @property
-    def is_on_record(self) -> bool:
-        """Whether the patch is recorded for any release of the tree."""
-        return bool(self.known) or self.nearest is not None
 
 
 def shape_of(

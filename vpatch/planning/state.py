@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from vpatch.library.patch import Patch
-    from vpatch.planning.shape import CodeShape
+    from vpatch.planning.code_shape import CodeShape
     from vpatch.source.tree import Pin
 
 

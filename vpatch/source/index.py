@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.errors import UnavailableError, UsageError
+from vpatch.source.release import Release
 from vpatch.util.filelock import READ_ONLY
 from vpatch.util.files import replace_file
 from vpatch.util.plain_records import as_record
@@ -40,22 +41,6 @@ class IndexAccessError(UnavailableError):
     """An index cannot be reached, or does not answer as an index does."""
 
     code = "source.index-unreachable"
-
-
-@dataclass(frozen=True)
-class Release:
-    """A source archive or a wheel.
-
-    The URL has no credentials: those of its index are added on download.
-    """
-
-    project: str
-    version: str
-    filename: str
-    url: str
-    sha256: str | None
-    size: int | None
-    yanked: bool
 
 
 @dataclass(frozen=True)

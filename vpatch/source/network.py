@@ -27,7 +27,6 @@ from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.exceptions import InsecureRequestWarning
 
 from vpatch import __version__
-from vpatch.source.index import Release
 from vpatch.source.local_index import FolderAdapter
 from vpatch.source.network_errors import (
     DigestMismatchError,
@@ -37,6 +36,7 @@ from vpatch.source.network_errors import (
     no_index,
 )
 from vpatch.source.pip_settings import split_index_url
+from vpatch.source.release import Release
 from vpatch.util.limited import (
     LONGEST_DOWNLOAD,
     LimitedAdapter,

@@ -28,9 +28,9 @@ from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from vpatch.progress import Progress
-    from vpatch.source.index import Release
     from vpatch.source.manifest import FileRecord
     from vpatch.source.pip_settings import PipSettings
+    from vpatch.source.release import Release
 
 
 class PinMismatchError(VpatchError):

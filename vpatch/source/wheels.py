@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from vpatch.progress import Progress
     from vpatch.source.cache import Cache
-    from vpatch.source.index import Release
     from vpatch.source.pip_settings import PipSettings
+    from vpatch.source.release import Release
 
 
 def official_wheel(
