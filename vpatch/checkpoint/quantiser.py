@@ -119,6 +119,10 @@ class Quantiser:
             why = self._last_lines(1)
             self.__exit__()
             raise self._cannot(why) from error
+        except BaseException:
+            # Ctrl-C while it imports torch: no `with` statement ends it yet.
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -169,7 +173,8 @@ class Quantiser:
         start = len(job.module) + 1
         order = job.order() | {
             "op": "quantise",
-            "file": file,
+            # The process has another current folder.
+            "file": str(Path(file).absolute()),
             "at": {name[start:]: offset for name, offset in at.items()},
             "once": [made.name[start:] for made in job.made if made.once],
         }
