@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from vpatch.checkpoint import shards
 from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.folder import open_checkpoint
 from vpatch.checkpoint.graft import graft
+from vpatch.checkpoint.writing import alone_in
 from vpatch.progress import Silent
 
 INDEX = "model.safetensors.index.json"
@@ -419,13 +421,13 @@ def test_a_source_that_changes_meanwhile(change, says, source, tmp_path, monkeyp
 
 def test_two_at_once(source, tmp_path):
     target = dropped(tmp_path / "target")
-    with module.alone_in(target), fails("checkpoint.in-use", "another vpatch"):
+    with alone_in(target), fails("checkpoint.in-use", "another vpatch"):
         run(target, source)
 
 
 @pytest.mark.parametrize("shards", [1, 2])
 def test_killed_at_any_step_it_leaves_a_whole_checkpoint(shards, source, tmp_path):
-    for step in range(1, 13):
+    for step in range(1, 50):
         target = dropped(tmp_path / f"target-{step}", shards=shards)
         is_killed = killed(
             step,
@@ -443,6 +445,42 @@ def test_killed_at_any_step_it_leaves_a_whole_checkpoint(shards, source, tmp_pat
             break
     assert step > 1
     assert not is_killed
+
+
+def test_ctrl_c_at_any_step_leaves_nothing_half_done(source, tmp_path):
+    """What it leaves is the old checkpoint, or the new one."""
+    whole = dropped(tmp_path / "whole", shards=1)
+    old = digests(whole)
+    run(whole, source)
+    new = digests(whole)
+    seen = []
+    for step in range(1, 100, 2):
+        target = dropped(tmp_path / f"target-{step}", shards=1)
+        if not killed(step, lambda target=target: run(target, source), ending=signal.SIGINT):
+            break
+        assert digests(target) in (old, new), step
+        seen.append(digests(target) == new)
+    assert {*seen} == {False, True}
+
+
+def test_a_full_disk_after_the_new_shard(source, tmp_path, monkeypatch):
+    target = dropped(tmp_path / "target", shards=1)
+    before = digests(target)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "back_up", full)
+    with fails("checkpoint.unwritable", "No space left on device"):
+        run(target, source)
+    assert digests(target) == before
+
+
+def test_a_file_that_the_index_does_not_name_is_not_replaced(source, tmp_path):
+    target = dropped(tmp_path / "target")
+    (target / SHARD).write_bytes(b"somebody's own")
+    assert run(target, source).shard == target / "model-mtp-2.safetensors"
+    assert (target / SHARD).read_bytes() == b"somebody's own"
 
 
 MEASURED = f"""

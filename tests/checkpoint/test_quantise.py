@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoint import builders as b
-from tests.checkpoint.test_graft import numbered
+from tests.checkpoint.test_graft import digests, numbered
+from tests.checkpoint.test_switching import killed
 from vpatch.checkpoint.quantise import quantise_mtp
 from vpatch.checkpoint.quantiser import Quantiser
 from vpatch.progress import Silent
@@ -70,6 +71,22 @@ def test_a_folder_that_is_named_from_the_current_one(tmp_path, monkeypatch):
     trunk(tmp_path / "checkpoint")
     monkeypatch.chdir(tmp_path)
     assert quantise_mtp(Path("checkpoint"), ZeroQuantiser(), Silent()).modules
+
+
+def test_ctrl_c_at_any_step_leaves_nothing_half_done(tmp_path):
+    whole = trunk(tmp_path / "whole")
+    old = digests(whole)
+    quantise_mtp(whole, ZeroQuantiser(), Silent())
+    new = digests(whole)
+    seen = []
+    for step in range(1, 100, 2):
+        folder = trunk(tmp_path / f"folder-{step}")
+        work = lambda folder=folder: quantise_mtp(folder, ZeroQuantiser(), Silent())  # noqa: E731
+        if not killed(step, work, ending=signal.SIGINT):
+            break
+        assert digests(folder) in (old, new), step
+        seen.append(digests(folder) == new)
+    assert {*seen} == {False, True}
 
 
 def test_ctrl_c_while_the_process_starts_ends_it(tmp_path, monkeypatch):

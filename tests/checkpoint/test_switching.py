@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 
-from vpatch.checkpoint.switching import settle, switch
+from tests.helpers import fails
+from vpatch.checkpoint.switching import announce, changing, settle, switch
 
 OLD = {"config.json": b"old config", "index.json": b"old index"}
 NEW = {"config.json": b"new config", "index.json": b"new index"}
 STEPS = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "shutil.rmtree"}
+INTERRUPTED = 130
 WRITING = os.O_WRONLY | os.O_CREAT
 
 
@@ -30,8 +33,11 @@ def is_change(event, args):
     return event in STEPS or (event == "open" and args[2] & WRITING)
 
 
-def killed(step, work, is_change=is_change):
-    """Do work in a process that is killed before its n-th change; say whether it was."""
+def killed(step, work, is_change=is_change, ending=signal.SIGKILL):
+    """Do work in a process that is killed before its n-th change; say whether it was.
+
+    `ending` may be SIGINT: then it is interrupted.
+    """
     child = os.fork()
     if child == 0:
         steps, code = 0, 1
@@ -41,7 +47,7 @@ def killed(step, work, is_change=is_change):
             if is_change(event, args):
                 steps += 1
                 if steps == step:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    os.kill(os.getpid(), ending)
 
         try:
             # What a killed process wrote is there without it.
@@ -49,11 +55,13 @@ def killed(step, work, is_change=is_change):
             sys.addaudithook(hook)
             work()
             code = 0
+        except KeyboardInterrupt:
+            code = INTERRUPTED
         finally:
             os._exit(code)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in {0, -signal.SIGKILL}
-    return code == -signal.SIGKILL
+    assert code in {0, INTERRUPTED if ending == signal.SIGINT else -ending}
+    return code != 0
 
 
 def test_files_are_exchanged(tmp_path):
@@ -102,3 +110,37 @@ def test_killed_at_any_step_all_are_old_or_all_are_new(tmp_path):
     # First old, then new, and never back.
     assert seen == sorted(seen)
     assert {*seen} == {False, True}
+
+
+def test_a_run_without_its_exchange_leaves_no_new_file(tmp_path):
+    folder = written(tmp_path / "folder")
+    before = {path.name for path in folder.iterdir()}
+    with fails("checkpoint.unwritable", "full"), changing(folder):
+        announce(folder, ["c.safetensors", "b.safetensors"])
+        (folder / "c.safetensors").write_bytes(b"new shard")
+        (folder / "b.safetensors").write_bytes(b"of somebody else")
+        raise OSError("full")
+    assert {path.name for path in folder.iterdir()} == before
+    assert (folder / "b.safetensors").read_bytes() == b"of somebody else"
+
+
+def test_the_notes_of_a_checkpoint_lead_nowhere_else(tmp_path):
+    """They come with it, from anybody."""
+    folder = written(tmp_path / "folder")
+    outside = tmp_path / "x"
+    outside.write_bytes(b"mine")
+    note = json.dumps({"names": ["../x", str(outside), "..", ".", "", 7, None]})
+    (folder / ".vpatch-new").write_text(note)
+    settle(folder)
+    (folder / ".vpatch-after").mkdir()
+    (folder / ".vpatch-after" / ".superseded").write_text(note)
+    (folder / ".vpatch-current").symlink_to(".vpatch-after")
+    settle(folder)
+    (folder / ".vpatch-current").symlink_to(tmp_path)
+    settle(folder)
+    assert outside.read_bytes() == b"mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "x"}
+    (folder / ".vpatch-current").unlink()
+    (folder / ".vpatch-new").write_text("{")
+    with fails("checkpoint.damaged", "it is not JSON"):
+        settle(folder)

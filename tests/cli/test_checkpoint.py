@@ -83,6 +83,17 @@ def test_ignore_names(empty):
     assert state(folder) == after
 
 
+def test_ignore_names_after_a_kill(empty):
+    """What the killed run left goes, though nothing is left to correct."""
+    folder = b.v4(empty.folder / "v4", ["mtp.0.e_proj"])
+    empty.run("checkpoint", "ignore-names", "v4", "--fix")
+    after = state(folder)
+    (folder / ".vpatch-new").write_text('{"names": ["config.json.orig.2"]}')
+    (folder / ".config.json.orig.2.vpatch").write_text("half")
+    empty.run("checkpoint", "ignore-names", "v4", "--fix")
+    assert state(folder) == after
+
+
 def test_ignore_names_as_json(empty):
     b.v4(empty.folder / "v4", ["mtp.0.e_proj"])
     found = empty.run("checkpoint", "ignore-names", "v4", "--fix", "--json").json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,8 @@ from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint, read_json
 from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
 from vpatch.checkpoint.inspection import inspect
 from vpatch.checkpoint.shards import digest, pieces, read, write_shard
-from vpatch.checkpoint.switching import settle
-from vpatch.checkpoint.writing import alone_in, back_up, replace_json
+from vpatch.checkpoint.switching import announce, changing, switch
+from vpatch.checkpoint.writing import as_json, back_up, place_of_copy, replace_json
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Grafted:
 def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> Grafted:
     """Give a checkpoint the MTP tensors of another: a new shard, the config's keys, the index.
 
-    Each file is written beside and renamed, the index last, so that a killed run leaves a
-    checkpoint without them, and a second run does what is left to do.
+    The shard is written first, under a name that nothing leads to. Then config.json and the index
+    are exchanged at one moment. A run that is killed leaves the old checkpoint or the new one.
 
     Raises:
         UsageError: the two do not belong together, or one is not a checkpoint.
@@ -63,8 +64,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
             tensor under the same name; or what was written does not read back as it should.
     """
     its = inspect(FolderFiles(source))
-    with alone_in(target):
-        settle(target)
+    with changing(target):
         mine = inspect(FolderFiles(target))
         taken = plan_graft(mine, its, as_trunk=as_trunk)
         if any(one.dtype != one.tensor.dtype for one in taken):
@@ -78,13 +78,11 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
             task.done()
         new = [one for one in taken if one.name not in present]
         path = _free_name(mine.checkpoint) if new else None
-        if path is not None:
-            write_shard(path, new, progress)
         keys = lost_keys(mine.checkpoint, its.checkpoint)
-        backup = _write_config(target, keys) if keys else None
         index = bool(new) or (mine.checkpoint.index is None and len(mine.checkpoint.shards) > 1)
-        if index:
-            _write_index(mine.checkpoint, path, new)
+        backup = None
+        if keys or index:
+            backup = _write(mine.checkpoint, path, new, keys, progress, index=index)
         _read_back(target, taken)
     return Grafted(
         tuple(one.name for one in new),
@@ -113,27 +111,49 @@ def _check_equal(one: Taken, shard: Shard, tensor: Tensor, task: Task) -> None:
 
 
 def _free_name(checkpoint: Checkpoint) -> Path:
-    """Return where the new shard goes: where a killed run left one, or where there is none."""
-    used = {shard.path.name for shard in checkpoint.shards}
+    """Return where the new shard goes: where there is no file."""
     number = 1
-    while (name := SHARD if number == 1 else f"model-mtp-{number}.safetensors") in used:
+    while True:
+        name = SHARD if number == 1 else f"model-mtp-{number}.safetensors"
+        if not os.path.lexists(checkpoint.folder / name):
+            return checkpoint.folder / name
         number += 1
-    return checkpoint.folder / name
 
 
-def _write_config(folder: Path, keys: dict[tuple[str, ...], Any]) -> Path:
-    config = read_json(folder / CONFIG)
-    backup = back_up(folder / CONFIG)
-    for way, value in keys.items():
-        inner = config
-        for key in way[:-1]:
-            inner = inner[key]
-        inner[way[-1]] = value
-    replace_json(folder / CONFIG, config)
+def _write(
+    checkpoint: Checkpoint,
+    path: Path | None,
+    new: Sequence[Taken],
+    keys: dict[tuple[str, ...], Any],
+    progress: Progress,
+    *,
+    index: bool,
+) -> Path | None:
+    """Write the new shard, and exchange config and index; return the copy of the old config."""
+    folder, documents, backup = checkpoint.folder, {}, None
+    shards = [path.name] if path is not None else []
+    announce(folder, [*shards, place_of_copy(folder / CONFIG).name, INDEX])
+    if index and checkpoint.index is None:
+        # Until the exchange, vLLM must not read a shard that nothing leads to yet.
+        replace_json(folder / INDEX, _index_of(checkpoint, None, ()))
+    if path is not None:
+        write_shard(path, new, progress)
+    if keys:
+        config = read_json(folder / CONFIG)
+        backup = back_up(folder / CONFIG)
+        for way, value in keys.items():
+            inner = config
+            for key in way[:-1]:
+                inner = inner[key]
+            inner[way[-1]] = value
+        documents[CONFIG] = as_json(folder / CONFIG, config)
+    if index:
+        documents[INDEX] = as_json(folder / INDEX, _index_of(checkpoint, path, new))
+    switch(folder, documents, ())
     return backup
 
 
-def _write_index(checkpoint: Checkpoint, path: Path | None, new: Sequence[Taken]) -> None:
+def _index_of(checkpoint: Checkpoint, path: Path | None, new: Sequence[Taken]) -> dict[str, Any]:
     sizes = {name: tensor.size for name, tensor, _ in checkpoint.tensors()}
     document = checkpoint.index or {
         "metadata": {"total_size": 0},
@@ -144,7 +164,7 @@ def _write_index(checkpoint: Checkpoint, path: Path | None, new: Sequence[Taken]
         sizes |= {one.name: one.size for one in new}
     if isinstance(document.get("metadata"), dict):
         document["metadata"]["total_size"] = sum(sizes.values())
-    replace_json(checkpoint.folder / INDEX, document)
+    return document
 
 
 def _read_back(target: Path, taken: Sequence[Taken]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.folder import CONFIG, read_json
-from vpatch.checkpoint.switching import settle
-from vpatch.checkpoint.writing import alone_in, back_up, replace_json
+from vpatch.checkpoint.switching import announce, changing, switch
+from vpatch.checkpoint.writing import as_json, back_up, place_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,9 @@ def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
     Raises:
         CheckpointError: the file cannot be written, or another vpatch is writing to the folder.
     """
-    if not any(entry.better for one in judged for entry in one.entries):
-        return None
-    with alone_in(folder):
-        settle(folder)
+    with changing(folder):
+        if not any(entry.better for one in judged for entry in one.entries):
+            return None
         config = read_json(folder / CONFIG)
         for one in judged:
             better = {entry.entry: entry.better for entry in one.entries if entry.better}
@@ -34,8 +33,9 @@ def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
             for key in one.ignored.way[:-1]:
                 inner = inner[key]
             inner[one.ignored.way[-1]] = _replaced(inner[one.ignored.way[-1]], better)
+        announce(folder, [place_of_copy(folder / CONFIG).name])
         backup = back_up(folder / CONFIG)
-        replace_json(folder / CONFIG, config)
+        switch(folder, {CONFIG: as_json(folder / CONFIG, config)}, ())
     return backup
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,8 @@ from vpatch.checkpoint.header import Shard, Tensor
 from vpatch.checkpoint.inspection import inspect, inspect_checkpoint
 from vpatch.checkpoint.quantise_plan import plan_quantise
 from vpatch.checkpoint.shards import write_shard
-from vpatch.checkpoint.switching import ORIGINAL, settle, switch
-from vpatch.checkpoint.writing import alone_in, as_json, back_up, replace_json
+from vpatch.checkpoint.switching import ORIGINAL, announce, changing, switch
+from vpatch.checkpoint.writing import as_json, back_up, place_of_copy, replace_json
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ def quantise_mtp(folder: Path, quantiser: Quantiser, progress: Progress) -> Quan
         UsageError: there are no MTP layers, or the trunk's format cannot be written.
         CheckpointError: a file is damaged, or a module cannot be quantised.
     """
-    with alone_in(folder):
-        settle(folder)
+    with changing(folder):
         return _quantise(inspect(FolderFiles(folder)), quantiser, progress, {}, {})
 
 
@@ -86,8 +86,7 @@ def graft_quantised(
     Nothing is written between the two. The errors are those of `graft` and of `quantise_mtp`.
     """
     its = inspect(FolderFiles(source))
-    with alone_in(target):
-        settle(target)
+    with changing(target):
         mine = inspect(FolderFiles(target))
         own = {name.rpartition(".")[0] for name in mine.checkpoint.names()}
         taken = {
@@ -140,6 +139,7 @@ def _quantise(
                 path = home if name in mtp else folder / rest
                 parts.setdefault(path, []).append(Taken(name, shard, tensor, tensor.dtype))
     _check_after(found, plan)
+    announce(folder, [*(path.name for path in parts), place_of_copy(folder / CONFIG).name, INDEX])
     if checkpoint.index is None:
         # Until the exchange, vLLM must not read shards that nothing leads to yet.
         listed = [shard for shard in checkpoint.shards if shard.path.parent == folder]
@@ -207,10 +207,9 @@ def _differs(found: Inspection, what: str) -> CheckpointError:
 
 
 def _free(checkpoint: Checkpoint, name: str) -> str:
-    """Return a name for a new shard: of a killed run's, or where there is none."""
-    used = {s.path.name for s in checkpoint.shards if s.path.parent == checkpoint.folder}
+    """Return a name for a new shard, which no file has."""
     stem, number, free = name.removesuffix(_SUFFIX), 1, name
-    while free in used:
+    while os.path.lexists(checkpoint.folder / free):
         number += 1
         free = f"{stem}-{number}{_SUFFIX}"
     return free

@@ -61,7 +61,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     What is at the path may be a link into a cache that others share: it is replaced, and not
     written through. After an error the path is as it was.
     """
-    new = path.with_name(f".{path.name}.vpatch")
+    new = part_of(path)
     # A child of a killed run may still write to the old one; and it may be a link.
     if os.path.lexists(new):
         new.unlink()
@@ -74,6 +74,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
     finally:
         new.unlink(missing_ok=True)
+
+
+def part_of(path: Path) -> Path:
+    """Return where a file is written before it takes its place."""
+    return path.with_name(f".{path.name}.vpatch")
 
 
 def as_json(path: Path, document: dict[str, Any]) -> bytes:
@@ -91,7 +96,16 @@ def replace_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def back_up(path: Path) -> Path:
-    """Keep a copy of a file beside it: NAME.orig, or NAME.orig.2 and so on where that is taken.
+    """Keep a copy of a file beside it, where `place_of_copy` says."""
+    copy = place_of_copy(path)
+    if not copy.exists():
+        with replacing(copy) as file:
+            file.write(path.read_bytes())
+    return copy
+
+
+def place_of_copy(path: Path) -> Path:
+    """Return NAME.orig, or NAME.orig.2 and so on where that is taken.
 
     A copy with the same bytes that is there already is enough.
     """
@@ -99,11 +113,7 @@ def back_up(path: Path) -> Path:
     number = 1
     while True:
         copy = path.with_name(f"{path.name}.orig" + (f".{number}" if number > 1 else ""))
-        if not copy.exists() and not copy.is_symlink():
-            with replacing(copy) as file:
-                file.write(content)
-            return copy
-        if copy.is_file() and copy.read_bytes() == content:
+        if not os.path.lexists(copy) or (copy.is_file() and copy.read_bytes() == content):
             return copy
         number += 1
 
@@ -117,7 +127,7 @@ def _told(folder: Path) -> Iterator[None]:
         raise CheckpointUnavailableError(
             f"it cannot be written to: {error.strerror or error}",
             where=str(error.filename or folder),
-            hint="free space, or correct the permissions; nothing was left half done",
+            hint="free space, or correct the permissions, and run the command again",
             code="checkpoint.unwritable",
         ) from error
 
