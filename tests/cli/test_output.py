@@ -178,3 +178,23 @@ def test_what_is_printed_beside_a_bar_takes_its_place(is_piped):
     else:
         result = "\x1b[32ma result\x1b[0m \\x9b1m"
         assert lines_on(seen.decode()) == [result, note, "of Ray", "the end"]
+
+
+@pytest.mark.parametrize("lost", ["a full disk", "a reader that is gone"])
+def test_a_run_goes_on_without_standard_error(empty, lost):
+    """Its exit code and its document are those of the same run with it."""
+    if lost == "a full disk":
+        end = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, end = os.pipe()
+        os.close(reader)
+    run = subprocess.run(
+        [sys.executable, "-m", "vpatch", "show", "no-such", "--json"],
+        cwd=empty.folder,
+        stdout=subprocess.PIPE,
+        stderr=end,
+        check=False,
+    )
+    os.close(end)
+    assert run.returncode == 2
+    assert json.loads(run.stdout)["exit_code"] == 2

@@ -103,7 +103,7 @@ class Group(click.Group):
 def made_visible() -> Iterator[None]:
     """Let nothing but text and vpatch's own styles through standard output and error."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(_over, before)
+    sys.stdout, sys.stderr = _over(sys.stdout, _Visible), _over(sys.stderr, _VisibleOrLost)
     try:
         yield
     finally:
@@ -114,12 +114,12 @@ def made_visible() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _over(stream: TextIO) -> TextIO:
+def _over(stream: TextIO, kind: type[_Visible]) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.flush()
     # What an encoding has not is shown as its code, too: a message must not end in another error.
-    return _Visible(
+    return kind(
         stream.buffer,
         encoding=stream.encoding,
         errors="backslashreplace",
@@ -143,3 +143,28 @@ class _Visible(io.TextIOWrapper):
                 for bar in _BARS:
                     bar.start()
         return len(text)
+
+
+class _VisibleOrLost(_Visible):
+    """Standard error: if its reader is gone or its disk full, the run goes on without it.
+
+    What was done is on standard output and in the exit code.
+    """
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            self._lose()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            self._lose()
+
+    def _lose(self) -> None:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self.fileno())
+        os.close(null)
