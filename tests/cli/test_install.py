@@ -412,6 +412,30 @@ def test_an_environment_that_cannot_be_written(env):
         folder.chmod(0o755)
 
 
+@pytest.mark.parametrize("folder", ["vllm/models", f"{INFO}/{KEPT}", f"{INFO}/{KEPT}/vllm/models"])
+def test_an_uninstall_where_a_folder_cannot_be_written(env, folder):
+    """Another user may have installed it."""
+    env.install()
+    (env.site / folder).chmod(0o555)
+    before = env.state()
+    run = env.uninstall(code=4, in_process=False, prefix=prefix())
+    assert f"the environment cannot be written: Permission denied: {env.site / folder}" in run.err
+    assert env.state() == before
+    (env.site / folder).chmod(0o755)
+    env.uninstall()
+
+
+def test_an_uninstall_where_somebody_elses_file_cannot_be_replaced(env, monkeypatch):
+    env.install()
+    folder = env.site / "vllm" / "models"
+    folder.chmod(0o1777)
+    before = env.state()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    run = env.uninstall(code=4)
+    assert f"Operation not permitted: {env.site / LLAMA}" in run.err
+    assert env.state() == before
+
+
 def test_the_code_of_an_environment_that_cannot_be_written(env, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied", "x")

@@ -108,10 +108,20 @@ def refuse_unwritable(site: Path, info: Path, steps: Sequence[Step]) -> None:
         folder = next(one for one in (site / path).parents if one.exists())
         if (site / path).is_dir() and path and not (site / path).is_symlink():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(site / path))
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        _refuse_folder(folder, site / path)
         if folder.stat().st_dev != info.stat().st_dev:
             raise OSError(errno.EXDEV, "is in another file system", str(folder))
+
+
+def _refuse_folder(folder: Path, *files: Path) -> None:
+    """Refuse a folder in which this user may not rename or remove some files."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    status, user = folder.stat(), os.geteuid()
+    if status.st_mode & stat.S_ISVTX and user not in {0, status.st_uid}:
+        for file in files:
+            if os.path.lexists(file) and file.lstat().st_uid != user:
+                raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(file))
 
 
 def begin(site: Path, info: Path, prepared: Path, steps: Sequence[Step]) -> None:
@@ -120,6 +130,9 @@ def begin(site: Path, info: Path, prepared: Path, steps: Sequence[Step]) -> None
     Nothing is written. A kill is finished by `recover`.
     """
     refuse_unwritable(site, info, steps)
+    # All that is in it is moved or removed.
+    for folder in (prepared, *(one for one in prepared.rglob("*") if one.is_dir())):
+        _refuse_folder(folder, *folder.iterdir())
     with uninterrupted():
         prepared.rename(info / ASIDE)
         _do(site, info / ASIDE, steps)
