@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import fcntl
 import json
 import os
 import py_compile
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from tests.environments import bare_environment
 from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION
 from tests.wheel import official
 from tests.wheel.environments import asked, install_wheel, pip
+from vpatch.app import verify_env
 from vpatch.wheel.installing import KEPT
 from vpatch.wheel.journal import ASIDE, JOURNAL
 
@@ -425,6 +428,32 @@ def test_an_uninstall_where_a_folder_cannot_be_written(env, folder):
     env.uninstall()
 
 
+def test_a_kept_file_that_this_user_may_not_read_is_not_called_changed(env):
+    env.install()
+    (env.site / INFO / KEPT / "vllm").chmod(0)
+    run = env.verify(code=1, in_process=False, prefix=prefix())
+    assert f"{KEPT}/{LLAMA}: cannot be read: Permission denied\n" in run.out
+    assert "is not as before" not in run.out
+
+
+def test_nobody_is_told_to_remove_the_lock_of_an_install(env):
+    env.install()
+    (env.site / INFO / "vpatch.lock").chmod(0)
+    run = env.uninstall(code=1, in_process=False, prefix=prefix())
+    assert run.errors.endswith(
+        "cannot be read: Permission denied\n  next: correct its permissions\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["", "METADATA"])
+def test_metadata_that_this_user_may_not_read(env, name):
+    path = env.site / INFO / name
+    path.chmod(0)
+    for run in (env.verify, env.uninstall):
+        errors = run(code=4, in_process=False, prefix=prefix()).errors
+        assert errors.startswith(f"error: {env.site / INFO / 'METADATA'}: Permission denied\n")
+
+
 def test_an_uninstall_where_somebody_elses_file_cannot_be_replaced(env, monkeypatch):
     env.install()
     folder = env.site / "vllm" / "models"
@@ -531,6 +560,24 @@ def test_an_interrupted_install_is_told(env):
     assert "an install was interrupted" in run.out
     assert env.verify("--json", code=1).json["state"] == "interrupted"
     env.install()
+    assert env.verify("--json").json["state"] == "installed"
+
+
+def test_a_command_that_still_runs_is_no_interrupted_one(env, monkeypatch):
+    """What verify-env says is of the time after it."""
+    real = verify_env.alone
+
+    @contextmanager
+    def after_an_install(info, **options):
+        env.install()
+        with real(info, **options):
+            other = os.open(info, os.O_RDONLY)
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.close(other)
+            yield
+
+    monkeypatch.setattr(verify_env, "alone", after_an_install)
     assert env.verify("--json").json["state"] == "installed"
 
 

@@ -16,6 +16,7 @@ from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import PypiSpec
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.wheel.environment import installed_vllm
+from vpatch.wheel.journal import alone
 from vpatch.wheel.overlaid import VerifiedOverlay, read_manifest, verified_overlay
 from vpatch.wheel.summary import summary_of
 from vpatch.wheel.verifying import VerifiedVllm, verify
@@ -71,8 +72,13 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
             hint="unset PYTHONPATH to verify what is installed",
             code="wheel.editable",
         )
-    with context.tree(PypiSpec("vllm", installed.release)) as tree:
+    with (
+        context.tree(PypiSpec("vllm", installed.release)) as tree,
+        alone(installed.info, reading=True),
+    ):
         task = context.progress.start(f"Reading {installed.package}")
+        # Another vpatch may have changed it while this one waited.
+        installed = installed_vllm(python)
         seen = replace(installed, asked=asked)
         verified = verify(seen, digests_of_package(tree), partial(doubts_about_lock, context, tree))
         task.done()

@@ -192,7 +192,10 @@ def read_lock(path: Path) -> LockFile:
         raise LockError(
             f"cannot be read: {error.strerror}",
             where=str(path),
-            hint="correct its permissions, or remove it and run vpatch apply --force",
+            # It may be in an environment, where nothing can be uninstalled without it.
+            hint="correct its permissions"
+            if isinstance(error, PermissionError)
+            else "remove it and run vpatch apply --force, if it is a checkout's",
             code="checkout.unreadable-lock",
         ) from error
 

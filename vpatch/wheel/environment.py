@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +68,7 @@ def installed_vllm(typed: str) -> InstalledVllm:
         UsageError: it is not a Python, has no vLLM, several, or one in a folder of sources.
         WheelMetadataError: its METADATA has no version.
         WheelRecordError: its RECORD is missing, or lacks the package.
+        PermissionError: this user may not read its metadata.
     """
     asked = ask_import_path(python_named(typed), typed)
     distributions = distributions_of_vllm(asked.path)
@@ -111,7 +113,14 @@ def _read(typed: str, one: Distribution, asked: ImportPath) -> InstalledVllm:
 
 
 def _elsewhere(typed: str, package: Path, named: Sequence[InstalledVllm]) -> Exception:
-    """What to raise where no distribution lists the package that Python imports."""
+    """What to raise where no distribution lists the package that Python imports.
+
+    Raises:
+        PermissionError: this user may not read a distribution, which may list it.
+    """
+    for info in sorted(package.parent.glob("vllm*.dist-info")):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (info / "METADATA").open("rb").close()
     beside = [one for one in named if one.package.resolve() == package]
     if beside and not beside[0].is_editable:
         return WheelRecordError(

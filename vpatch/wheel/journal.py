@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from vpatch.util.directories import remove
@@ -180,14 +180,16 @@ def _read(journal: Path) -> list[Step]:
 
 
 @contextmanager
-def alone(info: Path) -> Iterator[None]:
-    """Wait until no other vpatch changes the same distribution.
+def alone(info: Path, *, reading: bool = False) -> Iterator[None]:
+    """Wait until no other vpatch changes the same distribution, nor reads it, if this one writes.
 
     The lock is on the folder itself, so that no file of a lock is left there.
     """
     descriptor = os.open(info, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # A file system without locks can be read all the same.
+        with suppress(OSError) if reading else nullcontext():
+            fcntl.flock(descriptor, fcntl.LOCK_SH if reading else fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -250,6 +250,9 @@ def _remains(found: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[str,
         if is_laid_over(file.path) and file.before is not None:
             try:
                 digest = digest_of_file(kept / file.path, LARGEST_FILE)
+            except PermissionError:
+                yield f"{info}/{KEPT}/{file.path}", "cannot be read: Permission denied"
+                continue
             except OSError:
                 digest = ""
             if digest != file.before:
