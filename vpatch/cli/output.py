@@ -18,6 +18,7 @@ import click
 
 from vpatch.cli.usage import unknown_command
 from vpatch.util.log_output import RunLog
+from vpatch.util.losable_stream import LosableStream
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
@@ -145,26 +146,5 @@ class _Visible(io.TextIOWrapper):
         return len(text)
 
 
-class _VisibleOrLost(_Visible):
-    """Standard error: if its reader is gone or its disk full, the run goes on without it.
-
-    What was done is on standard output and in the exit code.
-    """
-
-    def write(self, text: str) -> int:
-        try:
-            return super().write(text)
-        except OSError:
-            self._lose()
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except OSError:
-            self._lose()
-
-    def _lose(self) -> None:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self.fileno())
-        os.close(null)
+class _VisibleOrLost(LosableStream, _Visible):
+    """Standard error."""

@@ -187,7 +187,7 @@ def alone(info: Path, *, reading: bool = False) -> Iterator[None]:
     """
     descriptor = os.open(info, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        # A file system without locks can be read all the same.
+        # A file system may have no locks, and can be read anyway.
         with suppress(OSError) if reading else nullcontext():
             fcntl.flock(descriptor, fcntl.LOCK_SH if reading else fcntl.LOCK_EX)
         yield
