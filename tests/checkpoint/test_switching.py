@@ -49,6 +49,8 @@ def killed(step, work, is_change=is_change, ending=signal.SIGKILL):
                 if steps == step:
                     os.kill(os.getpid(), ending)
 
+        # A command that ran here before has set a handler of its own.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             # What a killed process wrote is there without it.
             os.fsync = lambda _: None
