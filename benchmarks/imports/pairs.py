@@ -98,8 +98,8 @@ PAIRS: dict[str, tuple[str, str]] = {
     "take another default": ('device="cuda"):', 'device="cpu"):'),
     "accept a further argument": ("*, sample=True)", "*, sample=True, mask=None)"),
     "accept an annotated argument": (
-        'device="cuda"):',
-        'device="cuda", rank: int | None = None):',
+        '(self, config: ModelConfig, cache: CacheConfig, device="cuda"):',
+        '(\n        self, config: ModelConfig, cache: CacheConfig, device="cuda", rank: int = 0\n    ):',
     ),
     "accept any argument": ("def make(config, cache):", "def make(config, cache, **kwargs):"),
     "hand on an argument": (
