@@ -20,8 +20,8 @@ from measuring import VPATCH, forget, machine, measure, own_cache, show, verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.commands.audit.trivy import write_installed
 from tests.http_server import answering
-from tests.security.trivy import write_installed
 from vpatch.library.advisories import shipped_advisories
 
 RELEASE = "0.23.0"

@@ -18,7 +18,7 @@ from pathlib import Path
 from measuring import VPATCH, forget, machine, measure, own_cache, verdicts
 from packaging.version import Version
 
-from vpatch.app.context import Context
+from vpatch.workspace.context import Context
 
 LIMITS = {"the longest second run, s": 10.0}
 

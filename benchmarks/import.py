@@ -49,14 +49,12 @@ from imports.table import Row, show
 from packaging.version import Version
 from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
 
-from vpatch.app.context import Context
-from vpatch.app.import_request import ImportRequest
-from vpatch.app.importing import import_patches
-from vpatch.app.selection import with_required
+from vpatch.changes.change import FileChange
+from vpatch.commands.importing.hunks import count_hunks
+from vpatch.commands.importing.request import ImportRequest
+from vpatch.commands.importing.usecase import import_patches
+from vpatch.deriving.derive import NotDerivedError, derive
 from vpatch.errors import VpatchError
-from vpatch.importing.change import FileChange
-from vpatch.importing.deriving import NotDerivedError, derive
-from vpatch.importing.hunks import count_hunks
 from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
@@ -64,6 +62,8 @@ from vpatch.source.memory import MemoryTree
 from vpatch.source.spec import parse_vllm
 from vpatch.source.tree import Pin
 from vpatch.trust.decision import NOTHING
+from vpatch.workspace.context import Context
+from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -24,12 +24,12 @@ from packaging.version import Version
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.recorded import recorded
-from vpatch.app.context import Context
-from vpatch.bump.changed import ReleaseSide
-from vpatch.bump.kept_code import compared
-from vpatch.bump.verdict import PatchBump, Verdict, judge
+from vpatch.commands.bump.changes import ReleaseSide
+from vpatch.commands.bump.comparison_cache import compared
+from vpatch.commands.bump.verdict import PatchBump, Verdict, judge
 from vpatch.planning.view import View
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

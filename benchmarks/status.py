@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from made_library import write_library
 from measuring import VPATCH, Run, forget, machine, measure, own_cache, show, verdicts
 
-from vpatch.app.context import Context
 from vpatch.source.cache import default_cache_folder
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING, Literal
 
 from packaging.version import Version
 
-from vpatch.app.context import Context
-from vpatch.app.selection import with_required
 from vpatch.errors import VpatchError
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.source.searched import SearchedTree
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
+from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
     from vpatch.library.patch import Patch

@@ -52,7 +52,7 @@ def forked(args, is_change, log, *, kill_at=None, full_from=None):
     os.dup2(out, 1)
     os.dup2(out, 2)
     sys.addaudithook(hook)
-    from vpatch.cli import main
+    from vpatch.main import main
 
     try:
         main()

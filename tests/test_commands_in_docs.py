@@ -10,9 +10,9 @@ from itertools import takewhile
 import click
 
 from tests.documents import ROOT, pages
-from vpatch.cli import cli
 from vpatch.errors import VpatchError
 from vpatch.library.catalog import installed
+from vpatch.main import cli
 from vpatch.source.index import parse_version
 
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)

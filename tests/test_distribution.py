@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_extras import NEEDED
+from tests.commands.test_extras import NEEDED
 from vpatch import __version__
 
 ROOT = Path(__file__).parents[1]

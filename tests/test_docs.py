@@ -19,10 +19,11 @@ from tests.documents import ROOT, followed, page
 from tests.helpers import MODULE, edits_of, patch_of, run
 from tests.projects import NAME_PROJ, write_patch
 from vpatch.checkout.lockfile import LockFile
-from vpatch.cli import cli
 from vpatch.codemods import SiteTransformer
 from vpatch.codemods.allowed import LIBCST, PURE, VPATCH
 from vpatch.codemods.inputs import inputs_of
+from vpatch.console.document import Envelope, ErrorOutput
+from vpatch.console.plans import DecisionOutput, FindingOutput, TreeOutput
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
 from vpatch.declare.patch import PatchDeclaration
@@ -35,9 +36,8 @@ from vpatch.errors import ExitCode
 from vpatch.evidence.records import BehaviourTestRecord, SmokeRecord
 from vpatch.library.catalog import find_library
 from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
-from vpatch.output.base import Envelope, ErrorOutput
-from vpatch.output.commands import RESULTS
-from vpatch.output.plans import DecisionOutput, FindingOutput, TreeOutput
+from vpatch.main import cli
+from vpatch.registry import RESULTS, model_of
 
 
 def blocks(name):
@@ -250,7 +250,7 @@ def test_each_target_that_is_shown_loads(tmp_path):
 def test_every_gate_is_in_the_table():
     text = page("how-to/upstream.md")
     named = set(re.findall(r"^\| ([a-z' -]+) \| ", text, re.MULTILINE)) - {"gate"}
-    source = (ROOT / "vpatch" / "upstream" / "gates.py").read_text(encoding="utf-8")
+    source = (ROOT / "vpatch" / "commands" / "upstream" / "gates.py").read_text(encoding="utf-8")
     known = set(re.findall(r'(?:name = |Gate\(\s*)"([a-z\' -]+)"', source)) - {"described"}
     assert named == known
 
@@ -366,7 +366,7 @@ def test_the_results_of_all_commands_with_json_are_in_the_table():
 @pytest.mark.parametrize("command", RESULTS)
 def test_every_key_of_a_result_is_in_its_row(command):
     row = rows_of_results()[command]
-    assert {key for key in RESULTS[command].model_fields if f"`{key}`" not in row} == set()
+    assert {key for key in model_of(command).model_fields if f"`{key}`" not in row} == set()
 
 
 def with_json(group):

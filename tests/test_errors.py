@@ -13,9 +13,8 @@ from tests.documents import ROOT, page
 from vpatch.errors import ExitCode
 
 PACKAGE = ROOT / "vpatch"
-PACKAGES = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-# A code begins with the package that raises it, or with `vpatch` for the modules beside them.
-AREAS = {*PACKAGES, "vpatch"}
+# A code begins with an area, and keeps it where its code moves: programs read it.
+AREAS = set(re.findall(r"^## `(\w+)`$", page("reference/errors.md"), re.MULTILINE))
 CODE = re.compile(r"([a-z]+)\.[a-z0-9]+(?:-[a-z0-9]+)*")
 # These have defaults that say nothing, so each construction needs a code.
 BARE = {"VpatchError", "UsageError", "UnavailableError"}

@@ -25,10 +25,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.commands.audit.cases import advisory
 from tests.documents import ROOT
 from tests.index_server import sdist
 from tests.projects import ENGINE
-from tests.security.cases import advisory
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
@@ -225,14 +225,14 @@ def _lock():
 
 def _read_lock(file):
     from vpatch.checkout.lockfile import read_lock
-    from vpatch.wheel.names import patched_version, release_of
+    from vpatch.commands.install.wheels.names import patched_version, release_of
 
     lock = read_lock(file)
     return release_of(lock), patched_version("0.50.0", lock)
 
 
 def _journal(file):
-    from vpatch.wheel.journal import ASIDE, recover
+    from vpatch.commands.install.journal import ASIDE, recover
 
     info = file.parent / "site" / "info"
     (info / ASIDE).mkdir(parents=True)
@@ -247,14 +247,14 @@ def _shapes(file):
 
 
 def _bench_record(file):
-    from vpatch.bench.record import read_record
-    from vpatch.bench.summary import rows_of, speed_ups
+    from vpatch.commands.bench.record import read_record
+    from vpatch.commands.bench.summary import rows_of, speed_ups
 
     return [str(one) for one in speed_ups(rows_of(read_record(file)))]
 
 
 def _bench_example():
-    from tests.bench.records import record
+    from tests.commands.bench.records import record
 
     return json.dumps(record(ks=(0, 1), concurrency=(1,), repeats=2)).encode()
 
@@ -310,7 +310,7 @@ def _beside(file):
 
 
 def _diff(file):
-    from vpatch.importing.sources import from_diffs
+    from vpatch.commands.importing.sources.source import from_diffs
 
     return from_diffs(file)
 
@@ -402,21 +402,21 @@ def _settings(file):
 
 
 def _record(file):
-    from vpatch.wheel.record import parse_record
+    from vpatch.commands.install.wheels.record import parse_record
 
     return [row.sha256 for row in parse_record(file.read_bytes(), "RECORD").values()]
 
 
 def _metadata(file):
-    from vpatch.wheel.metadata import with_version
-    from vpatch.wheel.names import parse_wheel_name
+    from vpatch.commands.install.metadata import with_version
+    from vpatch.commands.install.wheels.names import parse_wheel_name
 
     name = parse_wheel_name("vllm-0.50.0-py3-none-any.whl")
     return with_version(file.read_bytes(), name, "0.50.0+vpatch.1", "METADATA")
 
 
 def _wheel(file):
-    from vpatch.wheel.archive import WheelArchive
+    from vpatch.commands.install.wheels.archive import WheelArchive
 
     with WheelArchive(file) as archive:
         return [b"".join(archive.unpacked(one)) for one in archive.members.values()]
@@ -524,7 +524,7 @@ def _direct_url(file):
 
 
 def _overlay(file):
-    from vpatch.wheel.overlaid import read_manifest
+    from vpatch.commands.install.overlay import read_manifest
 
     return read_manifest(file.parent / "packages" / "vllm")
 
@@ -634,7 +634,7 @@ COMPLETION = {
 
 def _module(file):
     from vpatch.codemods.nesting import NestedTooDeeplyError
-    from vpatch.importing.source_code import SourceCode
+    from vpatch.deriving.source_code import SourceCode
     from vpatch.planning.view import parse
 
     with suppress(SyntaxError, ValueError, NestedTooDeeplyError):
@@ -763,7 +763,7 @@ def test_a_record_of_no_time(made, tmp_path):
 
 @pytest.mark.parametrize("made", ["yesterday", "0001-01-01T00:00:00+23:59", "2026-03", ""])
 def test_evidence_of_no_time_proves_nothing(made):
-    from vpatch.upstream.proof import Judge
+    from vpatch.commands.upstream.proof import Judge
 
     judge = type("Judge", (), {"now": datetime.now(UTC), "days": 30})()
     assert "does not say when" in Judge._too_old(judge, {"made": made})

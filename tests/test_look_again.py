@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from tests.commands.audit.test_bump_of_backports import STEPS as RELEASES
+from tests.commands.audit.test_bump_of_backports import VERDICTS, letters
 from tests.documents import page
-from tests.security.test_bump_of_backports import STEPS as RELEASES
-from tests.security.test_bump_of_backports import VERDICTS, letters
 from tests.test_releases import PATCHES, STEPS
 
 

@@ -8,7 +8,7 @@ import sys
 from ruamel.yaml import YAML
 
 from tests.documents import ROOT
-from vpatch import cli
+from vpatch import main as cli
 
 HOOKS = ROOT / ".pre-commit-hooks.yaml"
 

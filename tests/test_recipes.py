@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from vpatch.app.context import Context
+from vpatch.commands.smoke.cells import cells_of
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.yamlfile import read_yaml
-from vpatch.smoke.cells import cells_of
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 ROOT = Path(__file__).parents[1]
 EVERY = sorted((ROOT / "recipes").glob("*.yaml"))

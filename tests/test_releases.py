@@ -16,18 +16,18 @@ from itertools import pairwise
 import pytest
 
 from tests.second_parser import differs
-from vpatch.app.context import Context
-from vpatch.app.planned import planned
-from vpatch.app.selection import Request, with_required
-from vpatch.app.status import status
-from vpatch.bump.changed import ReleaseSide, changed_code
-from vpatch.bump.verdict import Verdict, judge
+from vpatch.commands.bump.changes import ReleaseSide, changed_code
+from vpatch.commands.bump.verdict import Verdict, judge
+from vpatch.commands.status.usecase import status
 from vpatch.planning.names import STATEMENT
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.planning.view import View
 from vpatch.source.cache import default_cache_folder
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
+from vpatch.workspace.plans import planned
+from vpatch.workspace.selection import Request, with_required
 
 pytestmark = pytest.mark.slow
 

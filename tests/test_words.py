@@ -9,7 +9,7 @@ import click
 import pytest
 
 from tests.documents import ROOT, pages
-from vpatch.cli import cli
+from vpatch.main import cli
 
 # Each with what to write instead.
 REFUSED = {

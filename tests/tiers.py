@@ -59,11 +59,13 @@ def tier_of(item, shards):
 def folder_of_tests(changed):
     """Where the tests of a changed file lie: a folder below tests/, or `tests` itself.
 
-    `vpatch/bench/plots.py` has them in `tests/bench`; a recipe in the files of `tests`.
+    `vpatch/commands/bench/report/plots.py` has them in `tests/commands/bench`; a recipe in the
+    files of `tests`.
     """
     parts = Path(changed).parts
     if parts[0] in {"tests", "vpatch"} and len(parts) > 2:
-        return f"tests/{parts[1]}"
+        depth = 3 if parts[1] == "commands" and len(parts) > 3 else 2
+        return "/".join(["tests", *parts[1:depth]])
     return "tests"
 
 

@@ -16,7 +16,7 @@ def run() -> NoReturn:
     # Nothing has begun: Ctrl-C ends the process, and shows no traceback of an import.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from vpatch.cli import main  # noqa: PLC0415 - as above
+    from vpatch.main import main  # noqa: PLC0415 - as above
 
     try:
         main()

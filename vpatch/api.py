@@ -16,31 +16,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from vpatch.app import apply as _apply
-from vpatch.app import check as _check
-from vpatch.app import diff as _diff
-from vpatch.app import selection as _selection
-from vpatch.app import status as _status
-from vpatch.app.check import CheckResult
-from vpatch.app.checkout import refuse_stopping as _refuse_stopping
-from vpatch.app.context import Context
-from vpatch.app.context import below_project as _below_project
-from vpatch.app.context import refuse_link as _refuse_link
-from vpatch.app.planned import planned as _planned
 from vpatch.checkout.apply import Applied
 from vpatch.checkout.lockfile import LockFile, read_lock
+from vpatch.commands.apply import check as _check
+from vpatch.commands.apply import diff as _diff
+from vpatch.commands.apply import usecase as _apply
+from vpatch.commands.apply.check import CheckResult
+from vpatch.commands.status import usecase as _status
 from vpatch.errors import ExitCode, UnavailableError, UsageError, VpatchError
 from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.progress import Progress, Silent
 from vpatch.trust.decision import UntrustedError
 from vpatch.util.extras import require as _require
 from vpatch.util.recursion import allow_deep_syntax as _allow_deep_syntax
+from vpatch.workspace import selection as _selection
+from vpatch.workspace.checkout import refuse_stopping as _refuse_stopping
+from vpatch.workspace.context import Context
+from vpatch.workspace.context import below_project as _below_project
+from vpatch.workspace.context import refuse_link as _refuse_link
+from vpatch.workspace.plans import planned as _planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpatch.app.bench import BenchOptions, BenchResult
-    from vpatch.app.smoke import SmokeOptions, SmokeResult
+    from vpatch.commands.bench.usecase import BenchOptions, BenchResult
+    from vpatch.commands.smoke.usecase import SmokeOptions, SmokeResult
     from vpatch.image.verify import Verified
 
 __all__ = [
@@ -343,7 +343,8 @@ def smoke(
         trees: a list of further trees.
         patches: a list of ids; by default those of the recipe, or all but those on request.
         evidence_dir: the folder of all evidence; by default `evidence` in the project.
-        options: `vpatch.app.smoke.SmokeOptions`: an engine or an image, the plan, a model.
+        options: `vpatch.commands.smoke.usecase.SmokeOptions`: an engine or an image, the plan, a
+            model.
 
     Returns:
         The evidence, its folder, and whether every check passed.
@@ -357,7 +358,7 @@ def smoke(
     """
     _require("engine", "vpatch.api.smoke")
     # An engine's harness takes its time to import.
-    from vpatch.app import smoke as smoking  # noqa: PLC0415
+    from vpatch.commands.smoke import usecase as smoking  # noqa: PLC0415
 
     request = _request(vllm, recipe, trees, patches)
     root = _folder_of(context, evidence_dir, "evidence")
@@ -383,7 +384,8 @@ def bench(
         trees: a list of further trees.
         patches: a list of ids; by default those of the recipe, or all but those on request.
         output_dir: the folder of all records; by default `bench` in the project.
-        options: `vpatch.app.bench.BenchOptions`: engine, image or servers, and the matrix.
+        options: `vpatch.commands.bench.usecase.BenchOptions`: engine, image or servers, and the
+            matrix.
 
     Returns:
         The record, its folder, the points that could not be measured, and what ended it early.
@@ -397,7 +399,7 @@ def bench(
     """
     _require("bench", "vpatch.api.bench")
     # As above.
-    from vpatch.app import bench as benchmarking  # noqa: PLC0415
+    from vpatch.commands.bench import usecase as benchmarking  # noqa: PLC0415
 
     request = _request(vllm, recipe, trees, patches)
     root = _folder_of(context, output_dir, "bench")

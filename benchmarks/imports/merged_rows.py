@@ -14,8 +14,8 @@ from packaging.version import Version
 from survival import diff_of
 
 from imports.backport import Equality, compared, sides
-from vpatch.app.import_request import ImportRequest
-from vpatch.app.importing import import_patches
+from vpatch.commands.importing.request import ImportRequest
+from vpatch.commands.importing.usecase import import_patches
 from vpatch.errors import VpatchError
 from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from imports.backport import Sides
     from imports.merged import Merged
-    from vpatch.app.context import Context
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Tree
+    from vpatch.workspace.context import Context
 
 LEAST_CHANGES = 15
 LEAST_EQUAL = 12

@@ -16,13 +16,13 @@ from pyflakes.messages import UndefinedName
 
 from mutants.scene import Answer, Scene, judged
 from mutants.source import parsed
-from vpatch.app.context import Context
 from vpatch.planning.answers import Answers
 from vpatch.planning.plan import plan
 from vpatch.planning.state import Decision, State
 from vpatch.source.searched import SearchedTree
 from vpatch.source.spec import parse_vllm
 from vpatch.source.tree import Pin, Tree
+from vpatch.workspace.context import Context
 
 if TYPE_CHECKING:
     from mutants.cases import Case

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import tree_of
-from vpatch.app.context import Context
+from vpatch.workspace.context import Context
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PATH = "vllm/m.py"

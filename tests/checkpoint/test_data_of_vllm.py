@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from vpatch.app.context import Context
 from vpatch.checkpoint.fused import _COMMON, _DEEPSEEK_V4, _GATED, _VISION
 from vpatch.checkpoint.schemes import FAMILIES
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 # The first, the last, and each in which something begins, with the one before it.
 RELEASES = (

@@ -1,4 +1,7 @@
-"""A Hub that answers with what no Hub sends; tests/cli/test_checkpoint_hub.py has the real one."""
+"""A Hub that answers with what no Hub sends.
+
+tests/commands/checkpoint/test_checkpoint_hub.py has the real one.
+"""
 
 from __future__ import annotations
 

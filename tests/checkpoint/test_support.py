@@ -9,9 +9,9 @@ from packaging.version import Version
 
 from tests.checkpoint import builders as b
 from tests.helpers import fails
-from vpatch.app.context import Context
 from vpatch.checkpoint.support import QUANTISATION, REGISTRY, SPECULATIVE, support_of
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 # Read by hand from the releases: the model type, and the first release with the model and with its
 # MTP. None: none has it.

@@ -8,7 +8,7 @@ from tests.checkpoint import builders as b
 from tests.helpers import fails
 from vpatch.checkpoint.quantise_plan import plan_quantise
 from vpatch.checkpoint.trunk_format import trunk_format
-from vpatch.cli import cli
+from vpatch.main import cli
 
 INT4 = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128}
 INT8 = {"num_bits": 8, "type": "int", "strategy": "tensor"}

@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from tests.cluster.local_cluster import LocalCluster, NotStartedError, local_cluster
+from tests.commands.smoke.fake_vllm import FAKE
+from tests.commands.smoke.planned import give_plan, write_plan
 from tests.environments import environment_with_vllm
 from tests.projects import VERSION
-from tests.smoke.fake_vllm import FAKE
-from tests.smoke.planned import give_plan, write_plan
 from tests.waiting import until
 
 if TYPE_CHECKING:

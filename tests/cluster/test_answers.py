@@ -8,8 +8,8 @@ import math
 import pytest
 
 from tests.helpers import fails
-from vpatch.app.cluster_run import why_again
 from vpatch.cluster.answers import files_from, letters_from
+from vpatch.runs.cluster_run import why_again
 
 PLACE = {"host": "a", "node": "1", "clock": 0.0}
 MACHINE = {"system": "Linux", "processor": "x", "cores": 1, "memory": 1, "gpus": []}

@@ -1,4 +1,4 @@
-"""What is said of a cluster that fails. tests/cli/test_cluster.py has real nodes."""
+"""What is said of a cluster that fails. tests/commands/test_cluster.py has real nodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from types import SimpleNamespace
 import pytest
 import ray
 
-from vpatch.app.cluster_options import ClusterOptions
-from vpatch.app.cluster_run import ClusterRun, NodeTasks
 from vpatch.cluster.connection import connected
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.job import ClusterJob, JobBegun, JobDone
@@ -19,6 +17,8 @@ from vpatch.cluster.nodes import ClusterNode
 from vpatch.cluster.parcel import Parcel
 from vpatch.cluster.running import RayCluster, _JobRun
 from vpatch.cluster.storage import STORED, Storage
+from vpatch.runs.cluster_options import ClusterOptions
+from vpatch.runs.cluster_run import ClusterRun, NodeTasks
 from vpatch.util.digest import digest_of
 
 # As Ray says it, from its check of versions.

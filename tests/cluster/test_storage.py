@@ -10,10 +10,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from vpatch.app.cluster_options import ClusterOptions
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.storage import STORED, STORED_BYTES, Storage
 from vpatch.errors import UsageError
+from vpatch.runs.cluster_options import ClusterOptions
 from vpatch.util.digest import digest_of
 
 LARGE = b"x" * STORED_BYTES

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import edited, edits_of, fails, run
-from vpatch.app.context import Context
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 
 def add(item):

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.codemods.modules import write
-from vpatch.app.context import Context
 from vpatch.codemods.binding import bindings_of_module, bindings_of_tree
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 
 def both_readings(code):

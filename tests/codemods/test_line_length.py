@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import edited, run
-from vpatch.app.context import Context
-from vpatch.app.planned import decide_each
 from vpatch.codemods.line_length import laid_out
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
+from vpatch.workspace.plans import decide_each
 
 RUFF = Path(sys.executable).with_name("ruff")
 LONG = Path(__file__).with_name("long_lines.txt")

@@ -12,12 +12,12 @@ import pytest
 
 from tests.codemods.test_rewrite import rewrite
 from tests.helpers import MODULE, edited, run, tree_of
-from vpatch.app.context import Context
+from vpatch.changes.change import FileChange
 from vpatch.codemods.pattern import PatternError
-from vpatch.importing.change import FileChange
-from vpatch.importing.deriving import derive
-from vpatch.importing.source_code import parsed
+from vpatch.deriving.derive import derive
+from vpatch.deriving.source_code import parsed
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 SIGNATURES = [
     "",

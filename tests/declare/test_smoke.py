@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from tests.smoke.builders import smoke_of
+from tests.commands.smoke.builders import smoke_of
 from vpatch.declare.smoke import Model, Smoke, Threshold
 from vpatch.declare.yamlfile import Declared, read_yaml
 from vpatch.errors import VpatchError

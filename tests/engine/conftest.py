@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from vpatch.app.context import Context, open_engine
+from vpatch.workspace.context import Context, open_engine
 
 RELEASE = "0.23.0"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.bench.browser import fixture_open_page
+from tests.commands.bench.browser import fixture_open_page
 from tests.documents import shown
 from tests.engine.conftest import vpatch
 from vpatch.harness.predict import Counters, counters_of

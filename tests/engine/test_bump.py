@@ -10,7 +10,7 @@ import pytest
 from tests.engine.conftest import RELEASE, vpatch
 from tests.projects import git, own_repository, write_patch
 
-# tests/cli/test_bump_proof.py does so in a vLLM of a few lines; this one takes a minute or two.
+# tests/commands/bump/test_bump_proof.py does so in a vLLM of a few lines; this one takes a minute.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("cpu_engine"),

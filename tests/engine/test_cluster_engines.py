@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from tests.bench.browser import fixture_open_page
 from tests.cluster.local_cluster import local_cluster
+from tests.commands.bench.browser import fixture_open_page
 from tests.engine.conftest import vpatch
-from vpatch.bench.record import read_record
+from vpatch.commands.bench.record import read_record
 from vpatch.harness.predict import Counters
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import RELEASE, vpatch
-from vpatch.app.behaviour_records import digest_of_test, recorded
-from vpatch.app.context import Context
+from vpatch.commands.proofs.behaviour_records import digest_of_test, recorded
+from vpatch.commands.upstream.hooks import run_hooks
 from vpatch.git.command import BASE_BRANCH
 from vpatch.library.loading import load_patch
 from vpatch.planning.footprint import digest_of_changes
@@ -23,7 +23,7 @@ from vpatch.planning.plan import plan
 from vpatch.progress import Silent
 from vpatch.source.spec import parse_vllm
 from vpatch.trust.decision import EVERYTHING
-from vpatch.upstream.hooks import run_hooks
+from vpatch.workspace.context import Context
 
 pytestmark = pytest.mark.slow
 
@@ -90,8 +90,8 @@ def test_fails_before_and_passes_after(patch_id, evidence):
         assert all(test["outcome"] == "passed" for test in document["patched"]["tests"])
 
 
-# All backports would take a quarter of an hour. tests/security/test_backports.py checks that the
-# attack of each was run, and that neither it nor the patch has changed since.
+# All backports would take a quarter of an hour. tests/commands/audit/test_backports.py checks that
+# the attack of each was run, and that neither it nor the patch has changed since.
 ATTACKS = ("cve-2026-54235", "cve-2026-93592", "ghsa-rhcx-5729-88vg")
 
 

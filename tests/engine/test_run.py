@@ -10,14 +10,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from tests.documents import page, shown
-from vpatch.app.context import Context
-from vpatch.app.selection import Request
-from vpatch.app.smoke import SmokeOptions, engine_request
+from vpatch.commands.smoke.prove import run_smoke
+from vpatch.commands.smoke.usecase import SmokeOptions, engine_request
 from vpatch.engine.process import started
 from vpatch.harness.sandbox import own_variables
-from vpatch.smoke.prove import run_smoke
 from vpatch.source.cache import default_cache_folder
 from vpatch.util.digest import digest_of
+from vpatch.workspace.context import Context
+from vpatch.workspace.selection import Request
 
 RECIPE = "vllm-0.23"
 RUN = [sys.executable, "-m", "vpatch", "run", "--recipe", RECIPE, "--"]

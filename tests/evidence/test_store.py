@@ -16,10 +16,11 @@ from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
+from tests.commands.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
 from tests.helpers import fails
 from tests.projects import snapshot
-from tests.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
 from tests.waiting import until
+from vpatch.commands.smoke.checks import Check
 from vpatch.errors import ExitCode
 from vpatch.evidence.claim import claimed
 from vpatch.evidence.collecting import collected
@@ -29,7 +30,6 @@ from vpatch.evidence.store import (
     tampered,
     write_evidence,
 )
-from vpatch.smoke.checks import Check
 
 FILES = {"results.json", "report.md", "environment.txt", "logs/after.log"}
 FAILING = Check("tokens", "fail", "3 tokens", "too few")

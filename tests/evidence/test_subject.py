@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from tests.commands.smoke.builders import PIN, SUBJECT
 from tests.helpers import patch_of, tree_of
-from tests.smoke.builders import PIN, SUBJECT
 from vpatch.evidence.subject import differences, digest_of_subject, subject_of
 from vpatch.planning.plan import plan
 from vpatch.util.digest import digest_of

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.cli.proposals import git
+from tests.commands.upstream.proposals import git
 from tests.helpers import fails
 from vpatch.errors import ExitCode
 from vpatch.git import fork as git_fork

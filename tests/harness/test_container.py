@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.commands.smoke.builders import cell_of
 from tests.helpers import fails
-from tests.smoke.builders import cell_of
+from vpatch.commands.smoke.run import PhaseContext, run_phase
 from vpatch.docker.errors import DockerError
 from vpatch.harness.container import ContainerSandbox
 from vpatch.harness.models import PreparedModel
-from vpatch.smoke.run import PhaseContext, run_phase
 
 SECONDS = 60.0
 

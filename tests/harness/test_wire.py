@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.smoke.builders import CRASH, cell_of, measured_of
-from vpatch.app.node_job import _hangs
+from tests.commands.smoke.builders import CRASH, cell_of, measured_of
+from vpatch.commands.smoke.cells import Cell, cells_of
+from vpatch.commands.smoke.standard import standard_plan
 from vpatch.harness.machine import Gpu, Machine
 from vpatch.harness.measured import Fault, Measured, StartHangs
 from vpatch.harness.wire import from_json, to_json
-from vpatch.smoke.cells import Cell, cells_of
-from vpatch.smoke.standard import standard_plan
+from vpatch.node import _hangs
 
 
 def sent(value):

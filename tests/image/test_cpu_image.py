@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands.audit.mixed import ADVISORIES
+from tests.commands.audit.trivy import RUNS_HERE, scan_packages, write_database
 from tests.docker_engine import tar
 from tests.documents import shown
-from tests.security.mixed import ADVISORIES
-from tests.security.trivy import RUNS_HERE, scan_packages, write_database
 from vpatch.checkout.lockfile import read_lock
 
 PACKAGES = "/opt/vllm/lib/python3.11/site-packages"

@@ -9,7 +9,6 @@ import pytest
 from tests.helpers import fails
 from tests.image.locks import lock_of_files
 from tests.projects import write_tree
-from vpatch.app.context import Context
 from vpatch.checkout.lockfile import LockedImage
 from vpatch.docker.buildkit import sent_files
 from vpatch.git.checkout import check_out, create_checkout, tracked_files
@@ -22,6 +21,7 @@ from vpatch.planning.state import Plan
 from vpatch.progress import Silent
 from vpatch.source.pip_settings import PipSettings
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.context import Context
 
 DOCKERFILE = b"""ARG CUDA_VERSION=13.0.2
 ARG BUILD_BASE_IMAGE=nvidia/cuda:${CUDA_VERSION}-devel

@@ -6,8 +6,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
+from tests.commands.audit.cases import advisory
 from tests.helpers import fails
-from tests.security.cases import advisory
 from vpatch.library import advisories
 from vpatch.library.advisories import (
     Advisories,

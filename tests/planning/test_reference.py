@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.planning.reference import decided, decided_slowly
-from vpatch.app.context import Context
 from vpatch.planning.answers import Answers
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State, overall_changes
 from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import parse_tree, parse_vllm
+from vpatch.workspace.context import Context
 
 pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from tests.upstream.releases import release
-from vpatch.app.context import Context
+from tests.commands.upstream.releases import release
 from vpatch.planning.plan import plan
 from vpatch.planning.view import _WORD, View
 from vpatch.source import searched
+from vpatch.workspace.context import Context
 
 
 class Compared:

@@ -1,0 +1,59 @@
+"""Plots of records, and what is written in them."""
+
+from __future__ import annotations
+
+from html import escape
+from xml.etree import ElementTree as ET
+
+from vpatch.commands.bench.report import plots as plots_module
+from vpatch.commands.bench.report import scene as scene_module
+from vpatch.commands.bench.report import svg
+from vpatch.commands.bench.report.plots import plots_of
+from vpatch.commands.bench.report.scene import PlotData
+from vpatch.commands.bench.summary import rows_of, speed_ups
+
+SPEED_UP, THROUGHPUT = "Speed-up over k", "Output tokens/s over concurrency"
+RATE, POSITIONS = "Acceptance rate over k", "Acceptance by position"
+LATENCIES = "Latencies at concurrency"
+
+
+def scene_of(found, ratios=None):
+    rows = rows_of(found)
+    names = [side["name"] for side in found["sides"]]
+    return PlotData("tiny, 24/32", rows, names, speed_ups(rows) if ratios is None else ratios)
+
+
+def all_of(found, ratios=None):
+    plots = plots_of(scene_of(found, ratios))
+    by_title = {plot.title: plot for plot in plots}
+    assert len(by_title) == len(plots)
+    return by_title
+
+
+def pictures(plots):
+    return [text for plot in plots for text in (*plot.panels, *(sample for sample, _ in plot.key))]
+
+
+def outline(figure, _key, name=""):
+    """In place of `svg_of`, which takes longer than all else of a page: the lines of a figure."""
+    lines = ""
+    for line in figure.axes[0].get_lines():
+        kind = (line.get_gid() or "").removeprefix(svg.classed(""))
+        style = f"{line.get_color()} {line.get_marker()} {line._unscaled_dash_pattern}"
+        lines += f'<path class="{kind}" style="{style}" />'
+    about = f'role="img" aria-label="{escape(name)}"' if name else 'aria-hidden="true"'
+    return f"<svg {about}>{lines}</svg>"
+
+
+def draw_with(monkeypatch, draw):
+    """Let `draw` make the SVG of each figure."""
+    for module in (plots_module, scene_module):
+        monkeypatch.setattr(module, "svg_of", draw)
+
+
+def parsed(picture):
+    return ET.fromstring(picture)  # noqa: S314 - it was drawn a moment ago
+
+
+def texts(picture):
+    return [element.text for element in parsed(picture).iter("text")]

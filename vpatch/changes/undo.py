@@ -1,0 +1,171 @@
+"""A release without changes that it has already: what a merged change was made on top of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.changes.paths import aside
+from vpatch.changes.stack import Stack, apply, place_of, unsure
+from vpatch.changes.time_limit import check_time
+from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
+from vpatch.git.scratch import ScratchRepository
+from vpatch.source.memory import ChangedTree
+from vpatch.util.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.changes.change import DiffedChange, SourceChange
+    from vpatch.changes.file_diff import FileDiff
+    from vpatch.source.tree import Tree
+
+
+@dataclass(frozen=True)
+class FittedChanges:
+    """Changes, and the tree that they are on top of.
+
+    `upstreamed` says that the release has them already: then `base` is the release without them.
+    """
+
+    base: Tree
+    changes: list[SourceChange]
+    upstreamed: bool = False
+
+
+def fitted(
+    diffed: Sequence[DiffedChange], tree: Tree, *, upstreamed: bool = False
+) -> FittedChanges:
+    """Find out how changes fit a release: on top of it, or as a part of it.
+
+    With `upstreamed`, they must be a part of it.
+
+    Raises:
+        UsageError: they fit neither way, or do what no patch can do.
+    """
+    if upstreamed:
+        return _as_part(diffed, tree)
+    try:
+        changes = _on_top(diffed, tree)
+    except VpatchError as error:
+        # Any other error is there both ways.
+        if not _does_not_apply(error):
+            raise
+        try:
+            return _as_part(diffed, tree)
+        except VpatchError:
+            raise error from None
+    if not _is_there(diffed, tree):
+        return FittedChanges(tree, changes)
+    note = (
+        f"it fits both ways: if {tree.pin.label} has it already, remove the patch, and import it "
+        "again with --upstreamed"
+    )
+    noted = [replace(change, notes=(*change.notes, note)) for change in changes]
+    return FittedChanges(tree, noted)
+
+
+def _is_there(diffed: Sequence[DiffedChange], tree: Tree) -> bool:
+    """Whether a release shows changes that fit on top of it as well."""
+    hunks = [hunk for change in diffed for diff in change.diffs for hunk in diff.hunks]
+    # Nothing shows that lines were taken away.
+    if not all(hunk.side("+") for hunk in hunks):
+        return False
+    try:
+        _Undoing(tree).undone(diffed)
+    except VpatchError:
+        return False
+    return True
+
+
+def _does_not_apply(error: VpatchError) -> bool:
+    errors = error.errors if isinstance(error, ManyErrors) else [error]
+    return any(one.code == "importing.does-not-apply" for one in errors)
+
+
+def _on_top(diffed: Sequence[DiffedChange], tree: Tree) -> list[SourceChange]:
+    stack = Stack(tree)
+    found: list[SourceChange] = []
+    errors: list[VpatchError] = []
+    for change in diffed:
+        try:
+            found.append(stack.take(change))
+        except VpatchError as error:
+            errors.append(error)
+    if errors:
+        raise combine(errors)
+    return found
+
+
+def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:
+    base, notes = _Undoing(tree).undone(diffed)
+    changes = _on_top(diffed, base)
+    noted = [
+        replace(change, notes=(*change.notes, *notes[number]))
+        for number, change in enumerate(changes)
+    ]
+    return FittedChanges(base, noted, upstreamed=True)
+
+
+class _Undoing:
+    """Takes changes out of a release, the last one first."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._stack = Stack(tree)
+        # None for a file that a change added.
+        self._files: dict[str, bytes | None] = {}
+
+    def undone(self, diffed: Sequence[DiffedChange]) -> tuple[Tree, Mapping[int, list[str]]]:
+        """The release without the changes; and for each of them, what is not sure."""
+        errors: list[VpatchError] = []
+        notes: dict[int, list[str]] = {}
+        with scratch_folder() as name:
+            scratch = ScratchRepository(Path(name))
+            for number, change in reversed(list(enumerate(diffed))):
+                notes[number] = []
+                placed = zip(change.diffs, self._stack.places(change), strict=True)
+                for diff, path in reversed([(diff, place.path) for diff, place in placed]):
+                    if self._is_taken(diff, path):
+                        content = self._read(path)
+                        notes[number] += unsure(path, [diff], content, "+")
+                        failed = self._undo(scratch, diff, path, content)
+                        if failed is not None:
+                            errors.append(_not_there(failed, change.where, self._tree))
+        if errors:
+            raise combine(errors)
+        left_out = frozenset(path for path, content in self._files.items() if content is None)
+        files = {path: content for path, content in self._files.items() if content is not None}
+        return ChangedTree(self._tree, files, frozenset(), left_out), notes
+
+    def _is_taken(self, diff: FileDiff, path: str) -> bool:
+        """Whether a stack would take the diff: what it leaves aside or refuses is not undone."""
+        if aside(path) is not None or diff.refused is not None or diff.new is None:
+            return False
+        return diff.old is None or self._read(path) is not None
+
+    def _read(self, path: str) -> bytes | None:
+        return self._files[path] if path in self._files else self._stack.read(path)
+
+    def _undo(
+        self, scratch: ScratchRepository, diff: FileDiff, path: str, content: bytes | None
+    ) -> str | None:
+        """Take a diff out of a file; return the place that does not have it."""
+        scratch.state({} if content is None else {path: content})
+        check_time()
+        said = apply(scratch, diff, path, reverse=True)
+        if said:
+            return place_of(path, said, diff, content, "+")
+        self._files[path] = scratch.read([path]).get(path)
+        return None
+
+
+def _not_there(place: str, where: str, tree: Tree) -> UsageError:
+    return UsageError(
+        f"{tree.pin.label} does not have the change: {place}",
+        where=where,
+        hint="leave out --upstreamed if the release is to get it, or name the first release that "
+        "has it with --vllm",
+        code="importing.not-upstreamed",
+    )

@@ -1,0 +1,116 @@
+"""What the command that made a lock would take now: from the recipe, or from the library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from vpatch.source.index import LATEST, is_exact
+from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec
+from vpatch.util.urls import redact
+from vpatch.workspace import selection
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.checkout.lockfile import LockedPin, LockFile
+    from vpatch.library.catalog import Library
+    from vpatch.library.patch import Patch
+    from vpatch.library.recipe import RecipePin, RecipeSelection
+    from vpatch.source.spec import TreeSpec
+
+
+@dataclass(frozen=True)
+class AskedAgain:
+    """The patches for the lock's tree, in order, and how recipe and library differ from the lock.
+
+    `lost` says that the recipe, or a patch that somebody named, is not there any more, and `moved`
+    that the recipe pins another source. `strict` says that the recipe stops at new shapes.
+    """
+
+    patches: tuple[Patch, ...]
+    differences: tuple[str, ...]
+    lost: bool
+    moved: bool
+    strict: bool = False
+
+
+def ask_again(lock: LockFile, library: Library) -> AskedAgain:
+    """Ask what a lock was the answer to.
+
+    Raises:
+        UsageError: the recipe is wrong.
+    """
+    locked = [*(patch.id for patch in lock.patches), *(patch.id for patch in lock.skipped)]
+    gone = [i for i in dict.fromkeys([*locked, *lock.chosen]) if i not in library.patches]
+    differences = [f"{i} is locked, and there is no such patch any more" for i in gone]
+    moved: list[str] = []
+    strict = False
+    # Where all backports are gone, the differences say so.
+    security = lock.security if library.security else None
+    lost = not library.patches.keys() >= {*lock.chosen}
+    if lock.recipe is None:
+        found = _of_library(lock, library, security)
+    elif lock.recipe not in library.recipes:
+        differences.append(f"the lock is of the recipe {lock.recipe}, and there is none any more")
+        lost = True
+        found = library.load([i for i in locked if i in library.patches])
+    else:
+        path = library.recipes[lock.recipe]
+        recipe = selection.read_recipe(path, library)
+        strict = recipe.strict
+        moved = _moved(lock, recipe, path, library.folder)
+        ids = [i for i in recipe.patches if i in lock.chosen or not lock.chosen]
+        found = selection.with_security(ids, security or recipe.security, library)
+    concerning = tuple(p for p in found if lock.source.tree in p.declaration.needed_in)
+    left = {*locked} - {patch.id for patch in concerning} - {*gone}
+    who = f"the recipe {lock.recipe}" if lock.recipe else "vpatch apply"
+    differences += [f"{i} is locked, and {who} does not take it any more" for i in sorted(left)]
+    return AskedAgain(
+        concerning, (*moved, *differences), lost=lost, moved=bool(moved), strict=strict
+    )
+
+
+def _of_library(lock: LockFile, library: Library, security: str | None) -> list[Patch]:
+    named = [i for i in lock.chosen if i in library.patches]
+    every = selection.with_security(named or library.usual, security, library)
+    if lock.chosen:
+        return selection.with_required([patch.id for patch in every], library)
+    left = selection.on_request(every)
+    return [patch for patch in every if patch not in left]
+
+
+def _moved(lock: LockFile, recipe: RecipeSelection, path: Path, root: Path) -> list[str]:
+    tree = lock.source.tree
+    pin = recipe.vllm if tree == "vllm" else recipe.trees.get(tree)
+    if pin is None or _is_pinned(lock.source, pin, selection.spec_of(tree, pin, path, root)):
+        return []  # not of the recipe: a further tree, given with --tree
+    locked = lock.source.version or lock.source.ref or lock.source.origin
+    pinned, had = redact(pin.source), locked
+    if pin.sha256 is not None:
+        pinned, had = f"{pinned} (sha256:{pin.sha256})", f"{had} ({lock.source.digest})"
+    return [f"the recipe {lock.recipe} pins {tree} {pinned}, and the lock has {had}"]
+
+
+def _is_pinned(locked: LockedPin, pin: RecipePin, spec: TreeSpec) -> bool:
+    """Whether a pin may mean a source; a series means its newest release at any time."""
+    if pin.sha256 is not None and locked.digest != f"sha256:{pin.sha256}":
+        return False
+    match spec:
+        case PypiSpec():
+            return locked.kind == "pypi" and _is_of(locked.version or "", spec.version)
+        case GitSpec():
+            named = (locked.kind, locked.origin, locked.ref)
+            return named == ("git", redact(spec.url), spec.ref)
+        case FolderSpec():
+            return (locked.kind, locked.origin) == ("folder", spec.path)
+
+
+def _is_of(version: str, wanted: str) -> bool:
+    if wanted == LATEST:
+        return True
+    if is_exact(wanted):
+        return Version(wanted) == Version(version)
+    return f"{version}.".startswith(f"{wanted}.")

@@ -1,0 +1,78 @@
+"""An audit as OpenVEX 0.2.0 (https://github.com/openvex/spec)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from vpatch import __version__
+from vpatch.commands.audit.judge import Status
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from vpatch.commands.audit.judge import AuditFinding
+    from vpatch.commands.audit.result import AuditedTree, AuditResult
+
+_CONTEXT = "https://openvex.dev/ns/v0.2.0"
+_AUTHOR = "vpatch"
+
+
+def openvex(result: AuditResult, at: datetime) -> str:
+    """Return the document. The same findings at the same time give the same bytes."""
+    statements = [_statement(one, tree) for tree in result.trees for one in tree.stated]
+    content = json.dumps([statements, at.isoformat()], sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    document = {
+        "@context": _CONTEXT,
+        "@id": f"https://openvex.dev/docs/public/vex-{digest}",
+        "author": _AUTHOR,
+        "timestamp": at.isoformat(),
+        "version": 1,
+        "tooling": f"vpatch {__version__}",
+        "statements": statements,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, Any]:
+    advisory = finding.advisory
+    statement: dict[str, Any] = {
+        "vulnerability": {"name": advisory.id, "aliases": list(advisory.aliases)},
+        "products": _products(tree),
+    }
+    if advisory.summary:
+        statement["vulnerability"]["description"] = advisory.summary
+    if not advisory.aliases:
+        del statement["vulnerability"]["aliases"]
+    match finding.status:
+        case Status.AFFECTED:
+            patches = ", ".join(decision.patch.id for decision in finding.decisions)
+            action = f"Apply the patch {patches}."
+            return statement | _status("affected", finding) | {"action_statement": action}
+        case Status.NOT_AFFECTED:
+            # Beside a justification, the first edition of the schema refuses an impact_statement.
+            cause = {"justification": "vulnerable_code_not_present"}
+            return statement | _status("not_affected", finding) | cause
+        case Status.FIXED:
+            return statement | _status("fixed", finding)
+        case _:
+            return statement | _status("under_investigation", finding)
+
+
+def _status(status: str, finding: AuditFinding) -> dict[str, Any]:
+    return {"status": status, "status_notes": finding.reason}
+
+
+def _products(tree: AuditedTree) -> list[dict[str, Any]]:
+    packages = [{"@id": one.purl} for one in tree.packages]
+    if tree.image is None:
+        return packages
+    # A scanner of an image asks about the image, or about a package in it.
+    return [{"@id": _image_purl(*tree.image), "subcomponents": packages}, *packages]
+
+
+def _image_purl(name: str, identity: str) -> str:
+    repository = name.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return f"pkg:oci/{repository}@{identity.replace(':', '%3A')}"

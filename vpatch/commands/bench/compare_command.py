@@ -1,0 +1,68 @@
+"""vpatch bench compare: records side by side, also those of other machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vpatch.commands.bench.compare import compare_records
+from vpatch.commands.bench.output import BenchCompareOutput
+from vpatch.commands.bench.report.markdown import report_of
+from vpatch.commands.bench.run import write_page
+from vpatch.console.options import json_option
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode
+
+
+@click.command("compare")
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--despite",
+    multiple=True,
+    type=click.Choice(["model", "prompts", "flags", "pins"]),
+    help="Compare even if these differ, and report it; repeatable. Pins are sources and patches.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path), help="Also write a page with plots to this file."
+)
+@click.option(
+    "--sides",
+    metavar="A,B,...",
+    help="Compare these sides of one record, the others with the first  [default: all].",
+)
+@json_option
+def compare(
+    records: tuple[Path, ...],
+    despite: tuple[str, ...],
+    html: Path | None,
+    sides: str | None,
+    *,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Compare records side by side, also records of other machines, or the sides of one record.
+
+    RECORDS are folders that vpatch bench made, or their bench.json. vpatch compares only what was
+    measured alike: the same checkpoint, prompts, flags and pins. Ends with 1 if the records differ
+    in these.
+    """
+    found = compare_records(records, despite, sides)
+    if html is not None and found.record is not None:
+        write_page(html, found.record)
+    code = ExitCode.FINDINGS if found.record is None else ExitCode.CLEAN
+    if as_json:
+        page = None if found.record is None else html
+        return CommandResult(BenchCompareOutput.of(found.differing, found.record, page), code)
+    for what in found.differing:
+        click.echo(f"they differ in {what}")
+    if not found.common:
+        click.echo("they have no model, k, shape and concurrency in common")
+    elif found.record is None:
+        kinds = dict.fromkeys(found.differing.values())
+        words = " ".join(f"--despite {kind}" for kind in kinds)
+        click.echo(f"not compared; {words} does so all the same")
+    else:
+        click.echo(report_of(found.record), nl=False)
+        if html is not None:
+            click.echo(f"\npage: {html}")
+    return code

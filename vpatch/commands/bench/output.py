@@ -1,0 +1,43 @@
+"""The results of `bench` and `bench compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from vpatch.commands.bench.schema import BenchRecord
+from vpatch.console.document import OutputModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class BenchOutput(OutputModel):
+    """The result of `vpatch bench`."""
+
+    folder: Path
+    """The folder of the record."""
+    record: BenchRecord
+    """What bench.json has."""
+
+    @classmethod
+    def of(cls, folder: Path, record: dict[str, Any]) -> Self:
+        return cls(folder=folder, record=BenchRecord.model_validate(record))
+
+
+class BenchCompareOutput(OutputModel):
+    """The result of `vpatch bench compare`."""
+
+    differences: list[str]
+    """In what the records differ that should be equal."""
+    record: BenchRecord | None
+    """All records in one, with the sides of each; null if they were not compared."""
+    page: Path | None
+    """The page that was written."""
+
+    @classmethod
+    def of(
+        cls, differences: Iterable[str], record: dict[str, Any] | None, page: Path | None
+    ) -> Self:
+        joined = None if record is None else BenchRecord.model_validate(record)
+        return cls(differences=list(differences), record=joined, page=page)

@@ -1,0 +1,153 @@
+"""The plan of a benchmark: that of a recipe, with what the command line says instead."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from vpatch.commands.bench.standard import standard_bench
+from vpatch.declare.bench import Bench, BenchCells, Shape
+from vpatch.declare.words import first_of
+from vpatch.errors import UsageError
+from vpatch.harness.models import given
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.workspace.context import Context
+
+_DIGITS = 5
+_STANDARD = "the standard plan runs (k=0 and k=3, 24 tokens in and 32 out)"
+_GIVE = (
+    "give --shape IN/OUT and --model PATH|ID, or --plan RECIPE of one that has a plan under bench, "
+    "such as vllm-0.23"
+)
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line sets in a plan; None or empty leaves the plan as it is."""
+
+    model: str | None
+    k: tuple[int, ...]
+    concurrency: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+    prompts: int | None
+    repeats: int | None
+
+    def plan(self, context: Context, recipe: str | None, served: Sequence[int] = ()) -> Bench:
+        """Return the plan of a recipe with overrides; `served` are the k of running servers.
+
+        Where no recipe has a plan, the standard plan is taken, and a note says so. A model and a
+        shape make a plan of their own.
+
+        Raises:
+            UsageError: there is no plan for running servers, or the overrides make no plan.
+        """
+        declared = _declared(context, recipe)
+        if declared is None and (not self.shapes or not self.model):
+            what = f"the recipe {recipe} has no benchmark plan" if recipe else "there is no plan"
+            if served:
+                # Loads of any size would go to a server that others may use.
+                raise UsageError(what, hint=_GIVE, code="cli.missing-option")
+            context.progress.note(f"{what}: {_STANDARD}")
+            declared = standard_bench()
+        kept = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
+        fields = kept | self._changed(declared, served)
+        try:
+            return Bench.model_validate(
+                {Bench.model_fields[name].alias or name: value for name, value in fields.items()}
+            )
+        except ValidationError as error:
+            # What a recipe says is right already: it is the options.
+            raise UsageError(
+                first_of(error), hint="correct the options", code="cli.bad-value"
+            ) from error
+
+    def refuse_without_plan(self, context: Context, recipe: str) -> None:
+        """Refuse a recipe that was named for its plan and has none.
+
+        Raises:
+            UsageError: so it is, and the overrides make no plan.
+        """
+        if _declared(context, recipe) is None and not (self.shapes and self.model):
+            raise UsageError(
+                f"the recipe {recipe} has no benchmark plan",
+                where="--plan",
+                hint=f"{_GIVE}; or leave it out: then the standard plan runs",
+                code="cli.missing-option",
+            )
+
+    def _changed(self, declared: Bench | None, served: Sequence[int]) -> dict[str, Any]:
+        names = ("concurrency", "shapes", "prompts", "repeats")
+        changed: dict[str, Any] = {n: value for n in names if (value := getattr(self, n))}
+        if self.model:
+            changed["models"] = {_name_of(self.model): given(self.model)}
+        models = changed.get("models") or (declared.models if declared else {})
+        ks = tuple(served) or self.k
+        if not ks and self.model:
+            cells = declared.cells if declared else ()
+            ks = tuple(sorted({k for one in cells for k in one.k})) or (0,)
+        if ks:
+            changed["cells"] = tuple(BenchCells(model=name, k=ks) for name in models)
+        return changed
+
+
+def _name_of(model: str) -> str:
+    """A name for a checkpoint: that of its folder, as far as a plan can have it."""
+    name = Path(model.partition("@")[0]).name
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "model"
+
+
+def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
+    """Read 1,4,8, or 0..3 for each from 0 to 3; nothing of nothing."""
+    found: list[int] = []
+    for part in text.split(",") if text else ():
+        first, dots, last = part.strip().partition("..")
+        if not _is_number(first) or (dots and not _is_number(last)):
+            raise UsageError(
+                f"{text!r} is not a list of numbers",
+                where=option,
+                hint="write it as 1,4,8 or as 0..3",
+                code="cli.bad-value",
+            )
+        found += range(int(first), int(last if dots else first) + 1)
+    if text is not None and (not found or min(found) < least or len(set(found)) < len(found)):
+        raise UsageError(
+            f"{text!r} has a number below {least}, or one twice",
+            where=option,
+            hint=f"give different numbers, each at least {least}",
+            code="cli.bad-value",
+        )
+    return tuple(found)
+
+
+def _is_number(text: str) -> bool:
+    # More digits are a slip of the hand, and 0..999999999 fills any memory.
+    return text.isdecimal() and len(text) <= _DIGITS
+
+
+def shape_from(text: str) -> Shape:
+    """Read the shape of random prompts, as 1024/128."""
+    prompt, _, answer = text.partition("/")
+    try:
+        return Shape.model_validate({"input": int(prompt), "output": int(answer)})
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is not a shape",
+            where="--shape",
+            hint="give the tokens of a prompt and of its answer, such as 1024/128, at least 1/2; "
+            "declare prompts from a file in a recipe",
+            code="cli.bad-value",
+        ) from error
+
+
+def _declared(context: Context, recipe: str | None) -> Bench | None:
+    if recipe is None:
+        return None
+    declared, _ = context.library.read_recipe(context.library.recipe(recipe))
+    return declared.bench

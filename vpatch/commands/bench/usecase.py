@@ -1,0 +1,259 @@
+"""The use case `bench`: put loads on servers, and write a record with tables and a page."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vpatch.commands.bench.plan import Overrides, numbers, shape_from
+from vpatch.commands.bench.run import BenchRequest, datasets_of, run, write_shown
+from vpatch.commands.bench.sides import Opening, subjects_of
+from vpatch.errors import UsageError
+from vpatch.evidence.collecting import collected, dated, refuse_name
+from vpatch.harness.machine import this_machine
+from vpatch.runs.cluster_options import ATTEMPTS, ClusterOptions
+from vpatch.runs.matrix import matrix_of
+from vpatch.util.extras import require
+from vpatch.util.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from vpatch.commands.bench.measure import LoadRun
+    from vpatch.commands.bench.sides import Subjects
+    from vpatch.errors import VpatchError
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.selection import Request
+
+_KIND = "a benchmark"
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """What is measured, and what is measured otherwise than the plan says.
+
+    Attributes:
+        engine: `cpu`, `cuda`, or the path of a Python; by default `cuda` if there is a GPU.
+        image: the tag of an image that `vpatch build-image` built.
+        urls: servers that run, one for each k.
+        before: whether the pristine trees are measured too, as the first side.
+        compare: two sides, as `A,B`: versions or folders, `pristine:VERSION`, `image:TAG`, URLs.
+        plan: the recipe whose benchmark plan is taken; by default that of the source.
+        model: a checkpoint instead of the plan's.
+        k: numbers of speculative tokens, as `0,2` or `0..3`.
+        concurrency: numbers of requests at once, as `1,4,8`.
+        shapes: input and output tokens of random prompts, as `1024/128`.
+        prompts: the number of prompts for each of the concurrent requests.
+        repeats: how often each load is measured.
+        port: the port of the servers; by default a free one.
+        name: the name of the record; by default the recipe, the engine and the time.
+        on: the address of a Ray cluster that measures, instead of this machine.
+        attempts: how often a job is tried there, before its loss is a fault.
+        resume: whether what an earlier run measured is taken from there.
+        storage: where nodes of a cluster leave large files, as fsspec names it.
+    """
+
+    engine: str | None = None
+    image: str | None = None
+    urls: tuple[str, ...] = ()
+    before: bool = False
+    compare: str | None = None
+    plan: str | None = None
+    model: str | None = None
+    k: str | None = None
+    concurrency: str | None = None
+    shapes: tuple[str, ...] = ()
+    prompts: int | None = None
+    repeats: int | None = None
+    port: int | None = None
+    name: str | None = None
+    on: str | None = None
+    attempts: int = ATTEMPTS
+    resume: bool = False
+    storage: str | None = None
+
+    @property
+    def cluster(self) -> ClusterOptions:
+        return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
+
+    def refuse_conflicts(self) -> None:
+        """Refuse options that have no effect together.
+
+        Raises:
+            UsageError: there are some.
+        """
+        names = {"url": self.urls or None, "port": self.port}
+        self.cluster.refuse_conflicts([name for name, said in names.items() if said is not None])
+
+    def overrides(self) -> Overrides:
+        """Read the texts.
+
+        Raises:
+            UsageError: a text is not what it should be.
+        """
+        return Overrides(
+            self.model,
+            numbers("--k", self.k, least=0),
+            numbers("--concurrency", self.concurrency, least=1),
+            tuple(shape_from(text) for text in self.shapes),
+            self.prompts,
+            self.repeats,
+        )
+
+
+@dataclass(frozen=True)
+class BenchResult:
+    """A record that was written: `record` is its content, `folder` is where it is.
+
+    `failure` is what ended the run early, None if nothing did. What was measured until then is in
+    the record.
+    """
+
+    record: dict[str, Any]
+    folder: Path
+    failure: KeyboardInterrupt | VpatchError | None
+
+    @property
+    def faults(self) -> list[dict[str, Any]]:
+        """The points that could not be measured."""
+        return [point for point in self.record["points"] if point["fault"]]
+
+
+def bench(
+    context: Context,
+    request: Request,
+    options: BenchOptions,
+    root: Path,
+    *,
+    on_result: Callable[[str, LoadRun], None] | None = None,
+) -> BenchResult:
+    """Measure what is asked for, and write the record into a new folder of `root`.
+
+    Args:
+        context: the project, its library and the cache.
+        request: the source and its patches; empty where the options name what is measured.
+        options: what is measured, and how.
+        root: the folder of all records.
+        on_result: called after each load with the name of its side and the result.
+
+    Raises:
+        UsageError: the options contradict each other, or make no plan.
+        VpatchError: the run could not be begun.
+    """
+    options.refuse_conflicts()
+    if options.name is not None:
+        refuse_name(root, options.name, _KIND)
+    overrides = options.overrides()
+    if options.plan is not None:
+        overrides.refuse_without_plan(context, options.plan)
+    asked = _asked(request, options)
+    subjects = subjects_of({**asked, "port": options.port}, request)
+    with ExitStack() as stack:
+        named = options.plan or request.recipe
+        matrix = None if options.compare or options.image else matrix_of(context, request)
+        if matrix is not None and options.before:
+            matrix = matrix.with_pristine()
+        opening = Opening(
+            *(context, request, options.engine, named, overrides, this_machine(), stack, matrix)
+        )
+        if options.on is not None:
+            return _on_cluster(opening, subjects, options, asked, root, on_result or _ignore)
+        ready = opening.open(subjects)
+        bench_request = BenchRequest(
+            options.name or dated(ready.title),
+            _recorded(asked),
+            ready.bench,
+            datasets_of(ready.bench),
+            ready.sides,
+            ready.client,
+            ready.vllm,
+            options.port,
+            context.cache.answers("checkpoints"),
+        )
+        collecting = stack.enter_context(
+            collected(root, bench_request.name, _KIND, numbered=options.name is None)
+        )
+        bench_request = replace(bench_request, name=collecting.name)
+        record, failure = run(
+            bench_request, collecting.workdir, context.progress, on_result or _ignore
+        )
+    # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
+    write_shown(root / bench_request.name, record)
+    return BenchResult(record, root / bench_request.name, failure)
+
+
+def _on_cluster(
+    opening: Opening,
+    subjects: Subjects,
+    options: BenchOptions,
+    asked: Mapping[str, Any],
+    root: Path,
+    on_result: Callable[[str, LoadRun], None],
+) -> BenchResult:
+    """Measure on the nodes of a cluster. Here the trees are planned, and nothing runs."""
+    require("ray", "`--on`")
+    # Only these runs need it.
+    from vpatch.cluster.connection import address_of  # noqa: PLC0415
+    from vpatch.commands.bench.cluster import ClusterBench, run_bench_on_cluster  # noqa: PLC0415
+
+    address_of(str(options.on))
+    if subjects.kind == "servers":
+        raise UsageError(
+            "--compare of servers and --on exclude each other",
+            where=options.compare,
+            hint="compare versions, folders or images",
+            code="cli.conflicting-options",
+        )
+    context = opening.context
+    plan, sides, title = opening.planned(subjects)
+    digests = context.cache.answers("checkpoints")
+    name = options.name or dated(title)
+    with collected(root, name, _KIND, numbered=options.name is None) as collecting:
+        bench_request = ClusterBench(
+            collecting.name, _recorded(asked), plan, sides, options.engine, digests
+        )
+        record, failure = run_bench_on_cluster(
+            bench_request, options.cluster, root, collecting.workdir, context.progress, on_result
+        )
+    write_shown(root / collecting.name, record)
+    return BenchResult(record, root / collecting.name, failure)
+
+
+def _asked(request: Request, options: BenchOptions) -> dict[str, Any]:
+    """What was asked for, by the names of the command's options."""
+    return {
+        "vllm": request.vllm,
+        "recipe": request.recipe,
+        "tree": request.trees,
+        "patch": request.patches,
+        "engine": options.engine,
+        "image": options.image,
+        "url": options.urls,
+        "before": options.before,
+        "compare": options.compare,
+        "plan": options.plan,
+        "model": options.model,
+        "k": options.k,
+        "concurrency": options.concurrency,
+        "shape": options.shapes,
+        "prompts": options.prompts,
+        "repeats": options.repeats,
+        "on": options.on,
+    }
+
+
+def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, as JSON has it, and without passwords in addresses."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, int):
+            return value
+        return [plain(one) for one in value] if isinstance(value, tuple) else redact(str(value))
+
+    return {name: plain(value) for name, value in asked.items() if value}
+
+
+def _ignore(_side: str, _point: LoadRun) -> None:
+    pass

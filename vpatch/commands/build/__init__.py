@@ -1,0 +1,1 @@
+"""`vpatch build-image` and `verify-image`: a lock becomes an image."""

@@ -1,0 +1,79 @@
+"""The log of an image build, and its steps as progress."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from textwrap import shorten
+from typing import TYPE_CHECKING, BinaryIO
+
+from vpatch.image.context import release_of
+from vpatch.util.os_errors import cannot_write
+from vpatch.workspace.checkout import hide_from_git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from vpatch.checkout.lockfile import ImageMode, LockFile
+    from vpatch.progress import Progress, Task
+    from vpatch.workspace.context import Context
+
+_STEP_WIDTH = 88
+_DIGITS = 12
+_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Before what `install.py` reports in the image.
+_SAYS = "verified: "
+
+
+def log_path_of(context: Context, lock: LockFile, mode: ImageMode) -> Path:
+    hide_from_git(context.checkouts)
+    # By the commit of the patched tree: the lock of the image is known only after the build.
+    return context.checkouts / f"build-image-{release_of(lock)}-{lock.head[:_DIGITS]}-{mode}.log"
+
+
+def _without_links(path: str, _flags: int) -> int:
+    return os.open(path, _LOG_FLAGS, 0o666)
+
+
+@contextmanager
+def opened_log(path: Path) -> Iterator[BinaryIO]:
+    try:
+        # A project may have put a link there, to have a file of the user's overwritten.
+        log = open(path, "wb", opener=_without_links)  # noqa: SIM115 - for the opener
+    except OSError as error:
+        raise cannot_write(
+            "the log",
+            error,
+            where=str(path),
+            hint="free space or correct the permissions; if it is a link or a pipe, remove it",
+        ) from error
+    with log:
+        yield log
+
+
+def verified_by_build(log: Path) -> list[str]:
+    """What the last step said of itself; nothing where the engine had its layer already."""
+    said = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    found = [line for line in said if line.startswith(_SAYS)]
+    return [line.removeprefix(_SAYS) for line in found] or [
+        "when this layer was made, by an earlier build"
+    ]
+
+
+class Steps:
+    """Tasks that follow one another: one begins when the last one ends."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: Task | None = None
+
+    def tell(self, step: str) -> None:
+        self.end()
+        # A step may be a whole script; the log has it.
+        self._task = self._progress.start(shorten(step, _STEP_WIDTH, placeholder=" ..."))
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._task.done()
+            self._task = None

@@ -1,0 +1,81 @@
+"""vpatch verify-image: whether an image has what its lock says."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.checkout.lockfile import read_lock
+from vpatch.commands.build.output import VerifyImageOutput
+from vpatch.console.options import json_option, open_context
+from vpatch.console.result import CommandResult
+from vpatch.docker.engine import Docker
+from vpatch.errors import ExitCode
+from vpatch.image.context import version_of
+from vpatch.image.verify import verify_image
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from vpatch.image.verify import Verified
+
+
+@click.command("verify-image")
+@click.argument("image")
+@click.option(
+    "--lock",
+    "lock_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Compare with this lock file  [default: the lock in the image]",
+)
+@json_option
+def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResult | ExitCode:
+    """Compare an image with its lock, and list the differences.
+
+    IMAGE is a tag, an id or NAME@sha256:DIGEST. vpatch pulls it if it is not on this machine.
+    First, vpatch reads the files of the patched packages from the image's layers, and runs nothing
+    of the image. The patched files must be as locked, and all others must be those of the base.
+    Then the image's own Python imports the patched modules. Anyone who can change that Python can
+    make it report anything.
+
+    Without --lock, vpatch uses the lock in the image. Anyone who can change the image can change
+    that lock too, so give your own if you have it. Ends with 1 if anything differs.
+    """
+    lock = read_lock(lock_file) if lock_file else None
+    with closing(Docker()) as docker:
+        found = verify_image(docker, image, lock, open_context().progress)
+    code = ExitCode.FINDINGS if found.problems else ExitCode.CLEAN
+    if as_json:
+        return CommandResult(VerifyImageOutput.of(image, found), code)
+    _print(image, found)
+    return code
+
+
+def _print(image: str, found: Verified) -> None:
+    for problem in found.problems:
+        concerned = f"  ({', '.join(problem.patches)})" if problem.patches else ""
+        click.echo(f"{problem.where}: {problem.what}{concerned}")
+    for text in found.unknown:
+        click.echo(f"not asked: {text}")
+    if found.problems:
+        count = counted(len(found.problems), "difference")
+        click.echo(f"{image} is not what the lock says: {count}")
+        return
+    lock = found.lock
+    ids = {patch.id for one in (lock, *found.trees.values()) for patch in one.patches}
+    patches = counted(len(ids), "patch")
+    laid_over = found.patched
+    files = counted(laid_over, "file")
+    others = counted(max(0, found.files - laid_over), "other file")
+    names = counted(sum(found.effects.values()), "name")
+    beside = "".join(f" and {one.source.tree}" for one in found.trees.values())
+    place = found.package
+    if found.trees:
+        place += f" and {counted(len(found.trees), 'other package')}"
+    click.echo(f"{image} is vLLM {version_of(lock)}{beside}, with {patches} and {files} as locked")
+    click.echo(f"  from outside: {files} of patches and {others} as locked, in {place}")
+    click.echo(f"  its own Python says: {names} found to be the patched code")
+    if found.own_lock:
+        click.echo("  the lock is the image's own; to compare with yours, give --lock FILE")

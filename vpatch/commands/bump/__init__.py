@@ -1,0 +1,1 @@
+"""`vpatch bump`: what a new release means for patches: verdicts, changed code, reports."""

@@ -1,0 +1,166 @@
+"""vpatch bump: what a new release means for the patches of recipes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.bump.history import CommitsFrom
+from vpatch.commands.bump.report import release
+from vpatch.commands.bump.report_file import check_report_file, write_report
+from vpatch.commands.bump.text import print_report, print_written
+from vpatch.commands.bump.usecase import bump
+from vpatch.console.options import json_option, library_options, offline_option
+from vpatch.console.result import CommandResult
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.errors import ExitCode
+    from vpatch.workspace.context import Context
+
+
+@click.command("bump")
+@click.argument("recipes", nargs=-1, metavar="[RECIPE]...")
+@click.option(
+    "--to",
+    metavar="VERSION",
+    required=True,
+    help="The new vLLM: a release (0.33, 0.33.0, latest), a folder, URL@REF or PATH@REF.",
+)
+@click.option("--diff", is_flag=True, help="Show the code that changed, as diffs.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the whole report to FILE.md or FILE.html as well.",
+)
+@click.option(
+    "--clone",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Name the upstream commits that changed the code, from this clone of vLLM.",
+)
+@click.option("--github", is_flag=True, help="Name these commits as GitHub knows them.")
+@click.option("--write", is_flag=True, help="Write the change to a new branch of the project.")
+@click.option(
+    "--branch", metavar="NAME", help="The branch of --write  [default: vpatch/bump-VERSION]"
+)
+@click.option("--prune", is_flag=True, help="With --write, remove folders of retired patches.")
+@click.option(
+    "--engine",
+    metavar="cpu|cuda|PYTHON",
+    help="The vLLM that --write tests with  [default: one of the new release in the cache, if any]",
+)
+@click.option("--no-proof", is_flag=True, help="With --write, test nothing.")
+@click.option(
+    "--pr",
+    "pull",
+    is_flag=True,
+    help="With --write, push the branch to origin and open a pull request there.",
+)
+@click.option(
+    "--repository",
+    metavar="OWNER/NAME",
+    help="The repository of the pull request  [default: that of origin]",
+)
+@offline_option
+@library_options
+@json_option
+def command(
+    recipes: tuple[str, ...],
+    to: str,
+    output: Path | None,
+    clone: Path | None,
+    branch: str | None,
+    engine: str | None,
+    repository: str | None,
+    context: Context,
+    *,
+    diff: bool,
+    github: bool,
+    write: bool,
+    prune: bool,
+    no_proof: bool,
+    pull: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Show what a new release of vLLM means for each patch of some recipes.
+
+    Without RECIPE, these are all recipes of the project. Each patch gets a verdict:
+
+    keep: nothing changed for the patch. retire: upstream has the change. not needed: the code that
+    the patch is about is gone. look again: upstream changed code that the patch edits or reads, or
+    the patch has a record and the record does not have this code. needs a person: the patch does
+    not fit the new release.
+
+    With --diff or --output, the report shows the code of each definition that changed: as it was,
+    as the patch makes it, and as it is in the new release.
+
+    With --write, vpatch makes a branch in the git repository of the project. It has the new pins,
+    the recipes without retired patches, proposed changes of patches, and new locks where locks are
+    committed. No file of the work tree changes. Before, vpatch tests what changed, as vpatch test
+    and vpatch smoke do. If a patch needs a person, or a test fails, nothing is written.
+
+    With --pr, vpatch then pushes the branch to origin and opens a pull request with the report.
+    Before it writes, it asks for a token and for the repository on GitHub.
+
+    Ends with 1 if a patch needs a person or another look.
+    """
+    _refuse_unused(
+        {"--branch": branch, "--prune": prune, "--engine": engine, "--no-proof": no_proof}
+        | {"--pr": pull, "--repository": repository},
+        without=None if write else "--write",
+    )
+    _refuse_unused({"--repository": repository}, without=None if pull else "--pr")
+    if engine and no_proof:
+        raise UsageError(
+            "--engine would have no effect with --no-proof",
+            hint="leave one of the two out",
+            code="cli.unused-option",
+        )
+    if pull and context.offline:
+        raise UsageError(
+            "--pr asks GitHub, and --offline forbids it",
+            hint="leave one of the two out",
+            code="cli.unused-option",
+        )
+    if output is not None:
+        check_report_file(output)
+    commits = CommitsFrom(clone, github)
+    commits.refuse(context)
+    report = bump(context, recipes, to, commits)
+    if output is not None:
+        write_report(report, output)
+        context.progress.note(f"the report is in {output}")
+    written = sent = None
+    if write and report.recipes:
+        # These need git, and the harness of tests.
+        from vpatch.commands.bump.pull import intended, open_pull, pull_place  # noqa: PLC0415
+        from vpatch.commands.bump.write import BumpOptions, write_bump  # noqa: PLC0415
+
+        name = branch or f"vpatch/bump-{release(report.recipes[0].new)}"
+        with ExitStack() as stack:
+            place = stack.enter_context(pull_place(context, repository, name)) if pull else None
+            options = BumpOptions(name, prune, not no_proof, engine)
+            written = write_bump(context, report, options)
+            sent = open_pull(place, report, written) if place else None
+    if as_json:
+        from vpatch.commands.bump.output import BumpOutput  # noqa: PLC0415 - models load slowly
+
+        return CommandResult(BumpOutput.of(report, written, sent), report.exit_code)
+    print_report(report, with_diffs=diff)
+    if written is not None:
+        print_written(written, sent.said if sent else intended(context, written.branch))
+    return report.exit_code
+
+
+def _refuse_unused(options: Mapping[str, object], *, without: str | None) -> None:
+    for option, given in options.items():
+        if given and without is not None:
+            what = f"{option} would have no effect without {without}"
+            raise UsageError(what, hint=f"add {without}", code="cli.unused-option")

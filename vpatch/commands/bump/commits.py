@@ -1,0 +1,291 @@
+"""The commits that a bump makes, a phase each: files of the user's repository, and messages."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from vpatch.checkout.lockfile import read_lock
+from vpatch.commands.bump.markdown import markdown
+from vpatch.commands.bump.next_project import StagedRecipe, staged
+from vpatch.commands.bump.recipe_edit import bumped_recipe, renamed_recipe
+from vpatch.commands.bump.report import BumpReport, RecipeBump, release
+from vpatch.commands.bump.verdict import Verdict
+from vpatch.errors import UsageError
+from vpatch.git import branch as git
+from vpatch.git.branch import BranchCommit
+from vpatch.git.checkout import changed_files
+from vpatch.library.catalog import is_installed
+from vpatch.library.patch import DECLARATION
+from vpatch.source.tree import LOCK_FILE
+from vpatch.util.plural import counted
+from vpatch.workspace import selection
+from vpatch.workspace.checkout import refuse_stopping
+from vpatch.workspace.locked_plan import lock_of_selection
+from vpatch.workspace.plans import planned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from vpatch.commands.bump.verdict import PatchBump, PatchProposal
+    from vpatch.git.command import FoundRepository
+    from vpatch.workspace.context import Context
+
+_GONE = frozenset([Verdict.RETIRE, Verdict.NOT_NEEDED])
+
+
+class BumpCommits:
+    """The commits of one report on one commit of the user's repository."""
+
+    def __init__(
+        self, context: Context, report: BumpReport, repo: FoundRepository, parent: str
+    ) -> None:
+        self._context = context
+        self._report = report
+        self._repo = repo
+        self._parent = parent
+        # Why patches stay in a recipe, or their folders in the project.
+        self.kept: list[str] = []
+        self.recipes: dict[str, StagedRecipe] = {}
+        # The new name of each recipe.
+        self.names: dict[str, str] = {}
+        self.proposed = dict(self._proposals())
+
+    def commits(self, *, prune: bool) -> list[BranchCommit]:
+        """The commits: pins, lists of patches, proposals, folders of patches, then locks.
+
+        Raises:
+            UsageError: a patch needs a person, or the repository or a recipe is not fit for it.
+        """
+        paths = {one.recipe: self._paths(one) for one in self._report.recipes}
+        self._refuse_uncommitted()
+        releases = ", ".join(dict.fromkeys(release(one.new) for one in self._report.recipes))
+        pinned: dict[str, bytes | None] = {}
+        retired: dict[str, bytes | None] = {}
+        gone: dict[str, PatchBump] = {}
+        for one in self._report.recipes:
+            going = {patch.id: patch for patch in self.going(one)}
+            path, new = paths[one.recipe]
+            recipe, positions = self._context.library.read_recipe(path)
+            new_path = self._in_repo(new)
+            pinned[new_path] = bumped_recipe(recipe, positions, one.old, one.new, ())
+            text = bumped_recipe(recipe, positions, one.old, one.new, going)
+            if text != pinned[new_path]:
+                retired[new_path] = text
+                gone |= going
+            self.recipes[self.names[one.recipe]] = StagedRecipe(text, new, path)
+        report = markdown(self._report, with_diffs=False)
+        found = [BranchCommit(f"recipes: pin vLLM {releases}\n\n{report}", pinned)]
+        if retired:
+            number = counted(len(gone), "patch")
+            facts = "\n".join(_said(patch) for patch in gone.values())
+            found.append(BranchCommit(f"recipes: retire {number}\n\n{facts}\n", retired))
+        if self.proposed:
+            found.append(self._proposal_commit())
+        pruned = self._pruned(gone) if prune else {}
+        if pruned:
+            what = f"patches: remove what vLLM {releases} does not need\n"
+            found.append(BranchCommit(what, pruned))
+        with self.staged() as changed:
+            locks = dict(self._locks(changed))
+        if locks:
+            found.append(BranchCommit(f"lock: take vLLM {releases}\n", locks))
+        return found
+
+    def staged(self) -> AbstractContextManager[Context]:
+        """A context with the new recipes and with the proposed patches; after `commits`."""
+        texts = {patch: one.text for patch, one in self.proposed.items()}
+        return staged(self._context, self.recipes, texts)
+
+    def _proposals(self) -> Iterator[tuple[str, PatchProposal]]:
+        """The proposals for patches of the repository, by id.
+
+        Raises:
+            UsageError: a patch needs a person, and no proposal for it can be written.
+        """
+        stopping: dict[str, str] = {}
+        found: dict[str, PatchProposal] = {}
+        for one in self._report.patches:
+            if one.verdict is not Verdict.NEEDS_A_PERSON:
+                continue
+            folder = one.new.patch.folder
+            if one.proposal is None:
+                stopping[one.id] = f"{one.id} needs a person"
+            elif is_installed(folder) or self._in_repo(folder).startswith(".."):
+                stopping[one.id] = f"{one.id} needs a person, and is not in this repository"
+            elif found.setdefault(one.id, one.proposal).text != one.proposal.text:
+                stopping[one.id] = f"{one.id} needs another change for each recipe"
+        if stopping:
+            raise UsageError(
+                f"nothing is written: {'; '.join(stopping.values())}",
+                hint="correct the patch, or name recipes without it",
+                code="bump.needs-a-person",
+            )
+        yield from found.items()
+
+    def _proposal_commit(self) -> BranchCommit:
+        what = ", ".join(self.proposed)
+        said = "\n".join(f"{patch}: {one.said}" for patch, one in self.proposed.items())
+        files: dict[str, bytes | None] = {
+            self._in_repo(self._context.library.patches[patch] / DECLARATION): one.text.encode()
+            for patch, one in self.proposed.items()
+        }
+        return BranchCommit(
+            f"patches: propose a change of {what}\n\n{said}\n\n"
+            "This is a proposal. It fits both releases, but vpatch does not know what the code\n"
+            "means. Read it before you merge it.\n",
+            files,
+        )
+
+    def _refuse_uncommitted(self) -> None:
+        """Refuse changes of patches and recipes that the branch would not have."""
+        folders = [self._in_repo(path) for path in self._context.library.code]
+        changed = [
+            path
+            for path in changed_files(self._repo)
+            if any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+        ]
+        for one in self._report.recipes:
+            path = self._context.library.recipe(one.recipe)
+            committed = git.content_at(self._repo, self._parent, self._in_repo(path))
+            if committed != path.read_bytes():
+                changed.append(self._in_repo(path))
+        if changed:
+            raise UsageError(
+                f"{', '.join(sorted(set(changed)))} differs from what is committed",
+                hint="commit it first: the branch begins at the commit that is checked out",
+                code="bump.uncommitted",
+            )
+
+    def _in_repo(self, path: Path) -> str:
+        """A path as git has it."""
+        root = self._repo.work_tree
+        return os.path.relpath(path.resolve(), root.resolve()) if root else str(path)
+
+    def going(self, one: RecipeBump) -> Iterator[PatchBump]:
+        """The patches that leave a recipe; what a patch that stays requires stays with it."""
+        recipe = selection.read_recipe(
+            self._context.library.recipe(one.recipe), self._context.library
+        )
+        verdicts = {patch.id: patch for patch in one.patches}
+        going = {p for p in recipe.patches if p in verdicts and verdicts[p].verdict in _GONE}
+        # A plugin that the recipe also builds may need it still.
+        others = {
+            p
+            for p in going
+            if set(one.kept_trees) & verdicts[p].new.patch.relations.needed_in.keys()
+        }
+        going -= others
+        self.kept += [
+            f"{p} stays in {one.recipe}: it is for other trees, too" for p in sorted(others)
+        ]
+        while True:
+            needed = {
+                required: patch
+                for patch in recipe.patches
+                if patch not in going
+                for required in self._context.library.patch(patch).relations.requires
+                if required in going
+            }
+            if not needed:
+                break
+            going -= needed.keys()
+            self.kept += [
+                f"{p} stays in {one.recipe}: {by} requires it" for p, by in sorted(needed.items())
+            ]
+        yield from (verdicts[p] for p in recipe.patches if p in going)
+
+    def _paths(self, one: RecipeBump) -> tuple[Path, Path]:
+        """Where a recipe is, and where the new one goes."""
+        path = self._context.library.recipe(one.recipe)
+        if is_installed(path) or self._in_repo(path).startswith(".."):
+            raise UsageError(
+                "the recipe is not in the project's repository",
+                where=str(path),
+                hint="copy it to recipes/ of the project, and commit it",
+                code="bump.foreign-recipe",
+            )
+        name = renamed_recipe(path.stem, one.old.version or "", one.new.version or "")
+        if name is None:
+            self.names[one.recipe] = path.stem
+            return path, path
+        new = path.with_name(f"{name}{path.suffix}")
+        if new.exists():
+            raise UsageError(
+                f"there is a recipe {name} already",
+                where=str(new),
+                hint=f"bump others, or remove it; {path.stem} is named by its version",
+                code="bump.recipe-exists",
+            )
+        self.names[one.recipe] = name
+        return path, new
+
+    def _pruned(self, gone: Mapping[str, PatchBump]) -> dict[str, bytes | None]:
+        """The files of patches that no recipe lists and no patch names any more."""
+        library = self._context.library
+        bumped = {
+            one.recipe for one in self._report.recipes if self.names[one.recipe] == one.recipe
+        }
+        listed = {
+            patch: name
+            for name, path in library.recipes.items()
+            if name not in bumped
+            for patch in library.recipe_selection(path).patches
+        }
+        found: dict[str, bytes | None] = {}
+        for patch_id in sorted(gone):
+            folder = library.patches[patch_id]
+            by = listed.get(patch_id) or self._named_by(patch_id, gone)
+            if by is not None:
+                self.kept.append(f"{self._in_repo(folder)} stays: {by} names it")
+            elif is_installed(folder):
+                self.kept.append(f"{patch_id} stays: it came with vpatch")
+            else:
+                files = git.files_below(self._repo, self._parent, self._in_repo(folder))
+                found |= dict.fromkeys(files)
+        return found
+
+    def _named_by(self, patch_id: str, gone: Mapping[str, PatchBump]) -> str | None:
+        for other in self._context.library.load_all():
+            relations = other.relations
+            if other.id not in gone and patch_id in (*relations.requires, *relations.conflicts):
+                return other.id
+        return None
+
+    def _locks(self, changed: Context) -> Iterator[tuple[str, bytes]]:
+        """The locks that are committed, each as an apply of the new recipe would write it."""
+        library = self._context.library
+        by_name = {library.recipe(one.recipe).stem: one for one in self._report.recipes}
+        for path in git.files_below(self._repo, self._parent, ""):
+            if path.rpartition("/")[2] != LOCK_FILE or self._repo.work_tree is None:
+                continue
+            lock = read_lock(self._repo.work_tree / path)
+            one = by_name.get(lock.recipe or "")
+            if one is None or lock.source.tree != one.new.tree:
+                continue
+            going = {patch.id for patch in self.going(one)}
+            chosen = tuple(patch for patch in lock.chosen if patch not in going)
+            if lock.chosen and not chosen:
+                self.kept.append(f"{path} stays: vLLM {release(one.new)} needs none of its patches")
+                continue
+            request = selection.Request(
+                recipe=self.names[one.recipe], patches=chosen, security=lock.security
+            )
+            yield path, _locked(changed, request, one.new.tree)
+
+
+def _locked(context: Context, request: selection.Request, name: str) -> bytes:
+    jobs = selection.resolve(request, context.library)
+    job = next(job for job in jobs if job.spec.tree == name)
+    with context.tree(job.spec, job.expected_digest) as tree:
+        made = planned(context, job.patches, tree, to_write=True)
+        # A new shape stops an apply of a strict recipe. The branch is to be read anyway.
+        refuse_stopping([made], asked_for=False, strict=False)
+        return lock_of_selection(context, job, tree, made).dump().encode()
+
+
+def _said(patch: PatchBump) -> str:
+    lines = patch.facts or (patch.reason,)
+    return "\n".join([f"{patch.id}: {patch.verdict}", *(f"  {line}" for line in lines)])

@@ -1,0 +1,70 @@
+"""The report of a bump as a page of its own: one file, which asks nobody for anything."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.commands.bump.report import (
+    MEANINGS,
+    change_said,
+    commits_said,
+    counts_said,
+    details,
+    heading,
+    history_said,
+    release,
+    states_said,
+)
+from vpatch.util.html_page import render_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.commands.bump.changed_code import ChangedCode
+    from vpatch.commands.bump.code import CodePlace
+    from vpatch.commands.bump.report import BumpReport
+
+_TEMPLATE = Path(__file__).parent / "page.html"
+# A line of code, and how it differs from the pristine code of the old release.
+_Marked = tuple[str, str]
+
+
+def page(report: BumpReport) -> str:
+    """Return the report as a whole HTML page."""
+    return render_page(
+        _TEMPLATE,
+        report=report,
+        heading=heading,
+        release=release,
+        counts_said=counts_said,
+        states_said=states_said,
+        change_said=change_said,
+        commits_said=commits_said,
+        history_said=history_said,
+        details=details,
+        meanings=MEANINGS,
+        columns=columns,
+    )
+
+
+def columns(one: ChangedCode) -> tuple[list[_Marked], list[_Marked], list[_Marked]]:
+    """Return the three editions of a definition: as patched, pristine, and in the new release.
+
+    A mark is `same`, `added` or `removed`.
+    """
+    return (
+        list(_marked(one.before, one.patched or one.before, "added")),
+        list(_marked(one.after, one.before, "removed")),
+        list(_marked(one.before, one.after, "added")),
+    )
+
+
+def _marked(base: CodePlace | None, shown: CodePlace | None, mark: str) -> Iterator[_Marked]:
+    """The lines of a definition; those that another edition lacks have the mark."""
+    old, new = base.lines if base else (), shown.lines if shown else ()
+    for step, _, _, first, last in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        yield from ((line, "same" if step == "equal" else mark) for line in new[first:last])

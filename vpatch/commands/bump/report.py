@@ -1,0 +1,137 @@
+"""A report of a bump, and the words that its forms share: the terminal, Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.commands.bump.upstream_commits import asked_about
+from vpatch.commands.bump.verdict import Verdict
+from vpatch.errors import ExitCode
+from vpatch.planning.state import State
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.commands.bump.changed_code import ChangedCode
+    from vpatch.commands.bump.verdict import PatchBump
+    from vpatch.planning.state import Decision
+    from vpatch.source.tree import Pin
+
+# The most pressing first.
+ORDER = (
+    Verdict.NEEDS_A_PERSON,
+    Verdict.LOOK_AGAIN,
+    Verdict.RETIRE,
+    Verdict.NOT_NEEDED,
+    Verdict.KEEP,
+)
+MEANINGS = {
+    Verdict.NEEDS_A_PERSON: "the patch does not fit the new release",
+    Verdict.LOOK_AGAIN: "upstream changed code that the patch edits or reads, or its shape is new",
+    Verdict.RETIRE: "upstream has the change",
+    Verdict.NOT_NEEDED: "the code that the patch is about is gone",
+    Verdict.KEEP: "nothing changed for the patch",
+}
+
+
+@dataclass(frozen=True)
+class RecipeBump:
+    """What a new release means for a recipe. `kept_trees` are its other trees, which stay.
+
+    `commits_from` says where upstream's commits were read; None if nobody was asked for them.
+    """
+
+    recipe: str
+    old: Pin
+    new: Pin
+    patches: tuple[PatchBump, ...]
+    kept_trees: tuple[str, ...] = ()
+    commits_from: str | None = None
+
+    @property
+    def by_urgency(self) -> list[PatchBump]:
+        return sorted(self.patches, key=lambda one: ORDER.index(one.verdict))
+
+
+@dataclass(frozen=True)
+class BumpReport:
+    """`idle` says for each recipe that there is nothing to do for, why."""
+
+    recipes: tuple[RecipeBump, ...]
+    idle: tuple[str, ...]
+
+    @property
+    def patches(self) -> list[PatchBump]:
+        return [patch for recipe in self.recipes for patch in recipe.patches]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        found = any(patch.verdict.is_finding for patch in self.patches)
+        return ExitCode.FINDINGS if found else ExitCode.CLEAN
+
+
+def heading(one: RecipeBump) -> str:
+    """Say which recipe goes from which release to which."""
+    return f"{one.recipe}: {one.old.tree} {release(one.old)} to {release(one.new)}"
+
+
+def release(pin: Pin) -> str:
+    return pin.version or pin.ref or pin.label
+
+
+def states_said(patch: PatchBump) -> str:
+    """Say what the patch means in the old release, and in the new one."""
+    return f"{state_said(patch.old)} -> {state_said(patch.new)}"
+
+
+def state_said(decision: Decision) -> str:
+    if decision.state is not State.NEEDED:
+        return decision.state
+    return f"needed in {counted(decision.places, 'place')}"
+
+
+def details(patch: PatchBump) -> list[str]:
+    """Say why the patch has its verdict, and what is proposed for one that does not fit."""
+    found = list(patch.facts) or patch.reason.splitlines()
+    if patch.proposal is not None:
+        found.append(f"proposal, for you to check: {patch.proposal.said}")
+    if patch.no_proposal is not None:
+        found.append(f"no proposal: {patch.no_proposal}")
+    return found
+
+
+def change_said(one: ChangedCode) -> str:
+    """Say in a line how upstream changed a definition, and where it is."""
+    added, removed = one.counts
+    place = one.after or one.before
+    where = place.where if place else ""
+    if one.before and one.after and one.before.path != one.after.path:
+        where = f"{one.before.path} -> {where}"
+    verb = "edits" if one.edited else "reads"
+    name = f"{one.name} -> {one.after.said}" if one.kind == "renamed" and one.after else one.name
+    return f"{verb}  {name}: {one.kind}, +{added} -{removed}, {where}"
+
+
+def history_said(recipe: RecipeBump) -> str | None:
+    """Say where upstream's commits were read; None if no patch asks for any."""
+    if not any(asked_about(patch) for patch in recipe.patches):
+        return None
+    if recipe.commits_from is None:
+        return "upstream's commits: not asked for, see --clone and --github"
+    return f"upstream's commits: {recipe.commits_from}"
+
+
+def commits_said(one: ChangedCode) -> list[str]:
+    """Say which commits changed a definition, a line each; nothing if nobody was asked."""
+    if one.commits == ():
+        return ["no commit between the two releases changed it"]
+    return [f"{commit.id[:12]} {commit.subject}" for commit in one.commits or ()]
+
+
+def counts_said(patches: Sequence[PatchBump]) -> str:
+    """Say how many patches have each verdict."""
+    counts = Counter(patch.verdict for patch in patches)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])

@@ -1,0 +1,127 @@
+"""What took the place of a definition that is gone, or of the part of one that a patch edits."""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from vpatch.commands.bump.code import CodePlace, alike, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from vpatch.commands.bump.changed_code import ChangedCode
+    from vpatch.planning.view import View
+
+# The part of the lines that must be the same. A second candidate that is nearly as good makes the
+# answer unclear.
+_ALIKE = 0.6
+_CLEARER = 0.1
+_WORD = re.compile(rb"[A-Za-z_]\w{3,}")
+_WORDS = 12
+_FILES = 20
+
+
+def successor(gone: CodePlace, old: View, new: View) -> CodePlace | None:
+    """Return what a definition of the old tree became in the new one; None if that is not clear.
+
+    It has the same name in another file, or another name and mostly the same lines. What the old
+    tree has as well, such as a copy for other hardware, did not take its place.
+    """
+    scored = sorted(
+        ((alike(gone, one), one) for one in _candidates(gone, old, new)),
+        key=lambda pair: pair[0],
+        reverse=True,
+    )
+    scored = [pair for pair in scored if pair[0] >= _ALIKE]
+    if not scored or (len(scored) > 1 and scored[0][0] - scored[1][0] < _CLEARER):
+        return None
+    return scored[0][1]
+
+
+def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str, str]:
+    """Return where the edited part of a definition went that upstream split, by qualified names.
+
+    Exactly one function is new in the file and has the lines that the patch edits, and the
+    definition itself lost some of them.
+    """
+    found: dict[str, str] = {}
+    for one in changed:
+        lines, enough = _edited_lines(one.ours)
+        if one.before is None or one.after is None or one.kind != "changed" or not lines:
+            continue
+        if lines <= _stripped(one.after.lines):
+            continue
+        text, path = new.pristine(one.after.path) or b"", one.after.path
+        known = {o.name for o in old.outline(one.before.path)}
+        fresh = [o for o in new.outline(path) if o.name not in known and _is_function(o.node)]
+        places = [place_of(path, text, o) for o in fresh]
+        heirs = [p.name for p in places if len(lines & _stripped(p.lines)) >= enough]
+        if len(heirs) == 1:
+            found[one.before.name] = heirs[0]
+    return found
+
+
+def _edited_lines(ours: Sequence[str]) -> tuple[set[str], int]:
+    """The lines that a patch takes away, and how many of them tell where they went: all.
+
+    Of a patch that only adds lines, it is those before and behind them, and one is enough.
+    """
+    body = [line for line in ours if line[:3] not in {"---", "+++", "@@ "}]
+    removed = {line[1:].strip() for line in body if line[0] == "-"}
+    if removed:
+        return removed, len(removed)
+    beside = {
+        one[1:].strip()
+        for pair in pairwise(body)
+        if {line[0] for line in pair} == {" ", "+"}
+        for one in pair
+        if one[0] == " "
+    }
+    return beside - {""}, 1
+
+
+def _stripped(lines: Iterable[str]) -> set[str]:
+    return {line.strip() for line in lines}
+
+
+def _is_function(node: ast.AST | None) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+
+
+def _candidates(gone: CodePlace, old: View, new: View) -> Iterator[CodePlace]:
+    """The definitions that only the new tree has, in files that may have the one that is gone."""
+    if not gone.path.endswith((".py", ".pyi")):
+        return
+    for path in _files(gone, new):
+        known = {one.name for one in old.outline(path)}
+        text = new.pristine(path) or b""
+        for one in new.outline(path):
+            named = one.name and one.name not in known and not one.name.endswith(">")
+            if named and isinstance(one.node, ast.ClassDef) == gone.is_class:
+                yield place_of(path, text, one)
+
+
+def _files(gone: CodePlace, new: View) -> list[str]:
+    """Files that may have it: the same one, and those with the name or with most of its words.
+
+    To parse a file takes long, and thousands of files have an `__init__`. So the file must have
+    half of the words as well, and only those with the most of them count.
+    """
+    last = gone.name.rpartition(".")[2].encode()
+    words = sorted(set(_WORD.findall("\n".join(gone.lines).encode())), key=len)[-_WORDS:]
+    rest = [word for word in words if word != last]
+    found = set(new.holding([frozenset([last])], None))
+    if len(rest) >= _WORDS // 2:
+        found.update(new.holding([frozenset(rest)], None))
+    held = {path: _held(words, new.pristine(path) or b"") for path in found - {gone.path}}
+    likely = [path for path, count in held.items() if count * 2 >= len(words)]
+    likely.sort(key=lambda path: (-held[path], path))
+    own = [gone.path] if new.pristine(gone.path) is not None else []
+    return sorted([*own, *likely[:_FILES]])
+
+
+def _held(words: Sequence[bytes], text: bytes) -> int:
+    return sum(word in text for word in words)

@@ -1,0 +1,111 @@
+"""The report of a bump on a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.bump.report import (
+    change_said,
+    commits_said,
+    counts_said,
+    details,
+    heading,
+    history_said,
+    release,
+    states_said,
+)
+from vpatch.commands.bump.verdict import Verdict
+from vpatch.console import render
+from vpatch.console.output import secho, style
+from vpatch.planning.telling import findings_told
+from vpatch.util.wrapping import line_width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.commands.bump.report import BumpReport, RecipeBump
+    from vpatch.commands.bump.verdict import PatchBump
+    from vpatch.commands.bump.write import WrittenBump
+
+_COLOURS = {
+    Verdict.KEEP: "green",
+    Verdict.RETIRE: "blue",
+    Verdict.NOT_NEEDED: "bright_black",
+    Verdict.LOOK_AGAIN: "yellow",
+    Verdict.NEEDS_A_PERSON: "red",
+}
+_DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+# How many definitions a patch shows without --diff.
+_SHOWN = 8
+_WIDEST = 100
+
+
+def print_report(report: BumpReport, *, with_diffs: bool) -> None:
+    """Print what each recipe's patches mean in the new release, the most pressing first."""
+    for one in report.recipes:
+        secho(heading(one), bold=True)
+        for tree in one.kept_trees:
+            click.echo(f"  {tree} keeps its pin: vpatch bump compares releases of vLLM only")
+        for patch in one.by_urgency:
+            _print_patch(patch, one, with_diffs=with_diffs)
+        click.echo(counts_said(one.patches) or "the recipe has no patch for vllm")
+        history = history_said(one)
+        if history is not None:
+            _print_wrapped(history, "")
+        click.echo()
+    for line in report.idle:
+        click.echo(line)
+    if not with_diffs and any(patch.verdict.is_finding for patch in report.patches):
+        click.echo("next: read the code that changed with --diff, or with --output report.html")
+
+
+def print_written(written: WrittenBump, pull: str | None) -> None:
+    """Print what was tested, the branch, what a person does with it, and about a pull request."""
+    for step in written.proof:
+        _print_wrapped(step.line, "")
+    click.echo(f"branch {written.branch}  {written.commit[:12]}")
+    for line in (*written.subjects, *written.kept):
+        _print_wrapped(line, "  ")
+    left = [step for step in written.proof if step.outcome == "not run"]
+    then = ", then run what was not run" if left or not written.proof else ""
+    click.echo(f"next: git switch {written.branch}{then}")
+    if pull is not None:
+        _print_wrapped(pull, "")
+
+
+def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:
+    click.echo(f"  {style(patch.verdict, fg=_COLOURS[patch.verdict])}  {patch.id}")
+    for line in (states_said(patch), *details(patch)):
+        _print_wrapped(line)
+    _print_diff("the proposal:", patch.proposal.diff if patch.proposal else ())
+    if patch.new.state.stops:
+        render.print_told(findings_told(patch.new), 4, line_width())
+    listed = [one for one in patch.changed if patch.verdict.is_finding or one.kind == "moved"]
+    for one in patch.changed if with_diffs else listed[:_SHOWN]:
+        _print_wrapped(change_said(one), "      ")
+        for line in commits_said(one):
+            _print_wrapped(line, "        ")
+        if with_diffs:
+            old, new = release(recipe.old), release(recipe.new)
+            _print_diff(f"upstream, {old} to {new}:", one.upstream)
+            _print_diff(f"patch, {old}:", one.ours)
+    if not with_diffs and len(listed) > _SHOWN:
+        click.echo(f"      and {len(listed) - _SHOWN} more definitions")
+
+
+def _print_wrapped(text: str, indent: str = "    ") -> None:
+    width = min(shutil.get_terminal_size().columns, _WIDEST) - len(indent) - 2
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    click.echo(textwrap.indent("\n  ".join(lines), indent))
+
+
+def _print_diff(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        click.echo(f"        {title}")
+    for line in lines:
+        colour = _DIFF_COLOURS.get(line[:1])
+        click.echo(f"          {style(line, fg=colour) if colour else line}".rstrip())

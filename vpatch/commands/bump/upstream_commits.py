@@ -1,0 +1,98 @@
+"""Which upstream commits changed the definitions that differ between two releases."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from vpatch.commands.bump.changed_code import UpstreamCommit
+from vpatch.commands.bump.verdict import PatchBump, Verdict
+from vpatch.planning.names import STATEMENT
+from vpatch.planning.outline import is_python, outline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from vpatch.commands.bump.changed_code import ChangedCode
+    from vpatch.commands.bump.code import CodePlace
+    from vpatch.git.file_history import FileRevision
+    from vpatch.planning.outline import Definition
+
+# A definition of a file: its path, its name, and the digest of a statement, which has no name.
+_Wanted = tuple[str, str, str]
+
+
+class UpstreamHistory(Protocol):
+    """The commits between two releases. `said` names the place that they are read from."""
+
+    @property
+    def said(self) -> str: ...
+
+    def changes(self, path: str) -> Sequence[FileRevision]:
+        """Return what commits make of a file, the oldest first."""
+
+
+def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tuple[PatchBump, ...]:
+    """Add the commits that changed the definitions of patches.
+
+    A commit counts if it changed the syntax of the definition, or added or removed it. Comments,
+    docstrings and layout make no difference. Patches to keep are left as they are.
+    """
+    wanted = {
+        key for patch in patches for one in asked_about(patch) for key in map(_key, _places(one))
+    }
+    found: dict[_Wanted, dict[str, UpstreamCommit]] = {key: {} for key in wanted}
+    for path in sorted({path for path, _, _ in wanted}):
+        keys = [key for key in wanted if key[0] == path]
+        for change in history.changes(path):
+            before, after = _outline(path, change.before), _outline(path, change.after)
+            commit = UpstreamCommit(change.commit, change.subject, change.when)
+            for key in keys:
+                if _digests(key, before) != _digests(key, after):
+                    found[key][commit.id] = commit
+
+    def told(one: ChangedCode) -> ChangedCode:
+        commits = {i: c for place in _places(one) for i, c in found[_key(place)].items()}
+        # Those of one file are in order, also within a second.
+        ordered = sorted(commits.values(), key=lambda commit: commit.when)
+        return replace(one, commits=tuple(ordered))
+
+    return tuple(
+        replace(
+            patch,
+            changed=tuple(told(one) if one in asked_about(patch) else one for one in patch.changed),
+        )
+        for patch in patches
+    )
+
+
+def asked_about(patch: PatchBump) -> list[ChangedCode]:
+    """The definitions whose commits say something about a patch."""
+    if patch.verdict is Verdict.KEEP:
+        return []
+    return [one for one in patch.changed if one.kind != "moved"]
+
+
+def _places(one: ChangedCode) -> list[CodePlace]:
+    return [place for place in (one.before, one.after) if place is not None]
+
+
+def _key(place: CodePlace) -> _Wanted:
+    return place.path, place.name, _statement(place) if place.name.endswith(STATEMENT) else ""
+
+
+def _statement(place: CodePlace) -> str:
+    """The digest of a statement: it is the same without what is around it."""
+    found = outline(textwrap.dedent("\n".join(place.lines)).encode())
+    return next((one.digest for one in found if one.name == STATEMENT), "")
+
+
+def _outline(path: str, text: bytes | None) -> list[Definition]:
+    return [] if text is None else outline(text, python=is_python(path))
+
+
+def _digests(key: _Wanted, definitions: Iterable[Definition]) -> list[str]:
+    _, name, statement = key
+    found = sorted(one.digest for one in definitions if one.name == name)
+    return [one for one in found if not statement or one == statement]

@@ -1,0 +1,155 @@
+"""What to do with a patch at a new release: one of five verdicts, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from vpatch.commands.upstream.status import Known, advise
+from vpatch.planning.shape import describe_shape
+from vpatch.planning.state import State
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.commands.bump.changed_code import ChangedCode
+    from vpatch.planning.state import Decision
+    from vpatch.source.tree import Pin
+
+
+class Verdict(StrEnum):
+    """What a new release means for a patch."""
+
+    KEEP = "keep"
+    # Upstream has the effect.
+    RETIRE = "retire"
+    # The code, or the defect, is gone.
+    NOT_NEEDED = "not needed"
+    # The code that it edits or reads changed, or is not that of a release on record.
+    LOOK_AGAIN = "look again"
+    # The patch does not fit.
+    NEEDS_A_PERSON = "needs a person"
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether a person must act."""
+        return self in {Verdict.LOOK_AGAIN, Verdict.NEEDS_A_PERSON}
+
+
+@dataclass(frozen=True)
+class PatchProposal:
+    """A patch.yaml that fits both releases: why, its text, and the diff to the present one."""
+
+    said: str
+    text: str
+    diff: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PatchBump:
+    """What a new release means for one patch.
+
+    `facts` are the three facts about a patch that is to be retired. `changed` are the definitions
+    that differ, in an order of interest; those that only moved are among them. A patch that does
+    not fit has a `proposal`, or `no_proposal` says why there is none.
+    """
+
+    old: Decision
+    new: Decision
+    verdict: Verdict
+    reason: str
+    facts: tuple[str, ...] = ()
+    changed: tuple[ChangedCode, ...] = field(default=(), repr=False)
+    proposal: PatchProposal | None = None
+    no_proposal: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.new.patch.id
+
+
+def judge(
+    old: Decision, new: Decision, pins: tuple[Pin, Pin], changed: Sequence[ChangedCode]
+) -> PatchBump:
+    """Give a verdict on a patch, by the decisions on it in two releases with these pins.
+
+    What is known of the threads upstream is what the patch declares.
+    """
+    verdict, reason = _verdict(old, new, pins, changed)
+    if verdict is not Verdict.NEEDS_A_PERSON and new.shape and new.differs_from_record:
+        # The state may be wrong on code that no record has, so nothing follows from it alone.
+        verdict, reason = Verdict.LOOK_AGAIN, f"{reason}; {describe_shape(new.shape)}"
+    facts = tuple(_facts(new)) if verdict is Verdict.RETIRE else ()
+    return PatchBump(old, new, verdict, reason, facts, tuple(changed))
+
+
+def _verdict(
+    old: Decision, new: Decision, pins: tuple[Pin, Pin], changed: Sequence[ChangedCode]
+) -> tuple[Verdict, str]:
+    known = list(filter(None, map(Known.as_declared, new.patch.declaration.upstream)))
+    earlier, advice = advise(old, pins[0], known), advise(new, pins[1], known)
+    if new.state is State.UNTRUSTED:
+        found = Verdict.NEEDS_A_PERSON, f"only code of the patch can tell: {new.reason}"
+    elif new.state.stops:
+        found = Verdict.NEEDS_A_PERSON, new.reason
+    elif new.state is State.UPSTREAMED:
+        found = Verdict.RETIRE, advice.reason
+    elif new.state is State.ABSENT and advice.action == "port":
+        found = Verdict.NEEDS_A_PERSON, advice.reason
+    elif new.state is State.ABSENT and advice.action == "drop":
+        found = Verdict.NOT_NEEDED, "; ".join([new.reason, *_gone(changed)])
+    elif new.state is State.ABSENT:
+        found = Verdict.KEEP, advice.reason
+    else:
+        doubts = list(_doubts(old, new, changed))
+        # What was already so in the old release is nothing that the bump brings.
+        if advice.finding and not earlier.finding:
+            doubts.append(advice.reason)
+        verdict = Verdict.LOOK_AGAIN if doubts else Verdict.KEEP
+        found = verdict, "; ".join(doubts) or "the code that it edits and reads is the same"
+    return found
+
+
+def _doubts(old: Decision, new: Decision, changed: Sequence[ChangedCode]) -> Iterator[str]:
+    """Why a patch that fits may still be wrong."""
+    if old.state not in {State.NEEDED, State.APPLIED}:
+        yield f"it was {old.state}, and is needed now"
+    if new.disagreement:
+        yield new.disagreement
+    if old.variant != new.variant and old.state is new.state:
+        yield f"it takes the variant {new.variant}, and took {old.variant}"
+    if old.places != new.places and old.state is new.state:
+        yield f"it edits {counted(new.places, 'place')}, and edited {old.places}"
+    real = [one for one in changed if one.kind != "moved"]
+    edited = sum(one.edited for one in real)
+    if edited:
+        yield f"upstream changed {counted(edited, 'definition')} that it edits"
+    if len(real) > edited:
+        also = "more " if edited else ""
+        number = f"{len(real) - edited} {also}definition{'' if len(real) - edited == 1 else 's'}"
+        yield f"{'' if edited else 'upstream changed '}{number} that it only reads"
+
+
+def _gone(changed: Sequence[ChangedCode]) -> Iterator[str]:
+    """Which definitions went, and from where."""
+    for one in changed:
+        if one.kind == "gone" and one.before is not None:
+            yield f"{one.name} went from {one.before.path}"
+
+
+def _facts(new: Decision) -> Iterator[str]:
+    """The three facts: the pull request as declared, the release that has it, and the tree."""
+    pulls = [one for one in new.patch.declaration.upstream if one.is_ == "pull request"]
+    for one in pulls:
+        yield f"pull request {one.ref}: {one.state}, {one.relation}, as declared"
+    if not pulls:
+        yield "pull request: the patch declares none"
+    released = dict.fromkeys(one.release for one in pulls if one.release)
+    yield (
+        f"release: {', '.join(released)} and later, as declared"
+        if released
+        else ("release: the patch declares none")
+    )
+    yield f"tree: {new.reason}"

@@ -1,0 +1,1 @@
+"""`vpatch cache` and `engine`: what vpatch keeps on this machine."""

@@ -1,0 +1,70 @@
+"""vpatch cache: the trees that were fetched, and the engines and overlays that were made."""
+
+from __future__ import annotations
+
+import click
+
+from vpatch.commands.cache.output import CacheClearOutput, CacheListOutput
+from vpatch.commands.cache.usecase import clear_cache
+from vpatch.console.options import json_option, open_context
+from vpatch.console.output import Group
+from vpatch.console.result import CommandResult
+from vpatch.engine.environment import managed_folders
+from vpatch.engine.overlay_cache import list_overlays
+from vpatch.errors import ExitCode
+from vpatch.source.cache import KINDS
+from vpatch.util.disk_size import disk_size
+from vpatch.util.plural import counted
+
+
+@click.group("cache", cls=Group)
+def command() -> None:
+    """List or clear the cache of fetched trees, engines and overlays."""
+
+
+@command.command("list")
+@json_option
+def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
+    """List the cached trees, engines and overlays, and everything else in the cache."""
+    cache = open_context().cache
+    entries = cache.list()
+    engines = {path.name: disk_size(path) for path in managed_folders(cache.folder)}
+    overlays = list_overlays(cache.folder)
+    kinds = cache.kinds()
+    if as_json:
+        return CommandResult(CacheListOutput.of(cache.folder, entries, engines, overlays, kinds))
+    for entry in entries:
+        click.echo(f"{entry.label:<28} {entry.size / 1e6:8.1f} MB  {entry.digest}")
+    for name, size in engines.items():
+        click.echo(f"{name:<28} {size / 1e6:8.1f} MB")
+    for overlay in overlays:
+        kept = "  kept: --print-env printed its path" if overlay.is_kept else ""
+        click.echo(f"{overlay.name:<28} {overlay.size / 1e6:8.1f} MB{kept}")
+    for kind, size in kinds.items():
+        click.echo(f"{kind:<28} {size / 1e6:8.1f} MB  {KINDS[kind]}")
+    sizes = [e.size for e in entries] + [one.size for one in overlays]
+    sizes += [*engines.values(), *kinds.values()]
+    total = sum(sizes) / 1e6
+    counts = [counted(len(entries), "tree")]
+    if engines:
+        counts.append(counted(len(engines), "engine"))
+    if overlays:
+        counts.append(counted(len(overlays), "overlay"))
+    click.echo(f"{', '.join(counts)}, {total:.1f} MB in {cache.folder}")
+    return ExitCode.CLEAN
+
+
+@command.command("clear")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@json_option
+def clear(names: tuple[str, ...], *, as_json: bool) -> CommandResult | ExitCode:
+    """Remove entries that `vpatch cache list` shows, or everything without a NAME.
+
+    Checkouts stay as they are. So does an overlay of `vpatch run` while something runs with it.
+    An overlay whose path `vpatch run --print-env` printed goes only if it is named.
+    """
+    freed = clear_cache(open_context(), names)
+    if as_json:
+        return CommandResult(CacheClearOutput(freed_bytes=freed))
+    click.echo(f"{freed / 1e6:.1f} MB freed")
+    return ExitCode.CLEAN

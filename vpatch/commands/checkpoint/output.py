@@ -1,0 +1,418 @@
+"""The results of the commands of `vpatch checkpoint`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from pydantic import Field
+
+from vpatch.console.document import OutputModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from vpatch.checkpoint.findings import CheckpointFinding
+    from vpatch.checkpoint.folder import Checkpoint
+    from vpatch.checkpoint.graft import Grafted
+    from vpatch.checkpoint.ignore import Judged, JudgedList
+    from vpatch.checkpoint.inspection import Inspection
+    from vpatch.checkpoint.mtp import Mtp
+    from vpatch.checkpoint.needs import Need
+    from vpatch.checkpoint.quantise import Quantised
+    from vpatch.checkpoint.report import ReleaseRow
+    from vpatch.checkpoint.tokenizer import Tokenizer
+
+
+class CheckpointFindingOutput(OutputModel):
+    kind: str
+    """A fixed word for programs."""
+    what: str
+    """A sentence for people."""
+    hint: str | None
+    """What to do next."""
+    fault: bool
+    """Whether it stands in the way; if not, it is a note."""
+
+
+class ShardsOutput(OutputModel):
+    present: list[str]
+    missing: dict[str, int]
+    """How many tensors a shard that is not there should have."""
+    unlisted: list[str]
+    """Shards that the index does not name."""
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Self:
+        return cls(
+            present=[shard.path.name for shard in checkpoint.shards],
+            missing={name: len(names) for name, names in checkpoint.missing.items()},
+            unlisted=list(checkpoint.unlisted),
+        )
+
+
+class AmountOutput(OutputModel):
+    tensors: int
+    bytes: int
+
+
+class ListEntryOutput(OutputModel):
+    """An entry of a list of modules that are not quantised, and what it hits."""
+
+    entry: str
+    disk: list[str]
+    """Modules by their names on disk."""
+    vllm: list[str]
+    """Modules by their names in vLLM."""
+    missed: list[str]
+    """Modules that it hits on disk and not in vLLM."""
+    missed_before: str | None
+    """The release of vLLM from which it hits them."""
+    better: list[str]
+    """The entries to write instead; empty if nothing is missed."""
+    fault: str | None
+    """Why the entry cannot be compared."""
+
+    @classmethod
+    def of(cls, judged: Judged) -> Self:
+        return cls(
+            entry=judged.entry,
+            disk=list(judged.disk),
+            vllm=list(judged.run),
+            missed=list(judged.missed),
+            missed_before=judged.until,
+            better=list(judged.better),
+            fault=judged.fault,
+        )
+
+
+class IgnoreListOutput(OutputModel):
+    """A list of modules that are not quantised."""
+
+    where: str
+    """Its key in config.json."""
+    matching: str
+    """How vLLM compares its entries with names."""
+    split: list[str]
+    """Modules of vLLM that the list names only in part."""
+    entries: list[ListEntryOutput]
+
+    @classmethod
+    def of(cls, judged: JudgedList) -> Self:
+        return cls(
+            where=judged.ignored.where,
+            matching=judged.ignored.matching.value,
+            split=list(judged.split),
+            entries=[ListEntryOutput.of(entry) for entry in judged.entries],
+        )
+
+
+class QuantisationOutput(OutputModel):
+    where: str
+    """Its key in config.json."""
+    method: str
+    bits: list[str]
+    lists: list[IgnoreListOutput]
+
+
+class FormatsOutput(OutputModel):
+    """How many matrices have which format."""
+
+    trunk: dict[str, int]
+    mtp: dict[str, int]
+
+
+class MtpOutput(OutputModel):
+    declared: dict[str, int]
+    """The number of layers by the key of config.json that declares it."""
+    names: str | None
+    """The name of the scheme that names the tensors."""
+    layers: dict[str, int]
+    """The number of tensors by the number of the layer."""
+    tensors: int
+    missing: list[str]
+    """Modules that must be there and are not."""
+    without_scale: list[str]
+    """Modules that have a quantised matrix and no scale."""
+
+    @classmethod
+    def of(cls, mtp: Mtp) -> Self:
+        return cls(
+            declared={one.key: one.count for one in mtp.declared},
+            names=mtp.scheme.name if mtp.scheme else None,
+            layers={str(number): len(names) for number, names in mtp.layers.items()},
+            tensors=len(mtp.names),
+            missing=list(mtp.missing),
+            without_scale=list(mtp.lacking),
+        )
+
+
+class TokenizerOutput(OutputModel):
+    class_: str | None = Field(alias="class")
+    """The class that the checkpoint names."""
+    own_code: bool
+    """Whether the class comes with the checkpoint."""
+    transformers: str | None
+    """The version of transformers that was asked."""
+    known: bool | None
+    """Whether that version has the class."""
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Self:
+        return cls.model_validate({
+            "class": tokenizer.name,
+            "own_code": tokenizer.own_code,
+            "transformers": tokenizer.transformers,
+            "known": tokenizer.known,
+        })  # fmt: skip
+
+
+class NeededPatchOutput(OutputModel):
+    """A patch that this checkpoint needs for MTP."""
+
+    patch: str
+    reason: str
+    vllm: str | None
+    """The releases that the patch is for."""
+
+
+class NeedsOutput(OutputModel):
+    vllm: str | None
+    """The releases that can run its MTP layers."""
+    patches: list[NeededPatchOutput]
+
+
+class ReleaseSupportOutput(OutputModel):
+    """What a release of vLLM has for the checkpoint; null where the checkpoint does not ask."""
+
+    version: str
+    architecture: bool | None
+    """Whether it registers the model."""
+    mtp: bool | None
+    """Whether it has a draft model for the MTP layers."""
+    quantisation: bool | None
+    """Whether it knows the method of quantisation."""
+    patches: list[str]
+    """The patches that MTP needs there."""
+
+    @classmethod
+    def of(cls, row: ReleaseRow) -> Self:
+        return cls(
+            version=row.version,
+            architecture=row.support.architecture,
+            mtp=row.support.mtp,
+            quantisation=row.support.quantisation,
+            patches=list(row.patches),
+        )
+
+
+class InspectOutput(OutputModel):
+    """The result of `vpatch checkpoint inspect`."""
+
+    folder: Path
+    architecture: str | None
+    layers: int | None
+    shards: ShardsOutput
+    dtypes: dict[str, AmountOutput]
+    quantisation: QuantisationOutput | None
+    formats: FormatsOutput
+    mtp: MtpOutput
+    tokenizer: TokenizerOutput
+    needs: NeedsOutput
+    releases: list[ReleaseSupportOutput]
+    """The releases of `--vllm`."""
+    findings: list[CheckpointFindingOutput]
+
+    @classmethod
+    def of(
+        cls,
+        found: Inspection,
+        tokenizer: Tokenizer,
+        findings: Iterable[CheckpointFinding],
+        needs: Iterable[tuple[Need, str | None]],
+        releases: Iterable[ReleaseRow] = (),
+    ) -> Self:
+        checkpoint, family = found.checkpoint, found.mtp.family
+        return cls(
+            folder=checkpoint.folder,
+            architecture=checkpoint.architecture,
+            layers=checkpoint.layers,
+            shards=ShardsOutput.of(checkpoint),
+            dtypes={
+                dtype: AmountOutput(tensors=amount.tensors, bytes=amount.size)
+                for dtype, amount in found.by_dtype.items()
+            },
+            quantisation=_quantisation(found),
+            formats=FormatsOutput(
+                trunk={kind: one.tensors for kind, one in found.formats(mtp=False).items()},
+                mtp={kind: one.tensors for kind, one in found.formats(mtp=True).items()},
+            ),
+            mtp=MtpOutput.of(found.mtp),
+            tokenizer=TokenizerOutput.of(tokenizer),
+            needs=NeedsOutput(
+                vllm=f">={family.since}" if family else None,
+                patches=[
+                    NeededPatchOutput(patch=need.patch, reason=need.reason, vllm=releases)
+                    for need, releases in needs
+                ],
+            ),
+            releases=[ReleaseSupportOutput.of(row) for row in releases],
+            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+        )
+
+
+class IgnoreNamesOutput(OutputModel):
+    """The result of `vpatch checkpoint ignore-names`."""
+
+    lists: list[IgnoreListOutput]
+    """As they were before `--fix`."""
+    fixed: bool
+    """Whether config.json was written."""
+    backup: Path | None
+    """The copy of config.json as it was."""
+    clean: bool
+    """Whether every entry now hits in vLLM what it hits on disk."""
+
+    @classmethod
+    def of(cls, lists: Sequence[JudgedList], backup: Path | None, *, clean: bool) -> Self:
+        return cls(
+            lists=[IgnoreListOutput.of(one) for one in lists],
+            fixed=backup is not None,
+            backup=backup,
+            clean=clean,
+        )
+
+
+class ConvertedOutput(OutputModel):
+    """Tensors that got another dtype."""
+
+    before: str
+    after: str
+    tensors: int
+
+
+class QuantisedOutput(OutputModel):
+    """MTP modules that were quantised as the trunk is, by rounding to the nearest."""
+
+    modules: list[str]
+    """The modules that were quantised."""
+    unquantised: list[str]
+    """The modules that stay as they are."""
+    formats: dict[str, int]
+    """The number of modules by compressed-tensors' format."""
+    bytes_before: int
+    """The size of the modules' matrices."""
+    bytes_after: int
+    """The size of what they became."""
+    shards: list[Path]
+    """The new shards."""
+    superseded: list[str]
+    """The old shards, by their new names."""
+    no_longer_ignored: list[str]
+    """The entries that the config's lists lost."""
+    ignored: list[str]
+    """The entries that they got."""
+    backup: Path | None
+    """The copy of config.json as it was."""
+    compressed_tensors: str
+    """The version that quantised them."""
+
+    @classmethod
+    def of(cls, done: Quantised) -> Self:
+        return cls(
+            modules=list(done.modules),
+            unquantised=list(done.floats),
+            formats=done.formats,
+            bytes_before=done.before,
+            bytes_after=done.after,
+            shards=list(done.shards),
+            superseded=list(done.superseded),
+            no_longer_ignored=list(done.dropped),
+            ignored=list(done.added),
+            backup=done.backup,
+            compressed_tensors=done.library,
+        )
+
+
+class QuantiseOutput(OutputModel):
+    """The result of `vpatch checkpoint quantise-mtp`."""
+
+    quantised: QuantisedOutput
+    findings: list[CheckpointFindingOutput]
+    """What still stands in the way of MTP."""
+
+    @classmethod
+    def of(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
+        return cls(
+            quantised=QuantisedOutput.of(done),
+            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+        )
+
+
+class GraftOutput(OutputModel):
+    """The result of `vpatch checkpoint graft-mtp`."""
+
+    written: list[str]
+    """The tensors that were written."""
+    already_there: list[str]
+    """The tensors that were there before."""
+    bytes: int
+    """The size of what was written."""
+    shard: Path | None
+    """The new shard."""
+    converted: list[ConvertedOutput]
+    config: list[str]
+    """The keys that config.json got."""
+    backup: Path | None
+    """The copy of config.json as it was."""
+    index: bool
+    """Whether the index was written."""
+    quantised: QuantisedOutput | None
+    """What was quantised, if the trunk is."""
+    findings: list[CheckpointFindingOutput]
+    """What still stands in the way of MTP."""
+
+    @classmethod
+    def of(cls, done: Grafted, findings: Iterable[CheckpointFinding]) -> Self:
+        return cls(
+            written=list(done.written),
+            already_there=list(done.there),
+            bytes=done.size,
+            shard=done.shard,
+            converted=[
+                ConvertedOutput(before=old, after=new, tensors=count)
+                for (old, new), count in done.converted.items()
+            ],
+            config=list(done.keys),
+            backup=done.backup,
+            index=done.index,
+            quantised=None,
+            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+        )
+
+    @classmethod
+    def of_quantised(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
+        return cls(
+            written=list(done.grafted),
+            already_there=[],
+            bytes=sum(path.stat().st_size for path in done.shards),
+            shard=done.shards[0] if done.shards else None,
+            converted=[],
+            config=list(done.keys),
+            backup=done.backup,
+            index=done.changed,
+            quantised=QuantisedOutput.of(done),
+            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+        )
+
+
+def _quantisation(found: Inspection) -> QuantisationOutput | None:
+    quantised = found.quantisation
+    if quantised is None:
+        return None
+    return QuantisationOutput(
+        where=".".join(quantised.way),
+        method=quantised.method,
+        bits=list(quantised.bits),
+        lists=[IgnoreListOutput.of(one) for one in found.judged],
+    )

@@ -1,0 +1,1 @@
+"""`vpatch diagnose`: which patches a log asks for."""

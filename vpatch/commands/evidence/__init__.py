@@ -1,0 +1,1 @@
+"""`vpatch evidence`: list, show and verify what runs left."""

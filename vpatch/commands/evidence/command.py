@@ -1,0 +1,121 @@
+"""vpatch evidence: what smoke runs left, and whether it is for what would be run now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.evidence.output import EvidenceListOutput, EvidenceOutput, EvidenceShowOutput
+from vpatch.commands.evidence.usecase import (
+    VerifiedEvidence,
+    unchanged_evidence,
+    verify_all,
+    verify_evidence,
+)
+from vpatch.console.options import (
+    evidence_dir_option,
+    json_option,
+    library_options,
+    offline_option,
+)
+from vpatch.console.output import Group
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode, combine
+from vpatch.evidence.store import (
+    REPORT,
+    read_evidence,
+)
+from vpatch.util.digest import short_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.workspace.context import Context
+
+
+@click.group("evidence", cls=Group)
+def command() -> None:
+    """List evidence, show it, and verify that it matches the current patches."""
+
+
+@command.command("list")
+@evidence_dir_option
+@offline_option
+@library_options
+@json_option
+def list_(
+    evidence_dir: Path,
+    context: Context,
+    *,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """List all evidence, oldest first, and whether it matches what would run now."""
+    found, errors = verify_all(context, evidence_dir)
+    if as_json:
+        code = combine(errors).exit_code if errors else ExitCode.CLEAN
+        return CommandResult(EvidenceListOutput.of(found), code, tuple(errors))
+    _print_list(found)
+    if not found and not errors:
+        click.echo(f"there is no evidence in {evidence_dir}; vpatch smoke makes it")
+    if errors:
+        raise combine(errors)
+    return ExitCode.CLEAN
+
+
+@command.command("show")
+@click.argument("name")
+@evidence_dir_option
+@json_option
+def show(name: str, evidence_dir: Path, *, as_json: bool) -> CommandResult | ExitCode:
+    """Print the report of NAME, unless somebody has changed its files.
+
+    Ends with 1 if a file was changed. `vpatch evidence verify` also compares it with the current
+    patches.
+    """
+    evidence = unchanged_evidence(evidence_dir / name)
+    if as_json:
+        return CommandResult(EvidenceShowOutput.of(evidence))
+    click.echo((evidence.folder / REPORT).read_text(encoding="utf-8"), nl=False)
+    return ExitCode.CLEAN
+
+
+@command.command("verify")
+@click.argument("name")
+@evidence_dir_option
+@offline_option
+@library_options
+@json_option
+def verify(
+    name: str,
+    evidence_dir: Path,
+    context: Context,
+    *,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Verify that evidence is complete, and matches what its command would run now.
+
+    Ends with 1 if one of its files was changed, if the patches, the source or the smoke plan are
+    different now, or if its run failed. Ends with 4 if the source is out of reach. Evidence is not
+    signed: anyone who can write to its folder can make other evidence.
+    """
+    found = verify_evidence(context, read_evidence(evidence_dir / name))
+    if as_json:
+        return CommandResult(EvidenceOutput.of(found), found.exit_code)
+    for file in found.changed:
+        click.echo(f"changed since it was written: {file}")
+    for difference in found.differs:
+        click.echo(f"not what would be run now: {difference}")
+    record = found.evidence.record
+    verdict = "matches" if found.holds else "does not match any more"
+    digest = short_digest(str(record.get("digest")))
+    click.echo(f"{name} {verdict} ({record.get('result')}, {digest})")
+    return found.exit_code
+
+
+def _print_list(found: Sequence[VerifiedEvidence]) -> None:
+    for one in found:
+        record = one.evidence.record
+        facts = f"{record.get('made')}  {record.get('result')}"
+        click.echo(f"{one.evidence.name}  {facts}  {one.state}")

@@ -1,0 +1,94 @@
+"""The edits of a patch and the files beside it, out of what was derived for each of its files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.commands.importing.merge import merged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.changes.change import FileChange
+    from vpatch.deriving.candidate import Candidate, Declared
+    from vpatch.deriving.derive import DerivedEdit
+    from vpatch.source.tree import Tree
+
+_RESERVED = frozenset({"patch.yaml", "shapes.json", "NOTES.md", "conftest.py"})
+
+
+@dataclass(frozen=True)
+class AssembledPatch:
+    """Edits as patch.yaml has them, and the files beside it."""
+
+    edits: tuple[Declared, ...]
+    files: Mapping[str, bytes]
+
+
+def assemble(
+    added: Sequence[FileChange],
+    derived: Sequence[DerivedEdit],
+    tree: Tree,
+    *,
+    merge: bool,
+    taken: Mapping[str, bytes] | None = None,
+) -> AssembledPatch:
+    """Put the edits in order, new files first, and give each file beside the patch its own name.
+
+    With `merge`, edits that are the same in several places of the tree become one. `taken` are
+    files that are beside the patch already.
+    """
+    edits: list[Declared] = []
+    there = dict(taken or {})
+    files = dict(there)
+    for file in added:
+        name = _free(file.path.rpartition("/")[2], file.after, files)
+        files[name] = file.after
+        edits.append({"add-file": file.path, "from": name})
+    placed = [(one.path, edit) for one in derived for edit in _renamed(one.candidate, files)]
+    edits += merged(placed, tree) if merge else [edit for _, edit in placed]
+    new = {name: content for name, content in files.items() if there.get(name) != content}
+    return AssembledPatch(tuple(_distinct(edits)), new)
+
+
+def _renamed(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
+    """The edits of a candidate, with the names that its files get beside the patch."""
+    names = {}
+    for name, content in candidate.files.items():
+        names[name] = _free(name, content, files)
+        files[names[name]] = content
+    return [_with_names(edit, names) for edit in candidate.edits]
+
+
+def _with_names(edit: Declared, names: Mapping[str, str]) -> Declared:
+    found: Declared = {}
+    for key, value in edit.items():
+        if isinstance(value, dict) and "from" in value:
+            found[key] = {**value, "from": names[value["from"]]}
+        elif key == "diff":
+            found[key] = names[value]
+        else:
+            found[key] = value
+    return found
+
+
+def _free(name: str, content: bytes, files: Mapping[str, bytes]) -> str:
+    """A name that no other content has."""
+    stem, dot, suffix = name.rpartition(".")
+    number = 2
+    found = name
+    while found in _RESERVED or files.get(found, content) != content:
+        found = f"{stem}_{number}{dot}{suffix}" if dot else f"{name}_{number}"
+        number += 1
+    return found
+
+
+def _distinct(edits: Sequence[Declared]) -> list[Declared]:
+    """The edits, and each of those that are the same once: imports that two places need."""
+    return list({_key(edit): edit for edit in edits}.values())
+
+
+def _key(edit: Any) -> str:
+    return json.dumps(edit, sort_keys=True)

@@ -1,0 +1,206 @@
+"""vpatch import: what people already carry becomes declared patches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from vpatch.commands.importing.draft_text import imported_lines
+from vpatch.commands.importing.lift_text import lifted_lines
+from vpatch.commands.importing.lift_usecase import lift_patch
+from vpatch.commands.importing.output import ImportOutput, LiftedPatchOutput
+from vpatch.commands.importing.request import ImportRequest, release_named, source_named
+from vpatch.commands.importing.sources.script import DEFAULT_PLACE
+from vpatch.commands.importing.usecase import import_patches, releases_named
+from vpatch.console.options import json_option, offline_option, open_context, written_in_project
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode, UsageError
+from vpatch.util.plural import counted
+
+
+@click.command("import")
+@click.argument("source", required=False, metavar="[DIFF|FOLDER|PULL]")
+@click.option(
+    "--vllm",
+    metavar="VERSION",
+    help="The vLLM that the source is for, or the first release that has it already.",
+)
+@click.option(
+    "--tree",
+    "other",
+    metavar="NAME==VERSION",
+    help="The same for a plugin or a library: NAME==VERSION, NAME=PATH or NAME=URL@REF.",
+)
+@click.option(
+    "--upstreamed",
+    is_flag=True,
+    help="The release has the change already  [default: find out].",
+)
+@click.option(
+    "--git-range",
+    "commits",
+    metavar="A..B",
+    help="Import these commits of the repository in FOLDER  [default: the current folder]",
+)
+@click.option(
+    "--from-tree",
+    "tree",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Import what this tree, or site-packages, has otherwise than the release.",
+)
+@click.option(
+    "--from-module",
+    "module",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Import what this module assigns to classes and modules of vLLM when it is imported.",
+)
+@click.option(
+    "--only",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    help="Of --from-module, import only what is assigned to NAME, as Class.method; repeatable.",
+)
+@click.option(
+    "--run",
+    "script",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="SCRIPT",
+    help="Run this script on a copy of the release in a sandbox, and import what it changes.",
+)
+@click.option(
+    "--at",
+    "seen_at",
+    type=click.Path(path_type=Path),
+    help=f"Where the script of --run sees the copy  [default: {DEFAULT_PLACE}]",
+)
+@click.option(
+    "--lift",
+    metavar="ID",
+    help="Turn the edits by text of this patch into edits by meaning, where these give the same.",
+)
+@click.option("--id", "patch_id", metavar="ID", help="The id of the patch, if there is one.")
+@click.option(
+    "--output-dir",
+    type=click.Path(path_type=Path),
+    default=written_in_project("patches", "--output-dir"),
+    help="Folder for the patches  [default: patches in the project]",
+)
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Give every byte of the source, comments and docstrings too, with text where needed.",
+)
+@click.option("--text", is_flag=True, help="Use edits of text only, and none by meaning.")
+@click.option(
+    "--examples",
+    is_flag=True,
+    help="Write the changed files, before and after, as an example for `vpatch test`.",
+)
+@click.option(
+    "--releases",
+    metavar="VERSION",
+    help="Releases to compare with git: several with commas, all, or none  "
+    "[default: those in the cache]",
+)
+@offline_option
+@json_option
+def command(
+    source: str | None,
+    vllm: str | None,
+    other: str | None,
+    commits: str | None,
+    tree: Path | None,
+    module: Path | None,
+    only: tuple[str, ...],
+    script: Path | None,
+    seen_at: Path | None,
+    lift: str | None,
+    patch_id: str | None,
+    output_dir: Path,
+    releases: str | None,
+    *,
+    offline: bool,
+    exact: bool,
+    text: bool,
+    examples: bool,
+    upstreamed: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Make patches of diffs, commits or a changed tree, and prove that they do the same.
+
+    The source is a unified diff, a mailbox, or a folder with *.patch and *.diff files, which apply
+    one after the other. Each becomes a patch. With --git-range, each commit does. Or the source is
+    a pull request, such as vllm-project/vllm#44821. A script of --run can change nothing but the
+    copy. It has no network and no files of yours, and 60 s of time.
+
+    If the release has the change already, as of a merged pull request, vpatch takes the change out
+    of it, and makes a patch for the releases before.
+
+    vpatch writes a change as edits by meaning where they give the same, and as text elsewhere.
+    Each patch is applied to the release twice before anything is written. Then its state on other
+    releases is shown, beside what `git apply -3` makes of the original.
+    """
+    context = open_context(offline=offline)
+    release = release_named(vllm, other)
+    if lift is not None:
+        _refuse_beside_lift(_given())
+        lifted = lift_patch(context, lift, release)
+        if as_json:
+            return CommandResult(ImportOutput(patches=[], lifted=LiftedPatchOutput.of(lifted)))
+        for line in lifted_lines(lifted):
+            click.echo(line)
+        return ExitCode.CLEAN
+    where, kind = source_named(source, commits, tree=tree, module=module, script=script)
+    request = ImportRequest(
+        where,
+        kind,
+        release,
+        output_dir,
+        commits,
+        patch_id,
+        exact,
+        text,
+        examples,
+        releases_named(context, releases, release),
+        upstreamed,
+        seen_at,
+        only,
+    )
+    made = import_patches(context, request)
+    open_ends = any(one.unrecognised or one.is_partial for one in made)
+    code = ExitCode.FINDINGS if open_ends else ExitCode.CLEAN
+    if as_json:
+        return CommandResult(ImportOutput.of(made), code)
+    for one in made:
+        for line in imported_lines(one):
+            click.echo(line)
+    click.echo(f"{counted(len(made), 'patch')} written to {output_dir}")
+    return code
+
+
+def _given() -> list[str]:
+    """The options on the command line, without those that every command has."""
+    context = click.get_current_context()
+    return [
+        param.opts[0] if isinstance(param, click.Option) else "a source"
+        for param in context.command.params
+        if param.expose_value
+        and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    ]
+
+
+def _refuse_beside_lift(given: list[str]) -> None:
+    others = [
+        one for one in given if one not in {"--lift", "--vllm", "--tree", "--offline", "--json"}
+    ]
+    if others:
+        raise UsageError(
+            f"--lift changes a patch that is there, and does not take {', '.join(others)}",
+            hint="write vpatch import --lift ID --vllm VERSION",
+            code="cli.conflicting-options",
+        )

@@ -1,0 +1,222 @@
+"""A change becomes a draft of a patch: its edits, what they say, and what they do not give."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vpatch.commands.importing.assembly import AssembledPatch, assemble
+from vpatch.commands.importing.claims import effect_of
+from vpatch.commands.importing.concerns import concerns_of
+from vpatch.commands.importing.hunks import HunkCounts, count_hunks
+from vpatch.commands.importing.log_messages import messages_of, new_messages
+from vpatch.commands.importing.patch_yaml import AS_TEXT, patch_yaml
+from vpatch.commands.importing.stale_comments import stale_comments
+from vpatch.declare.edits import Predicate
+from vpatch.deriving.derive import (
+    BY_TEXT,
+    DOCSTRING,
+    ONLY_COMMENTS,
+    DerivedEdit,
+    NotDerivedError,
+    derive,
+)
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.library.patch import DECLARATION
+from vpatch.planning.editing import probe
+from vpatch.planning.state import State
+from vpatch.planning.view import View
+from vpatch.source.memory import ChangedTree, MemoryTree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.changes.change import SourceChange
+    from vpatch.deriving.candidate import Declared
+    from vpatch.source.tree import Tree
+
+
+# Differences that change nothing of what runs.
+_SILENT = frozenset({ONLY_COMMENTS, DOCSTRING})
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A patch before it is written. `tree` is what its change is on top of.
+
+    `left_out` are changes of comments or docstrings alone, which the patch does not make.
+    """
+
+    change: SourceChange
+    derived: tuple[DerivedEdit, ...]
+    assembled: AssembledPatch
+    concerns: Declared
+    effect: Declared | None
+    counts: HunkCounts
+    tree: Tree
+    left_out: tuple[DerivedEdit, ...] = ()
+
+    @property
+    def inexact(self) -> tuple[DerivedEdit, ...]:
+        """The edits that give the code in another layout, or without comments."""
+        return tuple(edit for edit in self.derived if edit.gives is not None)
+
+    def write(
+        self,
+        folder: Path,
+        claim: str,
+        requires: Sequence[str] = (),
+        upstreamed_in: str | None = None,
+    ) -> None:
+        """Write the folder of the patch; `upstreamed_in` is the first release that has it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.assembled.files.items():
+            (folder / name).write_bytes(content)
+        text = patch_yaml(
+            self.change,
+            self.assembled.edits,
+            notes=self._notes(),
+            needed_in={self.tree.pin.tree: claim},
+            concerns=self.concerns,
+            effect=self.effect,
+            requires=requires,
+            upstreamed_in=upstreamed_in,
+            messages=messages_of(self.change.files),
+            cured=new_messages(self.change.files),
+        )
+        (folder / DECLARATION).write_text(text, encoding="utf-8")
+
+    def write_example(
+        self, folder: Path, made: Mapping[str, bytes], *, merged: bool = False
+    ) -> None:
+        """Write the files that change, before and after, as an example of the patch.
+
+        Args:
+            folder: that of the patch.
+            made: what the patch makes of the files.
+            merged: the release has the change already, and is an example of that, too.
+        """
+        version = self.tree.pin.version
+        before = {f.path: f.before for f in self.change.files if f.before is not None}
+        there = {file.path: file.after for file in self.change.files}
+        if not merged:
+            self._write_sides(folder, f"{State.NEEDED}-{version}", before, {**before, **made})
+            return
+        label = f"{State.NEEDED}-before-{version}"
+        self._write_sides(folder, label, before, {**before, **made})
+        self._write_sides(folder, f"{State.UPSTREAMED}-{version}", there, there)
+
+    def _write_sides(
+        self, folder: Path, label: str, before: Mapping[str, bytes], after: Mapping[str, bytes]
+    ) -> None:
+        more = self._concerned(before)
+        for side, files in (("before", before), ("after", after)):
+            for path, content in {**more, **files}.items():
+                place = folder / "examples" / label / side / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+
+    def _concerned(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Files of the release without which some files would not concern the patch."""
+        predicate = Predicate.model_validate_json(json.dumps(self.concerns))
+        alone = View(MemoryTree(self.tree.pin, files))
+        more: dict[str, bytes] = {}
+        for site in probe(predicate, View(self.tree)).found:
+            if probe(predicate, alone.over(more)).holds:
+                break
+            more[site.path] = self.tree.read(site.path)
+        return more
+
+    def _notes(self) -> Mapping[int, str]:
+        """Comments for edits of text: why no edit says it by meaning."""
+        # A diff may have got another name beside the patch.
+        edits = [edit for edit in self.assembled.edits if BY_TEXT & edit.keys()]
+        textual = [each.why for each in self.derived if each.why is not None]
+        numbers = [n for n, edit in enumerate(self.assembled.edits) if edit in edits]
+        if len(numbers) != len(textual):
+            return {}
+        return {n: f"{AS_TEXT}{why}." for n, why in zip(numbers, textual, strict=True)}
+
+
+def draft(
+    change: SourceChange,
+    tree: Tree,
+    *,
+    exact: bool = False,
+    text: bool = False,
+    merge: bool = True,
+) -> Draft:
+    """Find the edits of a change; with `text`, none by meaning.
+
+    With `merge`, edits that are the same in several places become one. Changes of comments or
+    docstrings alone are left out, unless there is no other change or the bytes must be `exact`: as
+    text, they would be the first to conflict.
+
+    Raises:
+        UsageError: no edit of vpatch says a part of it.
+    """
+    derived: list[DerivedEdit] = []
+    errors: list[VpatchError] = []
+    for file in change.files:
+        if file.before is None:
+            continue
+        try:
+            derived += derive(file, tree, exact=exact, text=text)
+        except NotDerivedError as error:
+            errors.append(_not_derived(str(error), change.where))
+        except UnicodeDecodeError:
+            errors.append(_not_derived(f"{file.path} is not UTF-8", change.where))
+    if errors:
+        raise combine(errors)
+    added = [file for file in change.files if file.before is None]
+    comments = [
+        replace(edit, why=edit.why or DOCSTRING)
+        for edit in derived
+        if edit.why in _SILENT or edit.changes_docstring
+    ]
+    left_out: list[DerivedEdit] = []
+    if not exact and not text and (added or len(comments) < len(derived)):
+        left_out = comments
+        derived = [e for e in derived if e.why not in _SILENT and not e.changes_docstring]
+    counts = count_hunks(change.files, derived, left_out)
+    notes = (*change.notes, *stale_comments(change.files, derived, left_out))
+    change = replace(change, notes=notes)
+    untouched = {edit.path for edit in left_out} - {edit.path for edit in derived}
+    if untouched:
+        files = tuple(file for file in change.files if file.path not in untouched)
+        change = replace(change, files=files)
+    assembled = assemble(added, derived, tree, merge=merge)
+    before, after = View(tree), View(changed(tree, change))
+    silent = [
+        edit
+        for one in derived
+        if one.why == DOCSTRING or one.changes_docstring
+        for edit in one.candidate.edits
+    ]
+    return Draft(
+        change,
+        tuple(derived),
+        assembled,
+        concerns_of(change.files, before, after),
+        effect_of(assembled, before, after, silent),
+        counts,
+        tree,
+        tuple(left_out),
+    )
+
+
+def changed(tree: Tree, *changes: SourceChange, carried: Sequence[str] = ()) -> ChangedTree:
+    """The tree with changes on top of it."""
+    files = {file.path: file.after for change in changes for file in change.files}
+    return ChangedTree(tree, files, frozenset(carried))
+
+
+def _not_derived(what: str, where: str) -> UsageError:
+    return UsageError(
+        f"no edit says this change: {what}",
+        where=where,
+        hint="take this file out of the source, and write its edit by hand, as a codemod.py",
+        code="importing.no-edit",
+    )

@@ -1,0 +1,135 @@
+"""Edits by text of a patch that is there become edits by meaning that give the same bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.changes.change import FileChange
+from vpatch.codemods.bind import bind
+from vpatch.commands.importing.assembly import AssembledPatch, assemble
+from vpatch.declare.edits import DiffEdit, TextEdit
+from vpatch.deriving.candidate import Candidate
+from vpatch.deriving.derive import BY_TEXT, DerivedEdit, NotDerivedError, derive
+from vpatch.deriving.trial import bound_edits
+from vpatch.planning.editing import run_edit
+from vpatch.planning.view import View
+from vpatch.source.memory import ChangedTree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.codemods.bind import BoundEdit
+    from vpatch.library.patch import Patch
+    from vpatch.source.tree import Tree
+    from vpatch.trust.decision import Trust
+
+_NOT_TOGETHER = "the edits by meaning do not work together"
+
+
+@dataclass(frozen=True)
+class LiftedEdit:
+    """An edit by text, and what becomes of it. `number` is its place in patch.yaml, from 0.
+
+    `derived` is what was found for each place; some of it may be text still. `assembled` are the
+    edits instead, None where the edit stays, for the reason `why`.
+    """
+
+    number: int
+    kind: str
+    path: str
+    line: int
+    derived: tuple[DerivedEdit, ...] = ()
+    assembled: AssembledPatch | None = None
+    why: str | None = None
+
+    @property
+    def notes(self) -> dict[int, str]:
+        """Comments for the edits of text that are left, by their number among the edits."""
+        if self.assembled is None:
+            return {0: f"{self.why}."}
+        numbers = [n for n, edit in enumerate(self.assembled.edits) if BY_TEXT & edit.keys()]
+        reasons = [each.why for each in self.derived if each.why is not None]
+        if len(numbers) != len(reasons):
+            return {}
+        return {n: f"{why}." for n, why in zip(numbers, reasons, strict=True)}
+
+
+def lifted_edits(
+    patch: Patch, tree: Tree, trust: Trust, beside: Mapping[str, bytes]
+) -> list[LiftedEdit]:
+    """Look for edits by meaning for each edit by text of a patch that applies to a tree.
+
+    `beside` are the files beside the patch.
+    """
+    found: list[LiftedEdit] = []
+    view = View(tree)
+    taken = dict(beside)
+    for number, declared in enumerate(patch.declaration.edits):
+        before = view
+        view = _made(bind(declared, patch.folder, trust), before) or before
+        if isinstance(declared, (TextEdit, DiffEdit)):
+            kind = "text" if isinstance(declared, TextEdit) else "diff"
+            one = _lifted(number, kind, before, view, taken)
+            taken |= one.assembled.files if one.assembled is not None else {}
+            found.append(one)
+    return found
+
+
+def _made(edits: Sequence[BoundEdit], view: View) -> View | None:
+    """What edits make of a view; None where one does not fit."""
+    for edit in edits:
+        result = run_edit(edit, view)
+        if result.mismatch is not None:
+            return None
+        view = result.view
+    return view
+
+
+def _lifted(
+    number: int, kind: str, before: View, after: View, taken: Mapping[str, bytes]
+) -> LiftedEdit:
+    tree = ChangedTree(before.tree, before.files, frozenset())
+    derived: list[DerivedEdit] = []
+    changes = _changes(before, after)
+    first = changes[0]
+    line = _first_line(first)
+    for change in changes:
+        if change.before is None:
+            why = f"it adds {change.path}"
+            return LiftedEdit(number, kind, first.path, line, why=why)
+        try:
+            derived += derive(change, tree, exact=True)
+        except NotDerivedError as error:
+            return LiftedEdit(number, kind, first.path, line, why=str(error))
+    if all(each.kind in BY_TEXT for each in derived):
+        reasons = dict.fromkeys(str(each.why) for each in derived)
+        return LiftedEdit(number, kind, first.path, line, tuple(derived), why=", ".join(reasons))
+    for merge in (True, False):
+        assembled = assemble([], derived, tree, merge=merge, taken=taken)
+        if _gives(assembled, {**taken, **assembled.files}, before, after):
+            return LiftedEdit(number, kind, first.path, line, tuple(derived), assembled)
+    return LiftedEdit(number, kind, first.path, line, tuple(derived), why=_NOT_TOGETHER)
+
+
+def _changes(before: View, after: View) -> list[FileChange]:
+    return [
+        FileChange(path, before.read(path), content)
+        for path, content in sorted(after.files.items())
+        if before.read(path) != content
+    ]
+
+
+def _first_line(change: FileChange) -> int:
+    """The first line of a file that a change is about, from 1."""
+    pairs = zip((change.before or b"").splitlines(), change.after.splitlines(), strict=False)
+    return next((n for n, (old, new) in enumerate(pairs, 1) if old != new), 1)
+
+
+def _gives(
+    assembled: AssembledPatch, files: Mapping[str, bytes], before: View, after: View
+) -> bool:
+    """Whether edits make of a view what the edit by text makes of it."""
+    bound = bound_edits(Candidate("", assembled.edits, files), assembled.edits)
+    made = None if bound is None else _made(bound, before)
+    return made is not None and _changes(after, made) == _changes(made, after) == []

@@ -1,0 +1,117 @@
+"""Messages of exceptions and of logs on the path of a defect: before the change."""
+
+from __future__ import annotations
+
+import ast
+import re
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+from vpatch.deriving.source_code import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.changes.change import FileChange
+
+_LEVELS = frozenset({"warning", "warning_once", "error", "exception", "critical"})
+_LOGGERS = re.compile(r"log(ger)?$", re.IGNORECASE)
+# Where a log puts a value into a message.
+_VALUE = re.compile(r"%(?:\(\w+\))?[-#0 +]*[\d.*]*[a-zA-Z]|\{[^{}]*\}")
+# Shorter texts are in many logs.
+_SHORTEST = 12
+
+
+def messages_of(files: Sequence[FileChange]) -> list[str]:
+    """What a log may say before the change: in lines that it removes, then where they lead.
+
+    What only the new lines say is a symptom of nothing: a tree without the patch has no such line.
+    """
+    found: list[list[str]] = [[], []]
+    for file in files:
+        if file.before is None or not file.path.endswith(".py"):
+            continue
+        lines = _changed(file.before, file.after)
+        for number, some in enumerate((lines, _led_to(file.before, lines))):
+            found[number] += _messages(file.before, some)
+    return list(dict.fromkeys([*found[0], *found[1]]))
+
+
+def new_messages(files: Sequence[FileChange]) -> list[str]:
+    """What only a file with the change may say: of a tree without it, that is not a symptom."""
+    found: list[str] = []
+    for file in files:
+        if file.path.endswith(".py"):
+            before = file.before or b""
+            new = _messages(file.after, _changed(file.after, before))
+            found += [text for text in new if text.encode() not in before]
+    return found
+
+
+def _changed(before: bytes, after: bytes) -> set[int]:
+    """The lines of a file that it has not after the change, counted from 1."""
+    sides = before.split(b"\n"), after.split(b"\n")
+    lines: set[int] = set()
+    for tag, first, last, *_ in SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
+        if tag != "equal":
+            lines.update(range(first + 1, last + 1))
+    return lines
+
+
+def _led_to(content: bytes, lines: set[int]) -> set[int]:
+    """The lines of the blocks to which conditions in some lines lead."""
+    try:
+        tree = parsed(content)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.If, ast.While)) and not lines.isdisjoint(
+            range(node.lineno, (node.test.end_lineno or node.lineno) + 1)
+        ):
+            direct = [one for one in node.body if not hasattr(one, "body")]
+            for one in direct:
+                found.update(range(one.lineno, (one.end_lineno or one.lineno) + 1))
+    return found
+
+
+def _messages(content: bytes, lines: set[int]) -> Iterator[str]:
+    try:
+        tree = parsed(content)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        for text in _texts(node):
+            if lines.isdisjoint(range(text.lineno, (text.end_lineno or text.lineno) + 1)):
+                continue
+            message = _fixed_part(text)
+            if len(message) >= _SHORTEST and " " in message:
+                yield message
+
+
+def _texts(node: ast.AST) -> list[ast.expr]:
+    """The strings that an exception or a log is made with."""
+    match node:
+        case ast.Raise(exc=ast.Call(args=args)):
+            return [arg for arg in args if _is_text(arg)]
+        case ast.Call(func=ast.Attribute(value=logger, attr=level), args=[first, *_]) if (
+            level in _LEVELS and _LOGGERS.search(ast.unparse(logger)) and _is_text(first)
+        ):
+            return [first]
+    return []
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def _fixed_part(node: ast.expr) -> str:
+    """The longest part of a message on one line that is the same whatever its values are."""
+    whole = ""
+    for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
+        is_fixed = isinstance(part, ast.Constant) and isinstance(part.value, str)
+        whole += part.value if is_fixed else "\n"  # type: ignore[attr-defined]
+    parts = _VALUE.sub("\n", whole).split("\n")
+    return max((part.strip() for part in parts), key=len)

@@ -1,0 +1,133 @@
+"""What an import is asked for, and what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.commands.importing.sources.pull import pull_named
+from vpatch.errors import UsageError
+from vpatch.planning.state import State
+from vpatch.source.spec import parse_tree, parse_vllm
+
+if TYPE_CHECKING:
+    from vpatch.commands.importing.draft import Draft
+    from vpatch.commands.importing.proof import ImportProof, OnRelease
+    from vpatch.source.spec import TreeSpec
+
+SourceKind = Literal["diff", "range", "tree", "script", "module", "pull"]
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What to import, and how.
+
+    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`,
+    None for the usual place. `only` are the names of what to take of a module, none for all.
+    `release` is the tree that the source is for, or the first that has it: with `upstreamed`, it
+    must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
+    with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
+    files before and after as an example; a note says of the others why not. `releases` are those
+    to compare with git, None for all in the cache. The patches go to `output_dir`.
+    """
+
+    source: Path | str
+    kind: SourceKind
+    release: TreeSpec
+    output_dir: Path
+    commits: str | None = None
+    patch_id: str | None = None
+    exact: bool = False
+    text: bool = False
+    examples: bool = False
+    releases: tuple[str, ...] | None = None
+    upstreamed: bool = False
+    seen_at: Path | None = None
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImportedPatch:
+    """A patch that was imported, and what is to say of it."""
+
+    draft: Draft
+    folder: Path
+    proof: ImportProof
+    requires: tuple[str, ...]
+    releases: tuple[OnRelease, ...]
+    notes: tuple[str, ...] = ()
+    # The release that it was taken from, if that has it already.
+    upstreamed_in: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.draft.change.id
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a part of the source is not in the patch, or may not be."""
+        change = self.draft.change
+        return bool(change.doubts) or any(left.lost for left in change.aside)
+
+    @property
+    def unrecognised(self) -> OnRelease | None:
+        """What the patch is in the release that has it already, if that is not `upstreamed`."""
+        own = (one for one in self.releases if one.version == self.upstreamed_in)
+        return next((one for one in own if one.state is not State.UPSTREAMED), None)
+
+
+def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
+    """The tree that `--vllm` or `--tree` names.
+
+    Raises:
+        UsageError: none is named, both are, or it is not a tree.
+    """
+    if vllm is not None and tree is not None:
+        raise UsageError(
+            "--vllm and --tree both name what the source is for",
+            hint="give one of the two: a patch is for one tree",
+            code="cli.conflicting-options",
+        )
+    if vllm is None and tree is None:
+        raise UsageError(
+            "missing option '--vllm'",
+            hint="add --vllm VERSION; see vpatch import --help",
+            code="cli.missing-option",
+        )
+    return parse_vllm(str(vllm)) if tree is None else parse_tree(tree)
+
+
+def source_named(
+    source: str | None,
+    commits: str | None,
+    *,
+    tree: Path | None,
+    module: Path | None,
+    script: Path | None,
+) -> tuple[Path | str, SourceKind]:
+    """The one source that is named, and what it is: `source` may be a diff or a pull request.
+
+    Raises:
+        UsageError: none is named, or several are.
+    """
+    given: list[tuple[Path | str | None, SourceKind]] = [
+        (tree, "tree"),
+        (module, "module"),
+        (script, "script"),
+    ]
+    if commits is not None:
+        given.append((Path(source or "."), "range"))
+    elif source is not None and not Path(source).exists() and pull_named(source) is not None:
+        given.append((source, "pull"))
+    elif source is not None:
+        given.append((Path(source), "diff"))
+    named = [(place, kind) for place, kind in given if place is not None]
+    if len(named) != 1:
+        raise UsageError(
+            "name one source",
+            hint="give a diff, a folder of diffs or a pull request, or --git-range A..B, "
+            "--from-tree DIR, --from-module FILE or --run SCRIPT",
+            code="cli.conflicting-options",
+        )
+    return named[0]

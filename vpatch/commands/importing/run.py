@@ -1,0 +1,283 @@
+"""One run of an import: changes become drafts, are proven, and are compared with other releases."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vpatch.commands.importing.claims import effect_by_text
+from vpatch.commands.importing.comparison import ReleaseComparison
+from vpatch.commands.importing.draft import Draft, changed, draft
+from vpatch.commands.importing.proof import (
+    ImportProof,
+    fits_alone,
+    give_together,
+    loaded,
+    proven,
+)
+from vpatch.commands.importing.request import ImportedPatch
+from vpatch.commands.proofs.examples import run_examples
+from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
+from vpatch.planning.plan import plan
+from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.changes.change import SourceChange
+    from vpatch.commands.importing.request import ImportRequest
+    from vpatch.library.patch import Patch
+    from vpatch.source.tree import Tree
+    from vpatch.workspace.context import Context
+
+# Longer than any line of code.
+_LONG = 10_000
+
+
+@dataclass(frozen=True)
+class ImportRun:
+    """One run, in a folder for what is not proven yet.
+
+    `tree` is what the changes are on top of: the release, or `release` without them.
+    """
+
+    context: Context
+    request: ImportRequest
+    tree: Tree
+    release: Tree | None
+    staging: Path
+
+    def run(self, changes: Sequence[SourceChange]) -> list[ImportedPatch]:
+        drafts: list[Draft] = []
+        errors: list[VpatchError] = []
+        task = self.context.progress.start("Finding edits", total=len(changes), unit="changes")
+        for number, change in enumerate(changes):
+            try:
+                below = self._below(changes[:number])
+                exact, text = self.request.exact, self.request.text
+                drafts.append(draft(change, below, exact=exact, text=text))
+            except VpatchError as error:
+                errors.append(error)
+            task.advance(1)
+        task.done()
+        if errors:
+            raise combine(errors)
+        drafts, proofs, notes = self._provable(drafts)
+        requires = self._requires(drafts)
+        if self.release is not None:
+            drafts = self._recognised(drafts, requires)
+            proofs = self._proofs(drafts, _chain(drafts))
+        return self._compared(drafts, proofs, requires, notes)
+
+    @property
+    def _comparison(self) -> ReleaseComparison:
+        return ReleaseComparison(self.context, self.request.releases, self.tree, self.release)
+
+    def _below(self, earlier: Sequence[SourceChange]) -> Tree:
+        return changed(self.tree, *earlier) if earlier else self.tree
+
+    def _proofs(
+        self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
+    ) -> list[ImportProof]:
+        self._write(drafts, requires)
+        patches = self._loaded(drafts)
+        return proven(patches, drafts, self.tree, self.context.answers)
+
+    def _loaded(self, drafts: Sequence[Draft]) -> list[Patch]:
+        """The patches of drafts that were written.
+
+        Raises:
+            UsageError: one is not what vpatch reads, for example as a line is too long for it.
+        """
+        patches: list[Patch] = []
+        for one in drafts:
+            try:
+                patches += loaded(self.staging, [one])
+            except VpatchError as error:
+                raise _unwritable(one, error) from error
+        return patches
+
+    def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> None:
+        for one in drafts:
+            needed = requires.get(one.change.id, ())
+            one.write(self.staging / one.change.id, self._comparison.claim(()), needed)
+
+    def _provable(
+        self, drafts: list[Draft]
+    ) -> tuple[list[Draft], list[ImportProof], dict[str, str]]:
+        """The drafts, each as text if its edits by meaning do not work together."""
+        notes: dict[str, str] = {}
+        proofs = self._proofs(drafts, _chain(drafts))
+        own = {"exact": self.request.exact}
+        for plainer in (own | {"merge": False}, {"exact": True}, {"text": True}):
+            if self.request.text or not any(proof.failure for proof in proofs):
+                break
+            for number, proof in enumerate(proofs):
+                if proof.failure is not None:
+                    change = drafts[number].change
+                    below = self._below([one.change for one in drafts[:number]])
+                    drafts[number] = draft(change, below, **plainer)
+                    if "text" in plainer:
+                        notes[change.id] = f"imported as text, as by meaning {proof.failure}"
+            proofs = self._proofs(drafts, _chain(drafts))
+        errors: list[VpatchError] = [
+            _refused(one, proof.failure)
+            for one, proof in zip(drafts, proofs, strict=True)
+            if proof.failure is not None
+        ]
+        if errors:
+            raise combine(errors)
+        return drafts, proofs, notes
+
+    def _requires(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
+        """Which patches each one needs: none that fits the release alone, in whatever order."""
+        chain = _chain(drafts)
+        if not any(chain.values()):
+            return chain
+        self._write(drafts, {})
+        patches = sorted(self._loaded(drafts), key=lambda patch: patch.id)
+        files = {file.path: file.after for one in drafts for file in one.change.files}
+        answers = self.context.answers
+        if not give_together(patches, files, self.tree, answers):
+            return chain
+        return {
+            patch.id: () if fits_alone(patch, self.tree, answers) else chain[patch.id]
+            for patch in patches
+        }
+
+    def _recognised(
+        self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
+    ) -> list[Draft]:
+        """The drafts, each with edits and an effect that recognise the release which has it."""
+        found = list(drafts)
+        for number in range(len(found)):
+            if self._is_recognised(found, number, requires):
+                continue
+            for other in self._telling(found, number):
+                tried = [*found[:number], other, *found[number + 1 :]]
+                if self._is_recognised(tried, number, requires):
+                    proofs = self._proofs(tried, _chain(tried))
+                    if not any(proof.failure for proof in proofs):
+                        found = tried
+                        break
+        return found
+
+    def _telling(self, drafts: Sequence[Draft], number: int) -> Iterator[Draft]:
+        """Other drafts of a change, with more edits or with an effect by text."""
+        one = drafts[number]
+        below = self._below([each.change for each in drafts[:number]])
+        by_text = effect_by_text(one.change.files, self.tree)
+        if self.request.text:
+            yield replace(one, effect=by_text)
+            return
+        yield draft(one.change, below, exact=self.request.exact, merge=False)
+        # What has another layout does not have the text.
+        if not one.inexact:
+            yield replace(one, effect=by_text)
+        exact = draft(one.change, below, exact=True, merge=False)
+        yield exact
+        yield replace(exact, effect=by_text)
+
+    def _is_recognised(
+        self, drafts: Sequence[Draft], number: int, requires: Mapping[str, Sequence[str]]
+    ) -> bool:
+        """Whether a patch is `upstreamed` in the release that has it."""
+        if self.release is None:
+            return False
+        self._write(drafts, requires)
+        patches = self._loaded(drafts)
+        ids = {patch.id for patch in patches}
+        answers = self.context.answers
+        made = plan(
+            patches, self.release, findings_for="none", alone=ids, answers=answers, shapes=False
+        )
+        states = {decision.patch.id: decision.state for decision in made.decisions}
+        return states[drafts[number].change.id] is State.UPSTREAMED
+
+    def _compared(
+        self,
+        drafts: Sequence[Draft],
+        proofs: Sequence[ImportProof],
+        requires: Mapping[str, tuple[str, ...]],
+        notes: Mapping[str, str],
+    ) -> list[ImportedPatch]:
+        self._write(drafts, requires)
+        patches = self._loaded(drafts)
+        comparison = self._comparison
+        rows = comparison.rows(patches, drafts)
+        found = []
+        for number, (one, proof) in enumerate(zip(drafts, proofs, strict=True)):
+            releases = tuple(row[number] for row in rows)
+            needed = requires.get(one.change.id, ())
+            last = None if self.release is None else comparison.first_with_it(releases)
+            one.write(self.staging / one.change.id, comparison.claim(releases), needed, last)
+            more = [notes[one.change.id]] if one.change.id in notes else []
+            more += [failure for edit in one.derived for failure in edit.failures]
+            more += proof.notes
+            if self.request.examples:
+                more += self._write_example(one, proof, needed, merged=last is not None)
+            folder = self.request.output_dir / one.change.id
+            own = None if self.release is None else self.release.pin.version
+            found.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
+        self._loaded(drafts)
+        return found
+
+    def _write_example(
+        self, one: Draft, proof: ImportProof, needed: Sequence[str], *, merged: bool
+    ) -> Iterator[str]:
+        """Write the example of a patch if it holds, and say why there is none."""
+        if needed:
+            others = ", ".join(needed)
+            yield f"no example: the patch requires {others}, and an example has one patch alone"
+            return
+        folder = self.staging / one.change.id
+        one.write_example(folder, proof.files, merged=merged)
+        for result in run_examples(self._loaded([one])[0]):
+            if result.failures:
+                shutil.rmtree(folder / "examples" / result.name)
+                yield f"no example {result.name}: {result.failures[0]}"
+        if not any((folder / "examples").iterdir()):
+            (folder / "examples").rmdir()
+
+
+def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
+    """For each patch the earlier ones that change a file of it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for number, one in enumerate(drafts):
+        own = {file.path for file in one.change.files}
+        found[one.change.id] = tuple(
+            other.change.id
+            for other in drafts[:number]
+            if own & {file.path for file in other.change.files}
+        )
+    return found
+
+
+def _unwritable(one: Draft, error: VpatchError) -> VpatchError:
+    """The error for the source: its reader knows nothing of the folder of what is not proven."""
+    lines = [
+        (len(line), number, file.path)
+        for file in one.change.files
+        for number, line in enumerate(file.after.splitlines(), 1)
+    ]
+    length, number, path = max(lines, default=(0, 0, ""))
+    longest = f"; {path}:{number} has {length} bytes" if length > _LONG else ""
+    errors = error.errors if isinstance(error, ManyErrors) else [error]
+    return UsageError(
+        f"no patch.yaml says this change: it {errors[0].what}{longest}",
+        where=one.change.where,
+        hint="take this file out of the source, or import the source in several parts",
+        code="importing.no-edit",
+    )
+
+
+def _refused(one: Draft, failure: str) -> VpatchError:
+    return VpatchError(
+        f"vpatch would not apply the imported patch {one.change.id!r}: {failure}",
+        where=one.change.where,
+        hint="correct the source: vpatch refuses code that does not compile, and names that "
+        "pyflakes finds wrong",
+        code="importing.not-provable",
+    )

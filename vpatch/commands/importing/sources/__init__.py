@@ -1,0 +1,1 @@
+"""What people bring to `vpatch import`: files, pull requests, trees, scripts, plugins."""

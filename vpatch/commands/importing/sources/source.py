@@ -1,0 +1,148 @@
+"""Where changes come from: diffs, and the commits of a repository.
+
+A further source is a function that returns `DiffedChange`s, for `undoing.fitted`. If it knows whole
+files instead, it takes a `Stack` and puts its changes on it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vpatch.changes.change import DiffedChange
+from vpatch.changes.difftext import read_diffs
+from vpatch.changes.message import commit_message, read_message
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.git.history import commits_of_range
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from vpatch.changes.change import SourceChange
+
+_SUFFIXES = (".patch", ".diff")
+_SERIES = "series"
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def from_diffs(path: Path) -> list[DiffedChange]:
+    """Read a diff, a mailbox of patches, or a folder of either, each on top of the one before.
+
+    The files of a folder are taken in the order of a quilt `series`, or of their names: 2 comes
+    before 10.
+
+    Raises:
+        UsageError: there is no diff.
+    """
+    found: list[DiffedChange] = []
+    errors: list[VpatchError] = []
+    for file in _files(path):
+        try:
+            found += _of_file(file)
+        except VpatchError as error:
+            errors.append(error)
+    if errors:
+        raise combine(errors)
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    series = path / _SERIES
+    if series.is_file():
+        lines = series.read_text(encoding="utf-8", errors="replace").splitlines()
+        names = [line.partition(" #")[0].split() for line in lines if line[:1] != "#"]
+        turned = [name[0] for name in names if "-R" in name[1:]]
+        if turned:
+            raise UsageError(
+                f"the series takes out what a diff changes (-R): {', '.join(turned)}",
+                where=str(series),
+                hint="write what it takes out as a diff of its own, as interdiff or git diff -R do",
+                code="importing.unsupported",
+            )
+        return [path / name[0] for name in names if name]
+    files = [file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file()]
+    files.sort(key=lambda file: _in_order(file.name))
+    if not files:
+        raise UsageError(
+            "the folder has no *.patch and no *.diff",
+            where=str(path),
+            hint="name the folder with the diffs; for a changed tree, give --from-tree",
+            code="importing.no-diff",
+        )
+    return files
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """A key by which 2-b.patch comes before 10-a.patch: numbers by their size, the rest as text."""
+    parts = [part.lstrip("0") if part.isdecimal() else part for part in _DIGITS.split(name)]
+    # Of numbers without zeros in front, the longer one is the larger one.
+    return [(len(part) if n % 2 else 0, part) for n, part in enumerate(parts)] + [(0, name)]
+
+
+def _of_file(file: Path) -> Iterator[DiffedChange]:
+    try:
+        content = read_file(file, LARGEST_BESIDE)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}",
+            where=str(file),
+            hint="correct the path",
+            code="importing.unreadable",
+        ) from error
+    for diffs in read_diffs(content, str(file)):
+        yield DiffedChange(diffs.files, read_message(diffs.prose), str(file), file.stem)
+
+
+def from_range(repository: Path, commits: str) -> list[DiffedChange]:
+    """Read a range of commits of a local repository, one change a commit.
+
+    Raises:
+        UsageError: the range has a merge.
+    """
+    listed = commits_of_range(repository, commits)
+    merges = [commit.id[:12] for commit in listed if len(commit.parents) > 1]
+    if merges:
+        raise UsageError(
+            f"{commits} has merges: {', '.join(merges)}",
+            where=str(repository),
+            hint="rebase the commits to one line (git rebase), or import the ranges on both sides",
+            code="importing.merge",
+        )
+    found: list[DiffedChange] = []
+    for commit in listed:
+        where = f"{repository}: {commit.id[:12]}"
+        message = commit_message(commit.message)
+        if commit.diff.strip():
+            files = [file for text in read_diffs(commit.diff, where) for file in text.files]
+            found.append(DiffedChange(tuple(files), message, where, commit.id[:12]))
+    return found
+
+
+def distinct_ids(changes: list[SourceChange], asked: str | None = None) -> list[SourceChange]:
+    """Give each change an id of its own; `asked` is what the user wants a single one to have.
+
+    Raises:
+        UsageError: there are several, and one id.
+    """
+    if asked is not None:
+        if len(changes) != 1:
+            raise UsageError(
+                f"--id names one patch, and the source has {len(changes)} changes",
+                hint="leave it out, or import them one by one",
+                code="cli.conflicting-options",
+            )
+        return [replace(changes[0], id=asked)]
+    taken: set[str] = set()
+    found = []
+    for change in changes:
+        name, number = change.id, 2
+        while name in taken:
+            name, number = f"{change.id}-{number}", number + 1
+        taken.add(name)
+        found.append(replace(change, id=name))
+    return found

@@ -1,0 +1,191 @@
+"""What people already carry becomes patches of the project: all of it, or nothing."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vpatch.changes.stack import Stack
+from vpatch.changes.time_limit import limited_time
+from vpatch.changes.undo import FittedChanges, fitted
+from vpatch.commands.importing.run import ImportRun
+from vpatch.commands.importing.scaffold import PRESENT, present, refuse_wrong_id
+from vpatch.commands.importing.sources.module import from_module
+from vpatch.commands.importing.sources.pull import from_pull
+from vpatch.commands.importing.sources.script import DEFAULT_PLACE, from_script
+from vpatch.commands.importing.sources.source import distinct_ids, from_diffs, from_range
+from vpatch.commands.importing.sources.tree import from_tree
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.source.spec import parse_tree
+from vpatch.util.extras import require
+from vpatch.util.scratch import staging_folder
+from vpatch.workspace.context import exact_release
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vpatch.changes.change import DiffedChange, SourceChange
+    from vpatch.commands.importing.request import ImportedPatch, ImportRequest
+    from vpatch.source.spec import TreeSpec
+    from vpatch.source.tree import Tree
+    from vpatch.workspace.context import Context
+
+
+def import_patches(context: Context, request: ImportRequest) -> list[ImportedPatch]:
+    """Import patches, prove them on their release, and write them.
+
+    Raises:
+        UsageError: the source cannot be read or does what no patch can do, options exclude each
+            other, or a patch of that id is there already.
+        VpatchError: a tree cannot be read, or a patch would not do what the source does.
+    """
+    _refuse_useless(request)
+    if request.patch_id is not None:
+        refuse_wrong_id(request.patch_id)
+    if request.output_dir.exists() and not request.output_dir.is_dir():
+        raise UsageError(
+            "the patches cannot be written there: it is a file",
+            where=str(request.output_dir),
+            hint="name a folder with --output-dir",
+            code="cli.bad-value",
+        )
+    with context.tree(request.release) as tree, limited_time():
+        _refuse_unusable(tree)
+        found = _read(context, request, tree)
+        changes = distinct_ids(found.changes, request.patch_id)
+        _refuse_present(changes, request.output_dir)
+        with staging_folder(request.output_dir, "importing") as staging:
+            release = tree if found.upstreamed else None
+            made = ImportRun(context, request, found.base, release, staging).run(changes)
+            return _put_in_place(made, staging, request.output_dir)
+
+
+def _refuse_unusable(tree: Tree) -> None:
+    """Refuse a tree to which no patch can refer: without a release, or without a package."""
+    name = tree.pin.tree
+    if tree.pin.version is None:
+        option = "--vllm 0.23.0" if name == "vllm" else f"--tree {name}==VERSION"
+        raise UsageError(
+            f"{tree.pin.origin} does not say which release of {name} it is",
+            hint=f"give the release that the source is for, such as {option}, or a tag: PATH@TAG",
+            code="cli.bad-value",
+        )
+
+
+def releases_named(context: Context, asked: str | None, spec: TreeSpec) -> tuple[str, ...] | None:
+    """The releases of a tree to compare with git; None for those in the cache."""
+    if asked is None:
+        return None
+    if asked == "none":
+        return ()
+    if spec.tree == "vllm":
+        if asked == "all":
+            return tuple(context.releases())
+        return tuple(exact_release(context, version) for version in asked.split(","))
+    if asked == "all":
+        raise UsageError(
+            "--releases all is for vLLM",
+            hint=f"name releases of {spec.tree}, with commas between them",
+            code="cli.bad-value",
+        )
+    found = []
+    for version in asked.split(","):
+        with context.tree(parse_tree(f"{spec.tree}=={version}")) as tree:
+            found.append(str(tree.pin.version))
+    return tuple(found)
+
+
+def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges:
+    if isinstance(request.source, str):
+        diffed = _read_pull(context, request.source)
+    elif request.kind == "range":
+        diffed = from_range(request.source, request.commits or "")
+    elif request.kind == "diff":
+        diffed = from_diffs(request.source)
+    else:
+        return FittedChanges(tree, _read_files(request, request.source, tree))
+    return fitted(diffed, tree, upstreamed=request.upstreamed)
+
+
+def _refuse_useless(request: ImportRequest) -> None:
+    """Refuse options that would change nothing."""
+    if request.text and request.exact:
+        raise UsageError(
+            "--text and --exact exclude each other",
+            hint="give --text for edits of text only, which keep every byte too, or --exact for "
+            "edits by meaning where they keep every byte",
+            code="cli.conflicting-options",
+        )
+    if request.only and request.kind != "module":
+        raise UsageError(
+            "--only would have no effect without --from-module",
+            hint="leave it out, or name the module with --from-module",
+            code="cli.unused-option",
+        )
+    if request.seen_at is not None and request.kind != "script":
+        raise UsageError(
+            "--at would have no effect without --run",
+            hint="leave it out, or name the script with --run",
+            code="cli.unused-option",
+        )
+
+
+def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[SourceChange]:
+    """Read a source that says what whole files become."""
+    if request.upstreamed:
+        raise UsageError(
+            "--upstreamed is for diffs, commits and pull requests",
+            where=str(source),
+            hint="leave it out, or import the change as a diff",
+            code="cli.conflicting-options",
+        )
+    stack = Stack(tree)
+    if request.kind == "tree":
+        return from_tree(source, stack)
+    if request.kind == "script":
+        return from_script(source, tree, stack, request.seen_at or DEFAULT_PLACE)
+    return from_module(source, stack, request.only)
+
+
+def _read_pull(context: Context, name: str) -> list[DiffedChange]:
+    require("upstream", "an import of a pull request")
+    if context.offline:
+        raise UsageError(
+            "a pull request cannot be read with --offline",
+            where=name,
+            hint="leave out --offline, or import a .diff that you have",
+            code="cli.conflicting-options",
+        )
+    with ExitStack() as opened:
+        return from_pull(name, context.github(opened))
+
+
+def _refuse_present(changes: Sequence[SourceChange], folder: Path) -> None:
+    errors: list[VpatchError] = [
+        present(folder / change.id) for change in changes if (folder / change.id).exists()
+    ]
+    if errors:
+        raise combine(errors)
+
+
+def _put_in_place(made: list[ImportedPatch], staging: Path, folder: Path) -> list[ImportedPatch]:
+    """Move the proven patches to their place; none of them stays if one cannot be moved."""
+    moved: list[Path] = []
+    try:
+        for one in made:
+            try:
+                (staging / one.id).rename(folder / one.id)
+            except OSError as error:
+                # Another import was faster, or somebody wrote a patch there.
+                if error.errno in PRESENT:
+                    raise present(folder / one.id) from error
+                raise
+            moved.append(folder / one.id)
+    except BaseException:
+        for path in moved:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+    return [replace(one, folder=folder / one.id) for one in made]

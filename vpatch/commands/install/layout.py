@@ -1,0 +1,125 @@
+"""What of a lock goes into an installed vLLM, and what must hold for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from vpatch.commands.install.wheels.names import release_of
+from vpatch.errors import UsageError, VpatchError
+from vpatch.image.context import notice_of
+from vpatch.image.mode import is_laid_over, to_build
+from vpatch.planning.state import overall_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from vpatch.checkout.lockfile import LockedFile, LockFile
+    from vpatch.planning.state import Change, Plan
+
+# In the folder of the metadata.
+LOCK = "vpatch.lock"
+NOTICE = "vpatch-NOTICE"
+SBOM = "sboms/vllm.cdx.json"
+_SHOWN = 10
+
+
+class OtherFilesError(VpatchError):
+    """A wheel or an environment does not have the files that the patches were made for."""
+
+    code = "wheel.files-differ"
+
+
+@dataclass(frozen=True)
+class LaidOver:
+    """What takes the place of files of the package vllm.
+
+    `released` are the digests of the package's files in the release, by their paths. `notes` are
+    the texts that go beside the metadata, by their paths there.
+    """
+
+    lock: LockFile
+    plan: Plan
+    changes: Mapping[str, Change]
+    released: Mapping[str, str]
+    notes: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def release(self) -> str:
+        return release_of(self.lock)
+
+    def refuse_others(self, found: Mapping[str, str | None], where: str, hint: str) -> None:
+        """Refuse files that are not those of the release.
+
+        Args:
+            found: the digests of the files that are to be replaced; None for what is not there.
+            where: the wheel, or the folder of the environment.
+            hint: what to do next.
+
+        Raises:
+            OtherFilesError: it names these files, and the patches that change them.
+        """
+        wrong = [f for f in self.lock.files if f.path in found and found[f.path] != f.before]
+        if wrong:
+            lines = "".join(
+                f"\n    {file.path}: {difference(found[file.path], file)} "
+                f"({', '.join(patches_of(self.lock, [file.path]))})"
+                for file in wrong[:_SHOWN]
+            )
+            more = f"\n    and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+            raise OtherFilesError(
+                f"the files are not those of vLLM {self.release}:{lines}{more}",
+                where=where,
+                hint=hint,
+            )
+
+
+def laid_over(
+    lock: LockFile, plan: Plan, released: Mapping[str, str], notes: Mapping[str, bytes]
+) -> LaidOver:
+    """Return what a lock and its plan put into an installed vLLM.
+
+    Raises:
+        UsageError: the lock is not of a release, or a patch changes what is compiled.
+    """
+    release_of(lock)
+    # The same patches make the same wheel, whatever images were built of them.
+    lock = lock.model_copy(update={"image": None})
+    compiled = to_build(lock)
+    if compiled:
+        raise UsageError(
+            f"these files need a build: {', '.join(compiled[:_SHOWN])}",
+            where=", ".join(patches_of(lock, compiled)),
+            hint="leave out these patches, or use vpatch build-image --mode source",
+            code="wheel.needs-a-build",
+        )
+    changes = {p: change for p, change in overall_changes(plan).items() if is_laid_over(p)}
+    if not changes:
+        raise UsageError(
+            "the patches change no file of the package vllm",
+            hint="name a patch that does",
+            code="wheel.nothing-to-do",
+        )
+    texts = {
+        LOCK: lock.dump().encode(),
+        NOTICE: notice_of("This package", lock, plan).encode(),
+        **notes,
+    }
+    return LaidOver(lock, plan, changes, released, texts)
+
+
+def patches_of(lock: LockFile, paths: Iterable[str]) -> list[str]:
+    """Return the ids of the patches that touch some files, in their order."""
+    wanted = set(paths)
+    return [p.id for p in lock.patches if any(file.path in wanted for file in p.files)]
+
+
+def difference(found: str | None, file: LockedFile) -> str:
+    """Say in words how a file is not the release's."""
+    if found is None:
+        return "is missing"
+    if found == file.after:
+        return "is patched already"
+    if file.before is None:
+        return "is there, and the release does not have it"
+    return "was changed"

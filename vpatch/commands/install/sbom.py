@@ -1,0 +1,65 @@
+"""The CycloneDX document of a patched vLLM, kept: to make it takes longer than to write a wheel."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from typing import TYPE_CHECKING
+
+from vpatch.library.catalog import installed
+from vpatch.util.kept_record import read_record, write_record
+from vpatch.util.own_code import code_digest
+from vpatch.util.source_date import source_date_epoch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.locked_plan import LockedPlan
+
+_FORM = "cyclonedx"
+_PACKAGE = "cyclonedx-python-lib"
+
+
+def sbom_of(context: Context, found: LockedPlan, name: str, version: str) -> str:
+    """Return the document, from the cache if nothing that it is made of has changed.
+
+    `name` and `version` are those of the package which scanners find.
+    """
+    file = context.plans / f"sbom-{_key(context, found, name, version)}.json"
+    try:
+        kept = read_record(file)
+        if isinstance(kept, str):
+            return kept
+    except (OSError, ValueError):
+        pass  # it is made below
+    # As said above.
+    from vpatch.commands.audit.usecase import documents_of  # noqa: PLC0415
+
+    distributions = ((name, version),)
+    documents = documents_of(context, found.tree, found.plan, [_FORM], distributions=distributions)
+    text = documents[_FORM]
+    write_record(file, text)
+    return text
+
+
+def _key(context: Context, found: LockedPlan, name: str, version: str) -> str:
+    """A digest of what the document depends on: the lock, the library, and the code of both."""
+    folders = context.library.patches
+    parts = [
+        code_digest(),
+        importlib.metadata.version(_PACKAGE),
+        found.lock.dump(),
+        name,
+        version,
+        source_date_epoch(),
+        _digests(installed("advisories")),
+        {name: _digests(folder) for name, folder in sorted(folders.items())},
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _digests(folder: Path) -> list[tuple[str, str]]:
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]

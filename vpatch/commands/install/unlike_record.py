@@ -1,0 +1,82 @@
+"""What somebody changed of an install besides the patched files: RECORD, folders, kept files."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from vpatch.commands.install.layout import LOCK, NOTICE
+from vpatch.commands.install.wheels.record import parse_record
+from vpatch.engine.distributions import RECORD
+from vpatch.util.digest import digest_of
+from vpatch.util.untrusted import LARGEST_FILE, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from vpatch.checkout.lockfile import LockedFile
+    from vpatch.commands.install.environment import InstalledVllm
+
+
+def unlike_record(found: InstalledVllm, kept: Path, files: Sequence[LockedFile]) -> list[str]:
+    """Say what is not as RECORD has it since the install.
+
+    Args:
+        found: the distribution.
+        kept: the folder of the files from before the install.
+        files: those that the install replaced or made, by its lock.
+
+    Raises:
+        WheelRecordError: the RECORD from before the install is damaged.
+        OSError: something cannot be read.
+    """
+    paths = {file.path for file in files}
+    return [*_links(found, kept, paths), *_kept(found, kept), *_record(found, kept, files)]
+
+
+def _links(found: InstalledVllm, kept: Path, paths: Collection[str]) -> Iterator[str]:
+    """Folders that are links: files would be put elsewhere, or come from elsewhere."""
+    folders = {found.site / one for path in paths for one in PurePosixPath(path).parents}
+    for folder in sorted({kept, *folders} - {found.site}):
+        if folder.is_symlink():
+            yield f"{folder.relative_to(found.site).as_posix()}: is a link"
+
+
+def _kept(found: InstalledVllm, kept: Path) -> Iterator[str]:
+    """Everything in the folder of kept files comes back: it must be what the install kept."""
+    for place in sorted(kept.rglob("*")):
+        path = place.relative_to(found.site).as_posix()
+        if place.is_dir() and not place.is_symlink():
+            continue
+        if path not in found.rows:
+            yield f"{path}: vpatch install did not put it there"
+        elif place.is_symlink() or not place.is_file():
+            yield f"{path}: is no file any more"
+
+
+def _record(found: InstalledVllm, kept: Path, files: Sequence[LockedFile]) -> Iterator[str]:
+    """What somebody wrote into RECORD since would be lost."""
+    info = found.info.name
+    copy = f"{info}/{kept.name}/{RECORD}"
+    if not (found.site / copy).is_file():
+        yield f"{copy}: the copy from before the install is missing"
+        return
+    text = read_file(found.site / copy, LARGEST_FILE)
+    row = found.rows.get(copy)
+    if row is None or row.sha256 != digest_of(text):
+        yield f"{copy}: the copy from before the install was changed"
+        return
+    before = parse_record(text, copy)
+    for file in files:
+        if file.before is None and file.path in before:
+            yield f"{info}/{LOCK}: was changed, at {file.path}"
+    own = {*(file.path for file in files), *(f"{info}/{name}" for name in (RECORD, LOCK, NOTICE))}
+    others = {
+        path
+        for path in before.keys() | found.rows.keys()
+        if path not in own and not path.startswith(f"{info}/{kept.name}/")
+    }
+    changed = sorted(path for path in others if before.get(path) != found.rows.get(path))
+    if changed:
+        yield f"{info}/{RECORD}: was changed, at {changed[0]}"

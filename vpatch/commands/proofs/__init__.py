@@ -1,0 +1,1 @@
+"""`vpatch test`: a patch's examples and style, and its behaviour in a real vLLM."""

@@ -1,0 +1,195 @@
+"""The results of behaviour tests in each patch's shapes.json: read, compared and written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from vpatch.errors import UnavailableError, UsageError
+from vpatch.library.catalog import is_installed
+from vpatch.library.shapes import SHAPES, Shapes, read_shapes, write_shapes
+from vpatch.util.digest import digest_of
+from vpatch.util.filelock import wait_for_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from vpatch.declare.patch import Proof
+    from vpatch.library.patch import Patch
+    from vpatch.library.shapes import BehaviourInRecipe, BehaviourOnRelease
+    from vpatch.workspace.context import Context
+
+
+def refuse_unrecordable(patches: Iterable[Patch]) -> None:
+    """Refuse to record patches that came with the installed vpatch: the next update removes it.
+
+    Raises:
+        UsageError: one of the patches lies in the installed package.
+    """
+    for patch in patches:
+        if is_installed(patch.folder):
+            raise UsageError(
+                "nothing can be recorded for a patch that came with the installed vpatch",
+                where=str(patch.folder),
+                hint="leave out --record, or work in a checkout of vpatch or with your own patches",
+                code="library.not-recordable",
+            )
+
+
+def digest_of_test(context: Context, patch: Patch, proof: Proof, release: str) -> str:
+    """Return the digest of all that a test's result on a release depends on, beside the patch.
+
+    That is what is declared of it, the Python files beside the patch, the plugins that it brings,
+    and the patches below it. Examples are no part: `vpatch test` compares them with the patch.
+    """
+    exclude = {"vllm", "not_asked"}
+    declared = proof.model_dump(mode="json", exclude_defaults=True, exclude=exclude)
+    not_asked = [proof.refusal(release), proof.left_out(release)]
+    others = {one.test for one in patch.declaration.proof} - {proof.test}
+    files = {path for path in patch.folder.glob("*.py") if path.name not in others}
+    for place in proof.trees.values():
+        files |= {path for path in (patch.folder / place).rglob("*.py") if path.is_file()}
+    parts = {
+        path.relative_to(patch.folder).as_posix(): digest_of(path.read_bytes()) for path in files
+    }
+    below = {name: context.library.patch(name).digest for name in proof.on_top_of}
+    text = json.dumps([declared, not_asked, parts, below], sort_keys=True)
+    return digest_of(text.encode())
+
+
+def recorded(
+    patch: Patch, proof: Proof, release: str, test_digest: str
+) -> tuple[str, BehaviourOnRelease] | None:
+    """Return what is recorded of a test on a release, if patch and test are still the same.
+
+    The name before it is that of the tree with the patch's code.
+    """
+    shapes = read_shapes(patch.folder)
+    for tree, releases in shapes.behaviour.items() if shapes else ():
+        for found in releases.get(release, ()):
+            if (found.test, found.engine) == (proof.test, proof.engine) and (
+                found.patch_digest,
+                found.test_digest,
+            ) == (patch.digest, test_digest):
+                return tree, found
+    return None
+
+
+def record(
+    context: Context, patch: Patch, tree: str, release: str, found: BehaviourOnRelease
+) -> None:
+    """Write what a test showed on a release, in place of what was recorded before.
+
+    Raises:
+        UnavailableError: the file cannot be written.
+    """
+
+    def with_result(shapes: Shapes) -> Shapes:
+        behaviour = {
+            name: {
+                version: tuple(
+                    one for one in entries if version != release or not _same(one, found)
+                )
+                for version, entries in releases.items()
+            }
+            for name, releases in shapes.behaviour.items()
+        }
+        entries = behaviour.setdefault(tree, {}).get(release, ())
+        behaviour[tree][release] = tuple(sorted((*entries, found), key=lambda one: one.test))
+        return shapes.model_copy(update={"behaviour": _sorted(behaviour)})
+
+    update(context, patch, with_result)
+
+
+def in_recipe(wanted: BehaviourInRecipe, patch: Patch, release: str) -> BehaviourInRecipe | None:
+    """Return what is recorded of a test on the code that a recipe makes, if nothing changed since.
+
+    `wanted` is a result of this test on this code; its outcome does not count.
+    """
+    shapes = read_shapes(patch.folder)
+    outcome = {"outcome": wanted.outcome, "reason": wanted.reason}
+    for releases in shapes.in_recipes.values() if shapes else ():
+        for found in releases.get(release, ()):
+            if found.model_copy(update=outcome) == wanted:
+                return found
+    return None
+
+
+def record_in_recipe(
+    context: Context, patch: Patch, tree: str, release: str, found: BehaviourInRecipe
+) -> None:
+    """Write what a test showed on what a recipe makes, in place of an earlier result.
+
+    Raises:
+        UnavailableError: the file cannot be written.
+    """
+
+    def with_result(shapes: Shapes) -> Shapes:
+        trees = {name: dict(releases) for name, releases in shapes.in_recipes.items()}
+        releases = trees.setdefault(tree, {})
+        others = (
+            one
+            for one in releases.get(release, ())
+            if (one.recipe, one.test, one.engine) != (found.recipe, found.test, found.engine)
+        )
+        entries = sorted((*others, found), key=lambda one: (one.recipe, one.test or ""))
+        releases[release] = tuple(entries)
+        trees[tree] = {one: releases[one] for one in sorted(releases, key=Version)}
+        return shapes.model_copy(update={"in_recipes": trees})
+
+    update(context, patch, with_result)
+
+
+def update(context: Context, patch: Patch, change: Callable[[Shapes], Shapes]) -> Shapes:
+    """Change the record of a patch while no other process does, and return it.
+
+    Raises:
+        UnavailableError: the file cannot be written.
+    """
+    task = context.progress
+    lock = context.cache.folder / "locks" / SHAPES
+
+    def tell() -> None:
+        task.note(f"waiting for another vpatch process that writes {SHAPES}")
+
+    with wait_for_lock(lock, exclusive=True, on_wait=tell):
+        before = read_shapes(patch.folder)
+        after = change(before or Shapes(patch_digest=patch.digest))
+        if after != before:
+            try:
+                write_shapes(patch.folder, after)
+            except OSError as error:
+                raise _unwritable(patch.folder, error) from error
+    return after
+
+
+_Behaviour = dict[str, dict[str, tuple["BehaviourOnRelease", ...]]]
+
+
+def _same(one: BehaviourOnRelease, other: BehaviourOnRelease) -> bool:
+    return (one.test, one.engine) == (other.test, other.engine)
+
+
+def _sorted(behaviour: _Behaviour) -> _Behaviour:
+    """Return it in the order of the releases, without those that have no entry."""
+    found = {
+        tree: {
+            version: releases[version]
+            for version in sorted(releases, key=Version)
+            if releases[version]
+        }
+        for tree, releases in sorted(behaviour.items())
+    }
+    return {tree: releases for tree, releases in found.items() if releases}
+
+
+def _unwritable(folder: Path, error: OSError) -> UnavailableError:
+    return UnavailableError(
+        f"cannot be written: {error.strerror}",
+        where=str(folder / SHAPES),
+        hint="correct the permissions of the folder, or free space; then run the command again",
+        code="library.unwritable-shapes",
+    )

@@ -1,0 +1,192 @@
+"""vpatch test: a patch's examples and style, or its behaviour inside a real vLLM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.proofs import behaviour
+from vpatch.commands.proofs import shape_text as shapes
+from vpatch.commands.proofs.examples import run_examples
+from vpatch.commands.proofs.output import TestOutput
+from vpatch.commands.proofs.recipe import RecipeRun, run_on_recipe
+from vpatch.commands.proofs.releases import ReleaseRun, releases_of, run_on_releases
+from vpatch.commands.proofs.style import judge_style
+from vpatch.commands.proofs.usecase import ProofRequest
+from vpatch.console.options import (
+    cluster_options,
+    folder_option,
+    json_option,
+    library_options,
+    offline_option,
+)
+from vpatch.console.output import style
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode, UsageError
+from vpatch.runs.cluster_options import ClusterOptions
+from vpatch.util.plural import holding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from vpatch.commands.proofs.style import Style
+    from vpatch.library.patch import Patch
+    from vpatch.workspace.context import Context
+
+_ENGINE = "give --engine cpu as well, to run behaviour tests"
+_ALL = "give --vllm all as well"
+_BOTH = "give --record and --engine as well"
+
+
+@click.command("test")
+@click.argument("ids", nargs=-1, metavar="[PATCH]...")
+@click.option(
+    "--engine",
+    metavar="cpu|cuda|PYTHON",
+    help="Run behaviour tests in a cached cpu or cuda build, or in the Python of your own vLLM.",
+)
+@click.option(
+    "--vllm",
+    metavar="VERSION",
+    help="Release to test in: one, several with commas, or all  "
+    "[default: the one that the test declares; for style, the one that a recipe pins]",
+)
+@click.option(
+    "--recipe",
+    metavar="NAME",
+    help="With --engine, run the tests on what this recipe makes, with all of its patches.",
+)
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Write the code that each patch reads to its shapes.json. With --engine, write the "
+    "results of its tests, and skip those on record.",
+)
+@click.option("--again", is_flag=True, help="With --record, run known results again.")
+@click.option("--no-style", is_flag=True, help="Do not run upstream's hooks for format and lint.")
+@click.option(
+    "--keep-engines",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="With several releases, how many new engines stay in the cache  [default: 1]",
+)
+@folder_option(
+    "--evidence-dir",
+    old="--to",
+    help="Write evidence of each behaviour test to this folder.",
+)
+@cluster_options
+@offline_option
+@library_options
+@json_option
+def command(
+    ids: tuple[str, ...],
+    engine: str | None,
+    vllm: str | None,
+    recipe: str | None,
+    context: Context,
+    evidence_dir: Path | None,
+    keep_engines: int | None,
+    on: str | None,
+    attempts: int,
+    *,
+    resume: bool,
+    storage: str | None,
+    record: bool,
+    again: bool,
+    no_style: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Run the examples of all patches, or of the named ones.
+
+    Each example runs twice, and the second run must change nothing. What your own patches make of
+    vLLM must also pass the hooks for format and lint that the release itself has, such as ruff. The
+    release is the newest one that a recipe pins for the patch, or those of --vllm.
+
+    With --record, read all releases instead, or those of --vllm, and record the code that each
+    patch reads there. vpatch status marks any other code as a new shape.
+
+    With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
+    on the pristine tree, and pass on the patched tree.
+
+    With --recipe as well, each test runs once, on what the recipe makes, and must pass. Patches
+    that change the same function are proven together so. With --record, only tests of code that
+    several patches change run.
+
+    With several releases, or with --record, a test also runs where the patch is upstreamed: once,
+    and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
+    state of its patch. With --record, the same command goes on where it was interrupted.
+    """
+    options = ClusterOptions(on, attempts, resume, storage)
+    options.refuse_conflicts(())
+    several = record or recipe or vllm == "all" or "," in (vllm or "")
+    kept = keep_engines is not None
+    for option, unused, why, hint in (
+        ("--recipe", recipe and not engine, "without --engine", _ENGINE),
+        ("--vllm", vllm and recipe, "beside --recipe", "leave it out: the recipe pins a vLLM"),
+        ("--record", record and engine and not (vllm or recipe), "here", _ALL),
+        ("--vllm", vllm and no_style and not (engine or record), "with --no-style", _ENGINE),
+        ("--no-style", no_style and (engine or record), "here", "leave it out"),
+        ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
+        ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
+        ("--again", again and not (record and engine), "here", _BOTH),
+        ("--keep-engines", kept and (recipe or not several), "here", "give --vllm all"),
+        ("--on", on and not engine, "without --engine", _ENGINE),
+        ("--on", on and several, "here", "give one --vllm, and no --record"),
+    ):
+        if unused:
+            raise UsageError(
+                f"{option} would have no effect {why}", hint=hint, code="cli.unused-option"
+            )
+    if recipe and engine:
+        run = run_on_recipe(context, RecipeRun(recipe, engine, ids, record, again))
+        return behaviour.show(run, as_json=as_json)
+    chosen = context.library.load(ids or sorted(context.library.patches))
+    if record and engine is None:
+        releases = releases_of(context, "all" if vllm is None else vllm)
+        return shapes.record(context, chosen, releases, as_json=as_json)
+    if engine and vllm and several:
+        count = 1 if keep_engines is None else keep_engines
+        asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, count)
+        return behaviour.show(run_on_releases(context, asked, named=bool(ids)), as_json=as_json)
+    if engine is not None:
+        asked_for = ProofRequest(chosen, engine, vllm, evidence_dir, bool(ids), options)
+        return behaviour.run(context, asked_for, as_json=as_json)
+    if no_style:
+        return _examples(chosen, [], as_json=as_json)
+    named = releases_of(context, vllm) if vllm else None
+    return _examples(chosen, judge_style(context, chosen, named), as_json=as_json)
+
+
+def _examples(
+    chosen: list[Patch], styles: Iterable[Style], *, as_json: bool
+) -> CommandResult | ExitCode:
+    results = [(patch.id, result) for patch in chosen for result in run_examples(patch)]
+    failed = [result for _, result in results if result.failures]
+    if as_json:
+        judged = list(styles)
+    else:
+        for patch_id, result in results:
+            verdict = style("fails", fg="red") if result.failures else "holds"
+            click.echo(f"{verdict}  {patch_id}  {result.name}")
+            for failure in result.failures:
+                click.echo("       " + failure.replace("\n", "\n       "))
+        judged = [_printed(one) for one in styles]
+        click.echo(holding(len(results) - len(failed), len(results), "example"))
+    refused = any(one.failed for one in judged)
+    code = ExitCode.FINDINGS if failed or refused else ExitCode.CLEAN
+    return CommandResult(TestOutput.of_examples(results, judged), code) if as_json else code
+
+
+def _printed(judged: Style) -> Style:
+    place = f"{judged.patch.id}  upstream's style in vLLM {judged.release}"
+    if judged.passed and not judged.failed:
+        click.echo(f"holds  {place}: {', '.join(judged.passed)}")
+    for hook in judged.failed:
+        click.echo(f"{style('fails', fg='red')}  {place}: {hook.id}")
+        click.echo("       " + hook.said.replace("\n", "\n       "))
+    for reason in judged.not_judged:
+        click.echo(f"not judged  {place if judged.release else judged.patch.id}: {reason}")
+    return judged

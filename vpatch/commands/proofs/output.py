@@ -1,0 +1,229 @@
+"""The result of `test`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from vpatch.console.document import OutputModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpatch.commands.proofs.examples import ExampleResult
+    from vpatch.commands.proofs.releases import ReleaseTest
+    from vpatch.commands.proofs.shape_records import RecordedShapes
+    from vpatch.commands.proofs.style import Style
+    from vpatch.commands.proofs.usecase import ProvenTest
+    from vpatch.harness.behaviour import Behaviour
+
+
+class ExampleOutput(OutputModel):
+    """An example of a patch, which was applied twice."""
+
+    patch: str
+    example: str
+    """The folder of the example, below `examples`."""
+    failures: list[str]
+    """Sentences and diffs for people; empty if the example holds."""
+
+
+class RefusingHookOutput(OutputModel):
+    hook: str
+    details: str
+    """What it prints, and what it would change."""
+
+
+class StyleOutput(OutputModel):
+    """What a release's own hooks for format and lint say of what a patch makes of it."""
+
+    patch: str
+    release: str | None
+    """Null if no release is known for the patch."""
+    passed: list[str]
+    """The hooks that accept it."""
+    failed: list[RefusingHookOutput]
+    not_judged: list[str]
+    """Why all of these hooks, or some, say nothing of it."""
+
+
+class TestCaseOutput(OutputModel):
+    """A test function, in one run."""
+
+    name: str
+    outcome: Literal["passed", "failed", "skipped"]
+    message: str
+    seconds: float
+
+
+class TestRunOutput(OutputModel):
+    tests: list[TestCaseOutput]
+    broken: str | None
+    """Why there are no results: a sentence for people."""
+
+
+class BehaviourTestOutput(OutputModel):
+    """A behaviour test, which ran inside a real vLLM without the patch and with it."""
+
+    patch: str
+    test: str
+    """The file of the test, in the folder of the patch."""
+    engine: str
+    """The kind of the engine, `cpu` or `cuda`."""
+    vllm: str
+    """The release that it ran in."""
+    pristine: TestRunOutput
+    patched: TestRunOutput
+    problems: list[str]
+    """Sentences for people; empty if the test holds."""
+    evidence: Path | None
+    """The folder of the evidence, if there is any."""
+
+    @classmethod
+    def of(cls, one: ProvenTest, found: Behaviour) -> Self:
+        return cls(
+            patch=one.patch.id,
+            test=one.proof.test,
+            engine=one.kind,
+            vllm=one.version,
+            pristine=TestRunOutput.model_validate(found.pristine),
+            patched=TestRunOutput.model_validate(found.patched),
+            problems=list(found.problems),
+            evidence=one.folder,
+        )
+
+
+class ReleaseTestOutput(OutputModel):
+    """What a behaviour test showed on one release of vLLM."""
+
+    patch: str
+    test: str
+    """The file of the test, in the folder of the patch."""
+    engine: str
+    """The kind of the engine, `cpu` or `cuda`."""
+    vllm: str
+    """The exact release."""
+    tree: str
+    """The tree with the code of the patch: `vllm`, or a plugin that the test brings along."""
+    state: str
+    """The state of the patch in that tree."""
+    outcome: Literal["holds", "contradicts", "not asked"]
+    reason: str | None
+    """Why it was not asked, what contradicts the state, or which tests of the file did not run."""
+    recorded: bool
+    """Whether the result was recorded before; then the test did not run now."""
+    runs: dict[str, TestRunOutput]
+    """By `pristine` and `patched`; only `pristine` where the patch is upstreamed."""
+    problems: list[str]
+    """Sentences for people, longer than `reason`."""
+    seconds: float
+
+    @classmethod
+    def of(cls, one: ReleaseTest) -> Self:
+        return cls(
+            patch=one.patch.id,
+            test=one.proof.test,
+            engine=one.proof.engine,
+            vllm=one.release,
+            tree=one.tree,
+            state=one.found.state,
+            outcome=one.found.outcome,
+            reason=one.found.reason,
+            recorded=one.known,
+            runs={name: TestRunOutput.model_validate(run) for name, run in one.runs.items()},
+            problems=list(one.problems),
+            seconds=round(one.seconds, 1),
+        )
+
+
+class IdleTestOutput(OutputModel):
+    """A behaviour test that did not run."""
+
+    patch: str
+    test: str
+    reason: str
+
+
+class RecordedShapeOutput(OutputModel):
+    """Releases that have the same code, as a patch reads it."""
+
+    patch: str
+    releases: list[str]
+    state: str
+    variant: str | None
+    definitions: int
+    """How many definitions the patch reads there."""
+
+
+class LeftOutOutput(OutputModel):
+    """A release that got no record, because an apply would stop there."""
+
+    patch: str
+    release: str
+    state: str
+    reason: str
+    """A sentence for people."""
+
+
+class TestOutput(OutputModel):
+    """The result of `vpatch test`."""
+
+    examples: list[ExampleOutput]
+    """Empty with `--engine`."""
+    style: list[StyleOutput]
+    """Empty with `--no-style`, `--engine` and `--record`. Without `--vllm`, of own patches only."""
+    behaviour_tests: list[BehaviourTestOutput]
+    """Empty without `--engine`."""
+    not_run: list[IdleTestOutput]
+    """Behaviour tests that are not for this engine."""
+    releases: list[ReleaseTestOutput]
+    """Empty without several releases and `--record`."""
+    shapes: list[RecordedShapeOutput]
+    """What `--record` wrote without `--engine`."""
+    left_out: list[LeftOutOutput]
+    """What it could not record."""
+
+    @classmethod
+    def of(cls, **parts: Any) -> Self:
+        """The given parts; all others are empty."""
+        return cls(**{name: [] for name in cls.model_fields} | parts)
+
+    @classmethod
+    def of_shapes(cls, recorded: Iterable[RecordedShapes]) -> Self:
+        shapes = [
+            RecordedShapeOutput(
+                patch=one.patch.id,
+                releases=list(shape.releases),
+                state=shape.state,
+                variant=shape.variant,
+                definitions=len(shape.definitions),
+            )
+            for one in recorded
+            for shape in one.known
+        ]
+        left_out = [
+            LeftOutOutput(patch=one.patch.id, release=release, state=d.state, reason=d.reason)
+            for one in recorded
+            for release, d in one.left_out
+        ]
+        return cls.of(shapes=shapes, left_out=left_out)
+
+    @classmethod
+    def of_examples(
+        cls, results: Iterable[tuple[str, ExampleResult]], styles: Iterable[Style]
+    ) -> Self:
+        examples = [
+            ExampleOutput(patch=patch, example=one.name, failures=list(one.failures))
+            for patch, one in results
+        ]
+        style = [
+            StyleOutput(
+                patch=one.patch.id,
+                release=one.release,
+                passed=list(one.passed),
+                failed=[RefusingHookOutput(hook=h.id, details=h.said) for h in one.failed],
+                not_judged=list(one.not_judged),
+            )
+            for one in styles
+        ]
+        return cls.of(examples=examples, style=style)

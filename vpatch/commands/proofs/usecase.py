@@ -1,0 +1,248 @@
+"""Behaviour tests of patches: once on the pristine tree, once on the patched one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.engine.environment import Engine, packages_beside
+from vpatch.engine.kinds import KINDS
+from vpatch.engine.overlay import as_released
+from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.evidence.behaviour import ProofRun, record_of_test
+from vpatch.evidence.collecting import collected
+from vpatch.evidence.store import LOGS, write_evidence
+from vpatch.evidence.subject import subject_of
+from vpatch.harness.behaviour import Behaviour, ProofPlans, run_behaviour_test
+from vpatch.harness.machine import this_machine
+from vpatch.planning.plan import plan
+from vpatch.planning.state import State
+from vpatch.runs.cluster_options import ClusterOptions
+from vpatch.source.spec import FolderSpec, parse_vllm
+from vpatch.workspace.context import Context, open_engine
+from vpatch.workspace.selection import with_required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.declare.patch import Proof
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Decision, Plan
+    from vpatch.source.tree import Pin
+
+
+class IdleError(VpatchError):
+    """The behaviour test would prove nothing here, or it cannot run here."""
+
+    code = "harness.nothing-to-prove"
+
+
+def refuse_unfit(own: Engine) -> None:
+    if not own.has_pytest:
+        raise UsageError(
+            "it has no pytest",
+            where=str(own.python),
+            hint="install pytest in it",
+            code="engine.no-pytest",
+        )
+    if own.kind not in KINDS:
+        raise UsageError(
+            f"its vLLM runs on {own.kind}, but behaviour tests run on cpu or cuda",
+            where=str(own.python),
+            hint="use a vLLM that runs on cpu or cuda",
+            code="harness.no-test",
+        )
+
+
+def no_test(patch: Patch, kind: str) -> UsageError:
+    others = ", ".join(sorted({proof.engine for proof in patch.declaration.proof}))
+    return UsageError(
+        f"{patch.id} has no behaviour test for {kind}",
+        where=str(patch.folder),
+        hint=f"it has one for {others}" if others else "declare one under proof",
+        code="harness.no-test",
+    )
+
+
+def refuse_other(proof: Proof, kind: str, version: str, own: Engine | None) -> None:
+    if proof.engine != kind:
+        raise IdleError(f"it needs {proof.engine}")
+    if own is not None and version == proof.vllm != own.version:
+        raise IdleError(
+            f"it is written for vLLM {version}, but this Python has {own.version}",
+            hint=f"give --vllm {own.version} to run it all the same",
+        )
+
+
+def proof_plans(
+    context: Context, patch: Patch, proof: Proof, version: str, stack: ExitStack
+) -> ProofPlans:
+    """Plan the patched tree of a proof, for a release of vLLM."""
+    wanted = with_required([*proof.on_top_of, patch.id], context.library)
+    tree = stack.enter_context(context.tree(parse_vllm(version)))
+    required = with_required(proof.on_top_of, context.library)
+    before = plan(_concerning(required, "vllm"), tree)
+    after = plan(_concerning(wanted, "vllm"), tree)
+    plugins = []
+    for name, place in proof.trees.items():
+        folder = patch.folder / place
+        tree = stack.enter_context(context.tree(FolderSpec(name, str(folder))))
+        plugins.append((plan(_concerning(wanted, name), tree), folder))
+    return ProofPlans(before, after, plugins, references_of(context, proof, stack))
+
+
+def references_of(context: Context, proof: Proof, stack: ExitStack) -> dict[str, Path]:
+    """Open the releases that a proof compares with; return their folders by variable."""
+    return {
+        variable: stack.enter_context(context.tree(parse_vllm(release))).files
+        for variable, release in proof.references.items()
+    }
+
+
+@dataclass(frozen=True)
+class ProvenTest:
+    """What came of one behaviour test. Either `found` or `idle` is None.
+
+    `found` is the result, with the folder of its evidence if any. `idle` says why it did not run.
+    """
+
+    patch: Patch
+    proof: Proof
+    kind: str
+    version: str
+    found: Behaviour | None = None
+    folder: Path | None = None
+    idle: str | None = None
+
+
+@dataclass(frozen=True)
+class ProofRequest:
+    """Which behaviour tests run, and where.
+
+    Attributes:
+        patches: their tests run.
+        engine: `cpu`, `cuda`, or the path of a Python.
+        vllm: a release instead of the one that a test declares.
+        root: the folder that gets evidence, if any.
+        named: whether the user named the patches. Then one without a test is an error.
+        options: whether they run on a cluster.
+    """
+
+    patches: Sequence[Patch]
+    engine: str
+    vllm: str | None
+    root: Path | None
+    named: bool
+    options: ClusterOptions = field(default_factory=ClusterOptions)
+
+
+def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
+    """Run behaviour tests on this machine, and yield each result when it is there.
+
+    Raises:
+        UsageError: a named patch has no test for this engine.
+        VpatchError: an engine or a source is not there.
+    """
+    engine, named = asked.engine, asked.named
+    own = None if engine in KINDS else context.own_engine(engine)
+    if own is not None:
+        refuse_unfit(own)
+    kind = own.kind if own else engine
+    for patch in asked.patches:
+        if named and all(proof.engine != kind for proof in patch.declaration.proof):
+            raise no_test(patch, kind)
+        for proof in patch.declaration.proof:
+            version = asked.vllm or proof.vllm
+            try:
+                refuse_other(proof, kind, version, own)
+                found, folder = run_proof(context, patch, proof, engine, version, asked.root)
+            except IdleError as idle:
+                if named and proof.engine == kind:
+                    raise
+                yield ProvenTest(patch, proof, kind, version, idle=idle.what)
+            else:
+                yield ProvenTest(patch, proof, kind, version, found, folder)
+
+
+def run_proof(
+    context: Context, patch: Patch, proof: Proof, engine: str, version: str, root: Path | None
+) -> tuple[Behaviour, Path | None]:
+    made = datetime.now(UTC)
+    with ExitStack() as stack:
+        found = stack.enter_context(open_engine(context, engine, version))
+        if refusal := proof.refusal(found.version):
+            raise IdleError(f"{proof.test} is not for vLLM {found.version}: {refusal}")
+        plans = proof_plans(context, patch, proof, version, stack)
+        # An engine runs what they insert, and the test.
+        context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
+        refuse_idle(patch, plans.all_after)
+        beside = packages_beside(found, proof.packages, context.progress, offline=context.offline)
+        plans = replace(plans, packages=beside)
+        for path in as_released(found, plans.after):
+            context.progress.note(f"this build of {version} has another {path}: the release's runs")
+        name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"
+        workdir = None
+        if root is not None:
+            collecting = stack.enter_context(collected(root, name, numbered=True))
+            workdir, name = collecting.workdir, collecting.name
+        task = context.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
+        try:
+            test, logs = context.trust.copy_of(patch.folder), workdir and workdir / LOGS
+            result = run_behaviour_test(test, proof, found, plans.trees, logs)
+            if workdir is not None:
+                ran = ProofRun(
+                    name=name,
+                    made=made.isoformat(timespec="seconds"),
+                    asked={"patch": patch.id, "engine": engine, "vllm": version},
+                    subject=subject_of(plans.all_after),
+                    patch=patch,
+                    proof=proof,
+                    engine=found.kind,
+                    vllm=found.version,
+                    machine=this_machine(),
+                    found=result,
+                )
+                write_evidence(workdir, record_of_test(ran))
+        except OSError as error:
+            raise could_not_run(patch, proof, error) from error
+        task.done()
+    return result, root / name if root else None
+
+
+def could_not_run(patch: Patch, proof: Proof, error: OSError) -> UnavailableError:
+    return UnavailableError(
+        f"the run could not be made: {error}",
+        where=str(patch.folder / proof.test),
+        hint="free space in the folder for temporary files, or name another with TMPDIR",
+        code="harness.could-not-run",
+    )
+
+
+def _concerning(patches: Sequence[Patch], tree: str) -> list[Patch]:
+    return [patch for patch in patches if tree in patch.declaration.needed_in]
+
+
+def why_idle(patch: Patch, plans: Sequence[Plan]) -> tuple[Pin, Decision] | None:
+    """Return the decision that leaves a patch nothing to prove; None where it is needed."""
+    decisions = [(made.pin, d) for made in plans for d in made.decisions]
+    mine = [(pin, d) for pin, d in decisions if d.patch.id == patch.id]
+    stopping = [(pin, d) for pin, d in decisions if d.state.stops]
+    idle = [] if any(d.state is State.NEEDED for _, d in mine) else mine
+    return next(iter(stopping or idle), None)
+
+
+def refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
+    """Refuse a test that would prove nothing.
+
+    Raises:
+        IdleError: the patch is not needed there, or another one stops.
+    """
+    if found := why_idle(patch, plans):
+        pin, decision = found
+        raise IdleError(
+            f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
+            hint="give a --vllm that needs it; vpatch status --all shows which do",
+        )

@@ -1,0 +1,1 @@
+"""`vpatch run`: a command with patched files laid over its vLLM."""

@@ -1,0 +1,1 @@
+"""`vpatch schema`: the JSON Schemas of declarations and results."""

@@ -1,0 +1,245 @@
+"""Smoke runs of a recipe's matrix, and smoke runs on a cluster: several requests, one record."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.commands.smoke.joined_record import joined
+from vpatch.commands.smoke.point import PointRun
+from vpatch.commands.smoke.prove import run_smoke
+from vpatch.commands.smoke.request import (
+    SmokeResult,
+    asked_of,
+    planned_smoke,
+    smoke_plan_of,
+)
+from vpatch.engine.kinds import KINDS
+from vpatch.errors import VpatchError, combine, distinct
+from vpatch.evidence.collecting import collected, dated
+from vpatch.evidence.store import LOGS, POINTS, write_evidence
+from vpatch.evidence.subject import subject_of, subject_of_locks
+from vpatch.harness.machine import this_machine
+from vpatch.runs.targets import (
+    PlannedTrees,
+    look_at_image,
+    open_target,
+    planned_trees,
+    refuse_missing,
+    require_trust_in_folders,
+    trees_in_image,
+)
+from vpatch.util.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from vpatch.commands.smoke.prove import OnResult
+    from vpatch.commands.smoke.request import SmokeOptions
+    from vpatch.declare.smoke import Smoke
+    from vpatch.runs.matrix import MatrixPoint, RecipeMatrix
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.selection import Request, Selection
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What runs in a point, and by which plan. Without a matrix there is one, without a name."""
+
+    point: MatrixPoint | None
+    trees: PlannedTrees
+    smoke: Smoke
+    subject: Sequence[dict[str, Any]]
+    plan: str | None = None
+
+
+def smoke_on_cluster(
+    context: Context,
+    request: Request,
+    options: SmokeOptions,
+    matrix: RecipeMatrix | None,
+    root: Path,
+    on_result: OnResult,
+) -> SmokeResult:
+    """Run a plan on the nodes of a cluster. Here the trees are planned, and nothing runs."""
+    require("ray", "`--on`")
+    # Only these runs need it.
+    from vpatch.cluster.connection import address_of  # noqa: PLC0415
+    from vpatch.commands.smoke.cluster import run_smoke_on_cluster  # noqa: PLC0415
+
+    address_of(str(options.on))
+    with ExitStack() as stack:
+        if options.image is not None:
+            one, title = _planned_image(context, options.image, options, stack)
+            planned = [one]
+        elif matrix is None:
+            found, smoke = planned_smoke(context, request, options)
+            trees = planned_trees(context, found, stack, asked_for=bool(request.patches))
+            planned = [_Planned(None, trees, smoke, subject_of(trees.plans))]
+            title = found[0].recipe or trees.version
+        else:
+            planned = _points(context, request, options, matrix, stack)
+            title = str(request.recipe)
+        title = f"{title}-{options.engine or ('image' if options.image else 'cluster')}"
+        run = _Points(context, request, options, matrix, planned)
+
+        def make(points: Sequence[PointRun]) -> list[dict[str, Any]]:
+            return run_smoke_on_cluster(points, options.cluster, root, context.progress, on_result)
+
+        return run.collect(root, title, make)
+
+
+def _planned_image(
+    context: Context, name: str, options: SmokeOptions, stack: ExitStack
+) -> tuple[_Planned, str]:
+    """Ask an image of this machine's engine what is in it; the nodes run it by its digest."""
+    found, _ = look_at_image(name, stack, gpus=bool(this_machine().gpus))
+    plan = options.plan_of(context, found.lock.recipe)
+    smoke = smoke_plan_of(context, plan)
+    named = options.model is not None
+    require_trust_in_folders(context, plan, smoke.models.values(), named=named)
+    subject = subject_of_locks(*found.locks)
+    return _Planned(
+        None, trees_in_image(found), smoke, subject, plan
+    ), found.lock.recipe or found.version
+
+
+def smoke_matrix_here(
+    context: Context,
+    request: Request,
+    options: SmokeOptions,
+    matrix: RecipeMatrix,
+    root: Path,
+    on_result: OnResult,
+) -> SmokeResult:
+    """Run the points of a matrix on this machine, one after the other."""
+    machine = this_machine()
+    engine = options.engine or ("cuda" if machine.gpus else "cpu")
+    kind = engine if engine in KINDS else context.own_engine(engine).kind
+    notes: list[str] = []
+    matrix = matrix.here(machine, kind, notes)
+    for note in notes:
+        context.progress.note(note)
+    with ExitStack() as stack:
+        planned = _points(context, request, options, matrix, stack)
+        for one in planned:
+            models, version = options.models(one.smoke).values(), one.trees.version
+            refuse_missing(context, one.smoke.needs, models, machine, kind, [version])
+        run = _Points(context, request, options, matrix, planned)
+
+        def make(points: Sequence[PointRun]) -> list[dict[str, Any]]:
+            records = []
+            for point in points:
+                with ExitStack() as engines:
+                    target = open_target(context, point.trees, engine, engines)
+                    told = _named(point.name, on_result)
+                    records.append(
+                        run_smoke(point.request, target, point.workdir, context.progress, told)
+                    )
+            return records
+
+        return run.collect(root, f"{request.recipe}-{kind}", make, engine)
+
+
+def _named(point: str, on_result: OnResult) -> OnResult:
+    return lambda phase, what, checks: on_result(phase, f"{point}: {what}", checks)
+
+
+def _points(
+    context: Context,
+    request: Request,
+    options: SmokeOptions,
+    matrix: RecipeMatrix,
+    stack: ExitStack,
+) -> list[_Planned]:
+    """Plan all points of a matrix.
+
+    Raises:
+        VpatchError: a patch stops in some of them; the error names all of that.
+    """
+    plan = options.plan_of(context, request.recipe)
+    context.require_trust((), plan)
+    smoke = smoke_plan_of(context, plan)
+    planned: list[_Planned] = []
+    errors: list[VpatchError] = []
+    for point in matrix.points:
+        try:
+            trees = _trees(context, point.found, stack)
+        except VpatchError as error:
+            errors.append(error)
+        else:
+            subject = subject_of(trees.plans)
+            planned.append(_Planned(point, trees, matrix.plan_at(smoke, point.needs), subject))
+    if errors:
+        raise combine(distinct(errors))
+    return planned
+
+
+def _trees(context: Context, found: Sequence[Selection], stack: ExitStack) -> PlannedTrees:
+    return planned_trees(context, found, stack, asked_for=False)
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Planned points of one run, and the evidence of all of them."""
+
+    context: Context
+    request: Request
+    options: SmokeOptions
+    matrix: RecipeMatrix | None
+    planned: Sequence[_Planned]
+
+    def collect(
+        self,
+        root: Path,
+        title: str,
+        make: Callable[[Sequence[PointRun]], list[dict[str, Any]]],
+        engine: str | None = None,
+    ) -> SmokeResult:
+        """Let `make` run all points, and write their evidence into a new folder of `root`."""
+        name = self.options.name or dated(title)
+        numbered = self.options.name is None
+        with collected(root, name, numbered=numbered) as collecting:
+            folder = collecting.workdir
+            runs = [self._run(one, collecting.name, folder, engine) for one in self.planned]
+            records = make(runs)
+            if self.matrix is None:
+                (record,) = records
+            else:
+                record = self._joined(records, collecting.name)
+                write_evidence(folder, record)
+        return SmokeResult(record, root / collecting.name)
+
+    def _run(self, one: _Planned, name: str, folder: Path, engine: str | None) -> PointRun:
+        asked = asked_of(self.context, self.request, self.options)
+        if engine is not None:
+            asked["engine"] = engine
+        if one.trees.image is not None:
+            asked["plan"] = one.plan
+        point = one.point
+        if point is not None:
+            asked["point"] = point.name
+            folder = folder / POINTS / point.slug
+            (folder / LOGS).mkdir(parents=True)
+        request = self.options.smoke_request(
+            self.context,
+            point.slug if point else name,
+            one.smoke,
+            this_machine(),
+            list(one.subject),
+            asked,
+        )
+        return PointRun(request, one.trees, folder, point.name if point else "")
+
+    def _joined(self, records: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+        points = [one.point for one in self.planned if one.point is not None]
+        said = [
+            {"name": point.name, "folder": f"{POINTS}/{point.slug}", **point.said}
+            for point in points
+        ]
+        plan = smoke_plan_of(self.context, self.options.plan or self.request.recipe)
+        return joined(
+            records, said, name=name, plan=plan.model_dump(mode="json", exclude_none=True)
+        )

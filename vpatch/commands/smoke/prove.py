@@ -1,0 +1,157 @@
+"""Tree -> evidence: the phases of a smoke run in an engine, and what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vpatch.commands.smoke.checks import Check
+from vpatch.commands.smoke.imports import run_imports
+from vpatch.commands.smoke.record import SmokeRun, record_of
+from vpatch.commands.smoke.run import PhaseContext, run_phase
+from vpatch.errors import UnavailableError
+from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
+from vpatch.harness.models import prepare
+from vpatch.harness.sandbox import run_in
+from vpatch.harness.target import new_folder
+from vpatch.util.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.commands.smoke.cells import Cell
+    from vpatch.commands.smoke.run import CellResult
+    from vpatch.declare.smoke import Model, Smoke
+    from vpatch.harness.machine import Machine
+    from vpatch.harness.target import ExecutionTarget, Phase
+    from vpatch.library.patch import Patch
+    from vpatch.progress import Progress
+
+# Is told of the phase, what was looked at, and the checks of it.
+OnResult = Callable[[str, str, Sequence[Check]], None]
+_ENVIRONMENT_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class SmokeRequest:
+    """A smoke run to make. `subject` is what it is about, in digests; `port` is for servers.
+
+    `patches` are those whose symptoms are looked for in the logs. `digests` is the cache's folder
+    that remembers the digests of large files.
+    """
+
+    name: str
+    asked: Mapping[str, Any]
+    subject: Sequence[Mapping[str, Any]]
+    smoke: Smoke
+    models: Mapping[str, Model]
+    cells: Sequence[Cell]
+    machine: Machine
+    patches: Sequence[Patch]
+    before: bool
+    port: int | None
+    digests: Path | None = None
+
+
+def run_smoke(
+    request: SmokeRequest,
+    target: ExecutionTarget,
+    workdir: Path,
+    progress: Progress,
+    on_result: OnResult,
+) -> dict[str, Any]:
+    """Run a request on its target, and write evidence to `workdir`.
+
+    `on_result` gets what was found, cell by cell.
+
+    Raises:
+        OverlayError: the engine's packages are not those of the trees.
+        UnavailableError: the machine is in the way, such as a full disk.
+    """
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    phases: list[Phase] = ["before", "after"] if request.before else ["after"]
+    try:
+        with scratch_folder() as name:
+            ran = _run(request, target, workdir, Path(name), progress, on_result, phases, made)
+        record = record_of(ran)
+        write_evidence(workdir, record)
+    except OSError as error:
+        raise UnavailableError(
+            f"the run could not be made: {error}",
+            where=str(workdir),
+            hint="free space there and in the folder for temporary files (or name it with TMPDIR)",
+            code="smoke.could-not-run",
+        ) from error
+    return record
+
+
+def _run(
+    request: SmokeRequest,
+    target: ExecutionTarget,
+    workdir: Path,
+    work: Path,
+    progress: Progress,
+    on_result: OnResult,
+    phases: Sequence[Phase],
+    made: str,
+) -> SmokeRun:
+    sites = {phase: target.sandbox(phase, work) for phase in phases}
+    task = progress.start(f"Preparing {', '.join(request.models)}")
+    folder = new_folder(work, "models")
+    used = {cell.model for cell in request.cells}
+    checkpoints = {
+        name: prepare(name, model, sites["after"], folder, request.digests)
+        for name, model in request.models.items()
+        if name in used
+    }
+    task.done()
+    imports: dict[Phase, Sequence[Check]] = {}
+    results: list[CellResult] = []
+    for phase in phases:
+        place = PhaseContext(phase, sites[phase], checkpoints, workdir / LOGS, work, request.port)
+        imports[phase] = run_imports(
+            request.smoke.imports,
+            sites[phase],
+            request.cells[0].environment,
+            new_folder(work, f"imports-{phase}"),
+            workdir / LOGS / f"{phase}-imports.log",
+        )
+        for check in imports[phase]:
+            on_result(phase, check.name, [check])
+
+        def begin(number: int, count: int, cell: Cell, phase: Phase = phase) -> Callable[[], None]:
+            return progress.start(f"{phase}, {number} of {count}: {cell.name}").done
+
+        def found(result: CellResult, phase: Phase = phase) -> None:
+            on_result(phase, result.cell.name, result.checks)
+
+        results += run_phase(place, request.cells, begin, found)
+    task = progress.start("Collecting the environment")
+    command: list[str | Path] = [sites["after"].python, "-m", "vllm.collect_env"]
+    ended = run_in(
+        sites["after"],
+        command,
+        workdir=work,
+        log=workdir / ENVIRONMENT,
+        extra_env={},
+        timeout=_ENVIRONMENT_SECONDS,
+    )
+    task.done()
+    if ended.code != 0:
+        progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
+    return SmokeRun(
+        name=request.name,
+        made=made,
+        asked=request.asked,
+        subject=request.subject,
+        plan=request.smoke,
+        target=target,
+        machine=request.machine,
+        checkpoints=checkpoints,
+        imports=imports,
+        results=results,
+        patches=request.patches,
+    )

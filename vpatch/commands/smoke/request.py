@@ -1,0 +1,180 @@
+"""A smoke run that is asked for: its options, and the plan that they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vpatch.commands.smoke.cells import cells_of
+from vpatch.commands.smoke.prove import SmokeRequest
+from vpatch.commands.smoke.standard import standard_plan
+from vpatch.errors import UsageError
+from vpatch.harness.models import given
+from vpatch.runs.cluster_options import ATTEMPTS, ClusterOptions
+from vpatch.util.urls import redact
+from vpatch.workspace import selection
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.declare.smoke import Model, Smoke
+    from vpatch.harness.machine import Machine
+    from vpatch.workspace.context import Context
+
+_STANDARD = "the standard plan runs (k=0 and k=3)"
+
+
+@dataclass(frozen=True)
+class SmokeOptions:
+    """What a plan runs on, and how.
+
+    Attributes:
+        engine: `cpu`, `cuda`, or the path of a Python; by default `cuda` if there is a GPU.
+        image: the tag of an image that `vpatch build-image` built, instead of an engine.
+        python: a Python in which vpatch's wheel or patch is installed, instead of an engine.
+        name: the name of the evidence; by default the recipe, the engine and the time.
+        plan: the recipe whose smoke plan is run; by default that of the source.
+        model: a checkpoint that every cell runs: a folder, or an id on the Hub.
+        rounds: how often each cell runs; by default as the plan says.
+        port: the port of the servers; by default a free one.
+        before: whether the pristine tree runs first.
+        on: the address of a Ray cluster that runs the cells, instead of this machine.
+        attempts: how often a cell is tried there, before its loss is a finding.
+        resume: whether cells whose evidence is kept are taken from there.
+        storage: where nodes of a cluster leave large files, as fsspec names it.
+    """
+
+    engine: str | None = None
+    image: str | None = None
+    python: str | None = None
+    name: str | None = None
+    plan: str | None = None
+    model: str | None = None
+    rounds: int | None = None
+    port: int | None = None
+    before: bool = False
+    on: str | None = None
+    attempts: int = ATTEMPTS
+    resume: bool = False
+    storage: str | None = None
+
+    def refuse_conflicts(self) -> None:
+        """Refuse options that have no effect together.
+
+        Raises:
+            UsageError: there are some.
+        """
+        if self.image is not None and self.python is not None:
+            raise UsageError(
+                "--image and --python name two things to run",
+                hint="give one of them",
+                code="cli.conflicting-options",
+            )
+        alone = [name for name in ("python", "port") if getattr(self, name) is not None]
+        self.cluster.refuse_conflicts(alone)
+
+    @property
+    def cluster(self) -> ClusterOptions:
+        return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
+
+    def plan_of(self, context: Context, recipe: str | None) -> str | None:
+        """Return the recipe whose plan runs, if any. A note says that it is the standard plan.
+
+        `recipe` is that of what is run.
+
+        Raises:
+            UsageError: `--plan` names a recipe without a plan.
+        """
+        if self.plan is not None:
+            if _declared(context, self.plan) is None:
+                raise UsageError(
+                    "the recipe has no smoke plan",
+                    where=str(context.library.recipe(self.plan)),
+                    hint="add one under smoke, or leave out --plan: then the standard plan runs",
+                    code="smoke.no-plan",
+                )
+        elif recipe is None:
+            context.progress.note(f"no recipe has a smoke plan for this vLLM: {_STANDARD}")
+        elif _declared(context, recipe) is None:
+            context.progress.note(f"the recipe {recipe} has no smoke plan: {_STANDARD}")
+        return self.plan or recipe
+
+    def models(self, smoke: Smoke) -> dict[str, Model]:
+        return dict.fromkeys(smoke.models, given(self.model)) if self.model else smoke.models
+
+    def smoke_request(
+        self,
+        context: Context,
+        title: str,
+        smoke: Smoke,
+        machine: Machine,
+        subject: list[dict[str, Any]],
+        asked: dict[str, Any],
+    ) -> SmokeRequest:
+        return SmokeRequest(
+            name=title,
+            asked=asked,
+            subject=subject,
+            smoke=smoke,
+            models=self.models(smoke),
+            cells=cells_of(smoke, rounds=self.rounds),
+            machine=machine,
+            patches=context.library.load_all(),
+            before=self.before,
+            port=self.port,
+            digests=context.cache.answers("checkpoints"),
+        )
+
+
+@dataclass(frozen=True)
+class SmokeResult:
+    """Evidence that was written: `record` is its content, `folder` is where it is."""
+
+    record: dict[str, Any]
+    folder: Path
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check with the patches passed."""
+        return bool(self.record["result"] == "passed")
+
+
+def planned_smoke(
+    context: Context, request: selection.Request, options: SmokeOptions
+) -> tuple[list[selection.Selection], Smoke]:
+    """What is run, and by which plan."""
+    found = selection.resolve(request, context.library)
+    plan = options.plan_of(context, request.recipe or found[0].recipe)
+    context.require_trust((), plan)
+    return found, smoke_plan_of(context, plan)
+
+
+def asked_of(context: Context, request: selection.Request, options: SmokeOptions) -> dict[str, Any]:
+    """What was asked for, by the names of the command's options: evidence has it."""
+    cluster = {"on": options.on and redact(options.on)} if options.on else {}
+    if options.attempts != ATTEMPTS:
+        cluster["attempts"] = str(options.attempts)
+    return cluster | {
+        "vllm": request.vllm and redact(request.vllm),
+        "recipe": request.recipe,
+        "tree": [redact(tree) for tree in request.trees],
+        "patches": [str(folder) for folder in context.patches_dirs],
+        "recipes": [str(folder) for folder in context.recipes_dirs],
+        "patch": request.patches,
+        "engine": options.engine,
+        "image": options.image,
+        "python": options.python,
+        "plan": options.plan,
+        "model": options.model,
+        "rounds": options.rounds,
+        "before": options.before,
+    }
+
+
+def smoke_plan_of(context: Context, recipe: str | None) -> Smoke:
+    """Return the plan of a recipe; the standard plan if it has none, or there is no recipe."""
+    return (_declared(context, recipe) if recipe is not None else None) or standard_plan()
+
+
+def _declared(context: Context, recipe: str) -> Smoke | None:
+    return context.library.read_recipe(context.library.recipe(recipe))[0].smoke

@@ -1,0 +1,1 @@
+"""`vpatch status`: what each patch means for a release."""

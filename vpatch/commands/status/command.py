@@ -1,0 +1,115 @@
+"""vpatch status: what each patch means for each version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.status.usecase import StatusRow, status
+from vpatch.console import render
+from vpatch.console.options import json_option, library_options, source_options, strict_option
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode, UsageError
+from vpatch.planning.telling import told_in_full
+from vpatch.util.wrapping import line_width
+
+if TYPE_CHECKING:
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.selection import Request
+
+
+_ALL = "all"
+
+
+@click.command("status")
+@source_options
+@click.option("--all", "every", is_flag=True, help="Every release of vLLM from 0.20 on.")
+@click.option("--why", metavar="PATCH", help="Show what vpatch looked for and found for one patch.")
+@strict_option
+@library_options
+@json_option
+def command(
+    request: Request,
+    context: Context,
+    why: str | None,
+    *,
+    every: bool,
+    strict: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Show the state of each patch for one version of vLLM, or for several.
+
+    `--vllm 0.22,0.23` takes several versions, and --all or `--vllm all` takes every release.
+    With --recipe as well, vpatch looks only at the patches of the recipe, in its order. This shows
+    what an upgrade would mean.
+
+    Several versions make a table: a row a patch, a column a version, a letter a state. A terminal
+    that is too narrow gets several tables. A pipe or a file gets one for each tree, however wide.
+
+    A question mark means a new shape: the patch is not recorded for exactly this code, so the state
+    may be wrong. --why shows how the code differs from the nearest release that is recorded.
+
+    Ends with 1 if a patch cannot be applied, or if the code contradicts what a patch declares.
+    """
+    if every and request.vllm:
+        raise UsageError(
+            "--all and --vllm both name releases",
+            hint="give one of the two",
+            code="cli.conflicting-options",
+        )
+    listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
+    patches = (why,) if why else request.patches
+    asked = replace(request, vllm=None, patches=patches, strict=strict)
+    versions = context.releases() if every or listed == [_ALL] else listed
+    rows = status(context, versions, asked, located=bool(why or as_json), explained=bool(why))
+    code = ExitCode.FINDINGS if any(row.has_findings for row in rows) else ExitCode.CLEAN
+    if as_json:
+        from vpatch.commands.status.output import StatusOutput  # noqa: PLC0415 - models load slowly
+
+        return CommandResult(StatusOutput.of(rows), code)
+    if why:
+        _explain(rows)
+    elif len(rows) == 1:
+        render.print_pin(rows[0].plan.pin, _chosen(rows[0]))
+        render.print_decisions(rows[0].plan.decisions)
+    else:
+        _print_matrix(rows)
+    if not why:
+        _note_unrecorded(context, rows)
+    return code
+
+
+def _note_unrecorded(context: Context, rows: list[StatusRow]) -> None:
+    decisions = [d for row in rows for d in row.plan.decisions]
+    shaped = [d for d in decisions if d.shape is not None and not d.shape.is_on_record]
+    ids = sorted({d.patch.id for d in shaped})
+    if ids:
+        context.progress.note(
+            f"not on record for any code: {', '.join(ids)} (vpatch test --record)"
+        )
+
+
+def _chosen(row: StatusRow) -> str:
+    if row.recipe is None:
+        return ""
+    return f"the patches of recipe {row.recipe}" if row.moved else f"recipe {row.recipe}"
+
+
+def _explain(rows: list[StatusRow]) -> None:
+    for row in rows:
+        for decision in row.plan.decisions:
+            render.print_pin(row.plan.pin, _chosen(row))
+            variant = f"  (variant {decision.variant})" if decision.variant else ""
+            click.echo(f"  {decision.patch.id} is {render.styled(decision.state)}{variant}")
+            render.print_told(told_in_full(decision, row.plan.pin.tree), 2, line_width())
+            for line in row.diffs.get(decision.patch.id, ()):
+                click.echo(f"    {line}".rstrip())
+
+
+def _print_matrix(rows: list[StatusRow]) -> None:
+    from vpatch.commands.status.table import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
+
+    for line in matrix_lines(rows, line_width()):
+        click.echo(line)

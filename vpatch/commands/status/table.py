@@ -1,0 +1,66 @@
+"""What many patches mean for many trees: a table with a row a patch and a column a version."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from vpatch.commands.status.usecase import remarks
+from vpatch.console.render import COLOURS
+from vpatch.console.table import Column, legend_lines, table_lines
+from vpatch.planning.state import State
+from vpatch.util.wrapping import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.commands.status.usecase import StatusRow
+    from vpatch.planning.state import Decision
+
+# In the order of the states: needed, applied, upstreamed, absent, blocked, conflict, untrusted.
+SYMBOLS = dict(zip(State, "NAU.BCT", strict=True))
+MARKS = {
+    "!": "! the code contradicts what the patch declares",
+    "*": "* is a new shape, and the code contradicts what the patch declares",
+    "?": "? is a new shape: not the code of a recorded release; --why PATCH shows more",
+    "~": "~ upstream changed code of the patch since {since}; vpatch bump --diff shows it",
+}
+
+
+def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
+    """The lines of the tables of patches, the legend and the remarks; see `table_lines`."""
+    columns = [
+        Column(row.plan.pin, {d.patch.id: _cell(d, row) for d in _by_id(row)}) for row in rows
+    ]
+    yield from table_lines(columns, width)
+    decisions = [d for row in rows for d in row.plan.decisions]
+    counts = Counter(d.state for d in decisions)
+    found = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
+    legend = [Text.assemble((s, COLOURS[state]), f" {state} {counts[state]}") for state, s in found]
+    yield from legend_lines(legend, width)
+    for remark in remarks(rows):
+        yield from wrapped(remark, width)
+    marks = {_mark(d, row) for row in rows for d in row.plan.decisions}
+    since = next((row.since for row in rows if row.since), "")
+    for mark, said in MARKS.items():
+        if mark in marks:
+            yield from wrapped(said.format(since=since), width)
+
+
+def _by_id(row: StatusRow) -> list[Decision]:
+    return sorted(row.plan.decisions, key=lambda decision: decision.patch.id)
+
+
+def _cell(decision: Decision, row: StatusRow) -> Text:
+    return Text(SYMBOLS[decision.state] + _mark(decision, row), style=COLOURS[decision.state])
+
+
+def _mark(decision: Decision, row: StatusRow) -> str:
+    """The most pressing remark on a cell."""
+    if decision.disagreement:
+        return "*" if decision.differs_from_record else "!"
+    if decision.differs_from_record:
+        return "?"
+    return "~" if row.changed and decision.patch.id in row.changed else ""

@@ -1,0 +1,170 @@
+"""What each patch means for one version or for several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from vpatch.planning.names import plain_name
+from vpatch.planning.plan_cache import reasons_to_decide_anew
+from vpatch.planning.state import State
+from vpatch.workspace import selection
+from vpatch.workspace.plan_pool import plans_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.planning.plan import FindingsFor
+    from vpatch.planning.state import Decision, Plan
+    from vpatch.source.entry import CachedTree
+    from vpatch.workspace.context import Context
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    """What the patches mean for one tree.
+
+    `moved` is a recipe that is asked against another vLLM than its own. `strict` says that a new
+    shape is a finding. `diffs` are lines by patch: how a new shape differs from the nearest known
+    one, where that was asked for. `changed` are the patches whose code differs between the recipe's
+    own vLLM, `since`, and this one, and that both need; None without such a comparison.
+    """
+
+    plan: Plan
+    recipe: str | None
+    moved: bool
+    strict: bool = False
+    diffs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    changed: frozenset[str] | None = None
+    since: str | None = None
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether a patch stops an apply, contradicts its claim, or is on a new shape if strict."""
+        return any(
+            d.state.stops or d.disagreement or (self.strict and d.new_shape)
+            for d in self.plan.decisions
+        )
+
+
+def status(
+    context: Context,
+    versions: Sequence[str | None],
+    request: selection.Request,
+    *,
+    located: bool,
+    explained: bool = False,
+) -> list[StatusRow]:
+    """Decide a request for each version; None means the version that a recipe pins.
+
+    With `located`, the findings have line numbers, and nothing is cached. With `explained`, new
+    shapes come with a diff.
+
+    Raises:
+        VpatchError: the request names nothing that is there, or a source cannot be read.
+    """
+    jobs: list[tuple[selection.Selection, bool]] = []
+    slow: dict[str, None] = {}
+    for number, version in enumerate(versions):
+        # Further trees are the same for each version.
+        trees = request.trees if number == 0 else ()
+        asked = replace(request, vllm=version, trees=trees)
+        # The question is what the library means for a version, not what a recipe takes of it.
+        found = selection.resolve(asked, context.library, whole_library=True)
+        for job in found if number == 0 else found[:1]:
+            slow |= dict.fromkeys(reasons_to_decide_anew(job.patches))
+            jobs.append((job, version is not None))
+    for reason in slow:
+        context.progress.note(reason)
+    if located or explained:
+        rows = [
+            _told(context, job, moved, request.patches, explained=explained) for job, moved in jobs
+        ]
+        return _compared(context, request, rows)
+    # What a table does not show need not be found.
+    findings_for: FindingsFor = "stopping" if len(jobs) == 1 else "none"
+    plans = plans_for(context, [job for job, _ in jobs], request.patches, findings_for=findings_for)
+    rows = [
+        StatusRow(made, job.recipe, moved, job.strict)
+        for (job, moved), made in zip(jobs, plans, strict=True)
+    ]
+    return _compared(context, request, rows)
+
+
+def _compared(
+    context: Context, request: selection.Request, rows: list[StatusRow]
+) -> list[StatusRow]:
+    """Compare the code of each patch with that in the vLLM that the recipe pins, if it is shown."""
+    if request.recipe is None:
+        return rows
+    recipe = context.library.recipe_selection(context.library.recipe(request.recipe))
+    source = recipe.vllm.source
+    pinned = next(
+        (r.plan for r in rows if (r.plan.pin.tree, r.plan.pin.version) == ("vllm", source)), None
+    )
+    if pinned is None:
+        return rows
+    before = {d.patch.id: _code(d) for d in pinned.decisions if d.state is State.NEEDED}
+    return [
+        replace(
+            row,
+            changed=frozenset(
+                d.patch.id
+                for d in row.plan.decisions
+                if d.state is State.NEEDED and before.get(d.patch.id, _code(d)) != _code(d)
+            ),
+            since=pinned.pin.label,
+        )
+        if row.plan is not pinned and row.plan.pin.tree == pinned.pin.tree
+        else row
+        for row in rows
+    ]
+
+
+def _code(decision: Decision) -> Counter[tuple[str, str]]:
+    """The definitions that a patch reads, in whatever file."""
+    found = decision.shape.definitions if decision.shape else {}
+    # A statement has no name, and a file that is not Python has one definition.
+    return Counter((plain_name(key), digest) for key, digest in found.items())
+
+
+def _diffs(context: Context, made: Plan, tree: CachedTree) -> dict[str, tuple[str, ...]]:
+    # What is remembered needs no libcst, which takes 0.3 s to import.
+    from vpatch.commands.status.shape_diff import shape_diff  # noqa: PLC0415
+
+    return {d.patch.id: tuple(shape_diff(context, d, tree)) for d in made.decisions}
+
+
+def remarks(rows: Sequence[StatusRow]) -> list[str]:
+    """Why decisions stop an apply or contradict a claim: a line for all versions alike."""
+    versions: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        pin = row.plan.pin
+        for decision in row.plan.decisions:
+            reason = decision.reason if decision.state.stops else None
+            for text in filter(None, (decision.disagreement, reason)):
+                said = decision.patch.id, pin.tree, text.replace(f" in {pin.label}", "")
+                versions.setdefault(said, []).append(pin.label.removeprefix(f"{pin.tree}-"))
+    return [
+        f"{patch_id} in {tree} {', '.join(those)}: {text}"
+        for (patch_id, tree, text), those in versions.items()
+    ]
+
+
+def _told(
+    context: Context,
+    job: selection.Selection,
+    moved: bool,  # noqa: FBT001
+    chosen: Sequence[str],
+    *,
+    explained: bool,
+) -> StatusRow:
+    alone = selection.decided_alone(job, chosen)
+    # As above.
+    from vpatch.planning.plan import plan  # noqa: PLC0415
+
+    with context.tree(job.spec, job.expected_digest) as tree:
+        made = plan(job.patches, tree, findings_for="all", alone=alone)
+        diffs = _diffs(context, made, tree) if explained else {}
+    return StatusRow(made, job.recipe, moved, job.strict, diffs)

@@ -1,0 +1,1 @@
+"""`vpatch trust`: which projects may run their code."""

@@ -1,0 +1,140 @@
+"""vpatch trust: which code of projects may run, as the user decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.trust.output import TrustedPathOutput, TrustOutput
+from vpatch.commands.trust.usecase import paths_to_trust, revoke_trust, trust_paths
+from vpatch.console.options import json_option, open_context
+from vpatch.console.output import style
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode, UsageError
+from vpatch.github.tokens import host_named
+from vpatch.trust.store import Content, Store, default_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.trust.decision import State
+
+_DIGITS = 12
+_COLOURS: dict[State, str] = {
+    "shipped": "blue",
+    "trusted": "green",
+    "changed": "red",
+    "not trusted": "yellow",
+}
+
+
+@click.command("trust")
+@click.argument(
+    "paths", nargs=-1, metavar="[FOLDER]...", type=click.Path(exists=True, path_type=Path)
+)
+@click.option("--show", is_flag=True, help="Show what would be trusted, but record nothing.")
+@click.option("--list", "listing", is_flag=True, help="List everything that you trust.")
+@click.option("--revoke", is_flag=True, help="Stop trusting everything in FOLDER.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Allow tokens to be sent to this host; repeatable.",
+)
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    hosts: tuple[str, ...],
+    *,
+    show: bool,
+    listing: bool,
+    revoke: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Allow a project's code to run: its patches, recipes and targets as they are now.
+
+    FOLDER is a project (by default the current folder), the folder of one patch, or the file of a
+    recipe or target. vpatch shows every file with its digest. If a file changes or is added later,
+    that patch's code does not run until you trust it again.
+
+    Edits that are only declared need no trust. Code does: codemod.py, behaviour tests, and whatever
+    a real vLLM runs for this project.
+    """
+    if sum((show, listing, revoke)) > 1 or (listing and (paths or hosts)):
+        raise UsageError(
+            "these options exclude each other",
+            hint="give one of them",
+            code="cli.conflicting-options",
+        )
+    context = open_context()
+    store = Store(default_folder())
+    if listing:
+        return _list(store, as_json=as_json)
+    names = [host_named(host) for host in hosts]
+    if revoke:
+        roots = paths or (() if hosts else (context.project.folder,))
+        return _revoke(store, roots, names, as_json=as_json)
+    told = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
+    for host in names if not show else ():
+        store.add("host", host, "")
+    if as_json:
+        shown = [TrustedPathOutput.of(*one) for one in told]
+        return CommandResult(TrustOutput(paths=shown, hosts=names, records=[]))
+    for path, state, content in told:
+        _print(path, state, content)
+    for host in names:
+        click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
+    _print_end(len(told) + len(names), show=show)
+    return ExitCode.CLEAN
+
+
+def _list(store: Store, *, as_json: bool) -> CommandResult | ExitCode:
+    records = list(store)
+    if as_json:
+        return CommandResult(TrustOutput.of_records(records))
+    for record in records:
+        digest = f"  {_short(record.digest)}" if record.digest else ""
+        click.echo(f"{record.kind:<4}  {_name(record.name)}{digest}  since {record.since}")
+    if not records:
+        click.echo("nothing is trusted but what came with vpatch")
+    return ExitCode.CLEAN
+
+
+def _revoke(
+    store: Store, paths: Sequence[Path], hosts: Sequence[str], *, as_json: bool
+) -> CommandResult | ExitCode:
+    gone = revoke_trust(store, paths, hosts)
+    if as_json:
+        return CommandResult(TrustOutput.of_records(gone))
+    for record in gone:
+        click.echo(f"not trusted any more  {_name(record.name)}")
+    if not gone:
+        click.echo("nothing there was trusted")
+    return ExitCode.CLEAN
+
+
+def _print(path: Path, state: State, content: Content) -> None:
+    label = style(state, fg=_COLOURS[state])
+    click.echo(f"{label}  {_name(str(path))}  {_short(content.digest)}")
+    for file, digest in content.digests.items():
+        click.echo(f"  {digest[:_DIGITS]}  {_name(file)}")
+
+
+def _print_end(count: int, *, show: bool) -> None:
+    if show:
+        click.echo("nothing was recorded; without --show it is")
+    else:
+        click.echo(f"{count} recorded in {default_folder()}")
+
+
+def _name(text: str) -> str:
+    """A name that somebody else chose: in one line, whatever it is."""
+    return text if text.isprintable() else repr(text)
+
+
+def _short(digest: str) -> str:
+    name, _, digits = digest.partition(":")
+    return f"{name}:{digits[:_DIGITS]}"

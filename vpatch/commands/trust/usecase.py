@@ -1,0 +1,77 @@
+"""What a user names to trust, as patches, recipes and targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vpatch.errors import UsageError
+from vpatch.library.catalog import find_library
+from vpatch.library.patch import DECLARATION
+from vpatch.trust.store import content_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.trust.decision import State
+    from vpatch.trust.store import Content, Store, TrustRecord
+    from vpatch.workspace.context import Context
+
+
+def paths_to_trust(context: Context, paths: Sequence[Path], hosts: Sequence[str]) -> list[Path]:
+    if hosts and not paths:
+        return []
+    chosen: list[Path] = []
+    for path in paths or (context.project.folder,):
+        chosen += _items(path)
+    return list(dict.fromkeys(chosen))
+
+
+def trust_paths(
+    context: Context, store: Store, paths: Sequence[Path], *, record: bool
+) -> list[tuple[Path, State, Content]]:
+    """Return the state and the content of each path; with `record`, trust what is not shipped.
+
+    Raises:
+        VpatchError: a path cannot be read, and nothing was recorded; or a record cannot be written.
+    """
+    # Read everything before the first record: an error must not leave half of it trusted.
+    contents = [(path, content_of(path)) for path in paths]
+    told: list[tuple[Path, State, Content]] = []
+    for path, content in contents:
+        state = context.trust.state(path, content)
+        if state != "shipped" and record:
+            store.add("path", str(path.resolve()), content.digest)
+            state = "trusted"
+        told.append((path, state, content))
+    return told
+
+
+def revoke_trust(store: Store, paths: Sequence[Path], hosts: Sequence[str]) -> list[TrustRecord]:
+    """Remove all records of some hosts and of what lies in some folders; return them."""
+    roots = [path.resolve() for path in paths]
+    gone = [
+        record
+        for record in store
+        if (record.kind == "host" and record.name in hosts)
+        or (record.kind == "path" and any(Path(record.name).is_relative_to(r) for r in roots))
+    ]
+    for record in gone:
+        store.remove(record.kind, record.name)
+    return gone
+
+
+def _items(path: Path) -> Iterator[Path]:
+    """A patch's folder, a file, or all that a project has."""
+    if path.is_file() or (path / DECLARATION).is_file():
+        yield path
+        return
+    found = find_library(path.absolute()).code
+    if not found:
+        raise UsageError(
+            "this folder has no patches, recipes or targets of its own",
+            where=str(path),
+            hint="name the folder of a project or of a patch",
+            code="trust.nothing-to-trust",
+        )
+    yield from found

@@ -1,0 +1,1 @@
+"""`vpatch upstream-pr` and `upstream-status`: gates, body, branch, pull request, and threads."""

@@ -1,0 +1,133 @@
+"""What patches mean for trees, as several results have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
+
+from vpatch.console.document import OutputModel
+from vpatch.planning.proven import proof_of
+from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from vpatch.planning.state import Decision, Plan
+
+
+class FindingOutput(OutputModel):
+    """Something that was looked for in a tree."""
+
+    what: str
+    """A sentence for people."""
+    path: str | None
+    """The file, relative to the root of the tree."""
+    line: int | None
+    """The line in the pristine file, from 1."""
+
+
+class ChangedDefinitionOutput(OutputModel):
+    """A definition that is not as in the nearest known release."""
+
+    name: str
+    """`PATH::QUALIFIED.NAME`."""
+    kind: Literal["changed", "added", "removed"]
+
+
+class ShapeOutput(OutputModel):
+    """The code that a decision was read from, compared with the releases on record."""
+
+    definitions: dict[str, str]
+    """`PATH::QUALIFIED.NAME` of each definition, and the digest of its syntax."""
+    known: list[str]
+    """The releases on record with exactly these definitions; empty for a new shape."""
+    proof: str | None
+    """How a known shape was proven: `behaviour`, `example`, `not asked`, or `contradicted`."""
+    nearest: str | None
+    """For a new shape, the release on record that differs least."""
+    differing: list[ChangedDefinitionOutput]
+    stale: bool
+    """Whether the record was made with another edition of the patch."""
+
+
+class DecisionOutput(OutputModel):
+    """What a patch means for a tree."""
+
+    patch: str
+    """The id of the patch."""
+    digest: str
+    """The digest of the patch, `sha256:HEX`."""
+    state: State
+    reason: str
+    """A sentence for people."""
+    variant: str | None
+    """The variant of the patch that was used."""
+    disagreement: str | None
+    """A sentence if the code disagrees with what the patch declares in `needed-in`."""
+    places: int
+    """How many places its edits change; 0 unless it is needed."""
+    files: list[str]
+    """The files that the patch changes, sorted."""
+    findings: list[FindingOutput]
+    new_shape: bool
+    """Whether the patch is not recorded for exactly this code."""
+    shape: ShapeOutput | None
+    """Null if the state stops an apply."""
+
+    @classmethod
+    def of(cls, decision: Decision, tree: str) -> Self:
+        return cls(
+            patch=decision.patch.id,
+            digest=decision.patch.digest,
+            state=decision.state,
+            reason=decision.reason,
+            variant=decision.variant,
+            disagreement=decision.disagreement,
+            places=decision.places,
+            files=sorted(decision.changes),
+            findings=[FindingOutput.model_validate(one) for one in decision.findings],
+            new_shape=decision.new_shape,
+            shape=_shape_of(decision, tree),
+        )
+
+
+def _shape_of(decision: Decision, tree: str) -> ShapeOutput | None:
+    shape, shapes = decision.shape, decision.patch.shapes
+    if shape is None:
+        return None
+    proof = proof_of(shapes, tree, shape.known[-1]).by if shape.known and shapes else None
+    return ShapeOutput(
+        definitions=dict(shape.definitions),
+        known=list(shape.known),
+        proof=proof,
+        nearest=shape.nearest,
+        differing=[ChangedDefinitionOutput.model_validate(one) for one in shape.differing],
+        stale=shape.stale,
+    )
+
+
+class TreeOutput(OutputModel):
+    """A pinned tree, and what each patch means for it."""
+
+    tree: str
+    """The name of the distribution, such as `vllm`."""
+    version: str | None
+    ref: str | None
+    """The git commit or tag; null for a release."""
+    origin: str
+    """Where the tree was found."""
+    digest: str
+    """The digest of the tree's content, `sha256:HEX`."""
+    recipe: str | None
+    """The recipe that chose the patches."""
+    decisions: list[DecisionOutput]
+
+    @classmethod
+    def of(cls, plan: Plan, recipe: str | None) -> Self:
+        pin = plan.pin
+        return cls(
+            tree=pin.tree,
+            version=pin.version,
+            ref=pin.ref,
+            origin=pin.origin,
+            digest=pin.digest,
+            recipe=recipe,
+            decisions=[DecisionOutput.of(decision, pin.tree) for decision in plan.decisions],
+        )

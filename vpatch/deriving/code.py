@@ -1,0 +1,293 @@
+"""Code of a file as patterns: with `...` for what does not matter, else as the file has it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.deriving.source_code import SourceCode, Statement
+
+# Fields of a statement that are blocks, and no part of its header.
+_BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
+_IGNORED = frozenset({"ctx", "type_comment", "kind"})
+_SHORT = 60
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Code that became other code; each with its file, which has its text."""
+
+    old: ast.AST
+    new: ast.AST
+    sources: tuple[SourceCode, SourceCode]
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        return pattern(self.sources[0], self.old), pattern(self.sources[1], self.new)
+
+
+def same(left: ast.AST | None, right: ast.AST | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return ast.dump(left) == ast.dump(right)
+
+
+def narrowed(pair: Pair) -> Iterator[Pair]:
+    """The pair itself, and then what alone differs in it, as deep as that is one part."""
+    while True:
+        yield pair
+        parts = differing(pair)
+        if parts is None or len(parts) != 1:
+            return
+        pair = parts[0]
+
+
+def differing(pair: Pair) -> list[Pair] | None:
+    """The parts of a pair that differ; None where the two are different in another way."""
+    if type(pair.old) is not type(pair.new) or isinstance(pair.old, ast.JoinedStr):
+        return None
+    found: list[Pair] = []
+    for name in pair.old._fields:
+        if name in _IGNORED or (name in _BLOCKS and not isinstance(pair.old, _WITH_BODY)):
+            continue
+        left, right = getattr(pair.old, name), getattr(pair.new, name)
+        lists = isinstance(left, list) and isinstance(right, list)
+        if lists and len(left) != len(right):
+            return None
+        for one, other in zip(left, right, strict=True) if lists else [(left, right)]:
+            if isinstance(one, ast.AST) and isinstance(other, ast.AST):
+                if not same(one, other):
+                    found.append(Pair(one, other, pair.sources))
+            elif one != other:
+                return None
+    return found
+
+
+# Their body is an expression.
+_WITH_BODY = (ast.IfExp, ast.Lambda, ast.Expression)
+
+
+def pattern(source: SourceCode, node: ast.AST) -> str:
+    """The text of an expression or statement, with Python's own Ellipsis as `(...)`.
+
+    Its lines are indented as if its statement was at the left margin.
+    """
+    if not isinstance(node, (ast.stmt, ast.expr)):
+        return ast.unparse(node)
+    return _moved(source, node, source.indent_of(node))
+
+
+def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
+    """The text of an argument, as if its line was at the left margin."""
+    if isinstance(node, ast.keyword) and node.arg is None:
+        return f"**{pattern(source, node.value)}"
+    # A keyword has the parentheses around its value, which that node has not.
+    starts_line = not source.lines[node.lineno - 1][: node.col_offset].strip()
+    return _moved(source, node, node.col_offset if starts_line else source.indent_of(node))
+
+
+def with_instead(source: SourceCode, outer: ast.AST, inner: ast.AST, text: str) -> str:
+    """The text of an expression or statement, with another text for an expression in it."""
+    code = source.code(outer).encode()
+    start = _offset(source, outer, inner.lineno, inner.col_offset)  # type: ignore[attr-defined]
+    end = _offset(source, outer, inner.end_lineno, inner.end_col_offset)  # type: ignore[attr-defined]
+    whole = (code[:start] + _INSTEAD.encode() + code[end:]).decode()
+    return moved(whole, source.indent_of(outer)).replace(_INSTEAD, text)
+
+
+_INSTEAD = "vpatch_instead"
+
+
+def _offset(source: SourceCode, outer: ast.AST, line: int, column: int) -> int:
+    """Where a place of the file is in the code of a node, in bytes."""
+    first: int = outer.lineno  # type: ignore[attr-defined]
+    before = "".join(source.lines[first - 1 : line - 1]).encode()
+    return len(before) + column - outer.col_offset  # type: ignore[attr-defined, no-any-return]
+
+
+def _moved(source: SourceCode, node: ast.AST, indent: int) -> str:
+    return moved(source.code(node), indent)
+
+
+def moved(code: str, indent: int) -> str:
+    """Code that begins at a column, as if it began at the left margin."""
+    if "\n" in code:
+        code = dedented(" " * indent + code)
+    return (_ellipses_marked(code) if "..." in code else code).rstrip()
+
+
+def _ellipses_marked(code: str) -> str:
+    lines = code.split("\n")
+    for token in reversed(_tokens(code)):
+        if token.string == "..." and token.type == tokenize.OP:
+            row, column = token.start
+            line = lines[row - 1]
+            lines[row - 1] = f"{line[:column]}(...){line[column + 3 :]}"
+    return "\n".join(lines)
+
+
+def _tokens(code: str) -> list[tokenize.TokenInfo]:
+    found = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            found.append(token)  # noqa: PERF402 - what was read before an error counts
+    except (tokenize.TokenError, IndentationError):
+        pass
+    return found
+
+
+def dedented(code: str) -> str:
+    """The same code without its indentation; lines inside of strings stay as they are."""
+    lines = code.split("\n")
+    first = next((line for line in lines if line.strip() and line.strip()[0] != "#"), "")
+    indent = len(first) - len(first.lstrip(" "))
+    inside = {
+        row
+        for token in _tokens("if 1:\n" + code if indent else code)
+        if token.type == tokenize.STRING
+        for row in range(token.start[0] + 1, token.end[0] + 1)
+    }
+    shift = 1 if indent else 0
+    return "\n".join(
+        line if number + shift in inside or line[:indent].strip() else line[indent:]
+        for number, line in enumerate(lines, 1)
+    )
+
+
+def comments_of(code: str) -> list[str]:
+    """The comments of some code, in order."""
+    return [token.string for token in _tokens(code) if token.type == tokenize.COMMENT]
+
+
+def tells(node: ast.AST) -> bool:
+    """Whether code is enough by itself to find a place by: more than a name or a value."""
+    if isinstance(node, (ast.Name, ast.Constant, ast.JoinedStr, ast.keyword, ast.arg, ast.alias)):
+        return False
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return True
+    if not isinstance(node, (ast.expr, ast.stmt)):
+        return False
+    return any(isinstance(each, (ast.Name, ast.Attribute)) for each in ast.walk(node))
+
+
+def call_patterns(pair: Pair) -> Iterator[tuple[str, str]]:
+    """Two calls with `...` for arguments that stay: for all of them, and without neighbours."""
+    old, new = pair.old, pair.new
+    if not isinstance(old, ast.Call) or not isinstance(new, ast.Call):
+        return
+    heads = [
+        pattern(source, call.func) for source, call in zip(pair.sources, (old, new), strict=True)
+    ]
+    for neighbours in (False, True):
+        left, right = _arguments(pair, old, new, neighbours=neighbours)
+        yield f"{heads[0]}({', '.join(left)})", f"{heads[1]}({', '.join(right)})"
+
+
+def _arguments(
+    pair: Pair, old: ast.Call, new: ast.Call, *, neighbours: bool
+) -> tuple[list[str], list[str]]:
+    """The arguments of two calls, with `...` for those that stay.
+
+    With `neighbours`, the argument in front of what changes stays as it is: it says where that is.
+    """
+    items: list[list[ast.expr | ast.keyword]] = [[*c.args, *c.keywords] for c in (old, new)]
+    texts, others = (
+        [argument(source, each) for each in side]
+        for source, side in zip(pair.sources, items, strict=True)
+    )
+    dumps = [[ast.dump(each) for each in side] for side in items]
+    left: list[str] = []
+    right: list[str] = []
+    matcher = SequenceMatcher(None, dumps[0], dumps[1], autojunk=False)
+    for tag, first, last, other_first, other_last in matcher.get_opcodes():
+        if tag != "equal":
+            left += texts[first:last]
+            right += others[other_first:other_last]
+            continue
+        gap = ["..."]
+        if neighbours and last < len(texts) + (other_last < len(others)):
+            gap = ["...", texts[last - 1]] if last - first > 1 else [texts[last - 1]]
+        left += gap
+        right += gap
+    return _without_doubles(left), _without_doubles(right)
+
+
+def _without_doubles(items: list[str]) -> list[str]:
+    """One gap where several follow each other."""
+    return [item for n, item in enumerate(items) if item != "..." or items[n - 1 : n] != ["..."]]
+
+
+def header(source: SourceCode, node: ast.AST) -> str | None:
+    """The header of a block as a pattern, with `...` for the block; None for other statements."""
+    match node:
+        case ast.If() | ast.While():
+            head = f"{type(node).__name__.lower()} {pattern(source, node.test)}"
+        case ast.For():
+            head = f"for {pattern(source, node.target)} in {pattern(source, node.iter)}"
+        case ast.With():
+            head = f"with {', '.join(map(ast.unparse, node.items))}"
+        case _:
+            return None
+    return f"{head}:\n    ..."
+
+
+def named(source: SourceCode, node: ast.AST) -> list[str]:
+    """Patterns of a statement, from the one that says least to all of its code."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return [f"def {node.name}(...): ..."]  # `async` may be left out
+        case ast.ClassDef():
+            return [f"class {node.name}: ..."]
+        case ast.ImportFrom(names=[first, *_], level=0) if first.name != "*":
+            # It is found among others of the same module as well.
+            return [f"from {node.module} import {ast.unparse(first)}"]
+        case ast.Expr(value=ast.Constant()):
+            return []  # a docstring
+    head = header(source, node)
+    if head is not None:
+        return [head]
+    return [] if hasattr(node, "body") else list(_of_simple(source, node))
+
+
+def _of_simple(source: SourceCode, node: ast.AST) -> Iterator[str]:
+    whole = pattern(source, node)
+    if len(whole) <= _SHORT and "\n" not in whole:
+        yield whole
+    value = getattr(node, "value", None)
+    match node:
+        case ast.Assign(targets=[target]):
+            head = f"{pattern(source, target)} = "
+        case ast.AnnAssign(target=target, value=ast.expr()):
+            head = f"{pattern(source, target)} = "
+        case _:
+            head = "return " if isinstance(node, ast.Return) else ""
+    if isinstance(value, ast.Call):
+        yield f"{head}{pattern(source, value.func)}(...)"
+    if " = " in head:
+        yield f"{head}$_"
+    yield whole
+
+
+def names_in(statements: Sequence[Statement]) -> tuple[set[str], set[str]]:
+    """The names that some statements bind, and those that they read."""
+    bound: set[str] = set()
+    read: set[str] = set()
+    for node in (n for s in statements for n in ast.walk(s.node)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                read.add(name)
+            case ast.Name(id=name):
+                bound.add(name)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ctx):
+                (read if isinstance(ctx, ast.Load) else bound).add(f"self.{name}")
+            case ast.alias():
+                bound.add(node.asname or node.name.partition(".")[0])
+    bound |= {s.name for s in statements if s.name is not None}
+    return bound, read

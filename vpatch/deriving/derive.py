@@ -1,0 +1,298 @@
+"""From a file before and after to edits: for each difference, the first candidate that holds."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import itertools
+import logging
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from vpatch.changes.time_limit import TimeOverError
+from vpatch.deriving.candidate import Candidate, Case
+from vpatch.deriving.differences import CodeDifference, differences
+from vpatch.deriving.source_code import SourceCode, is_docstring, parsed
+from vpatch.deriving.strategies import STRATEGIES
+from vpatch.deriving.texts import texts
+from vpatch.deriving.trial import Trial, same_code
+from vpatch.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.changes.change import FileChange
+    from vpatch.deriving.source_code import Statement
+    from vpatch.deriving.trial import Verdict
+    from vpatch.source.tree import Tree
+
+# Kinds that say a change by its text and not by its meaning.
+BY_TEXT = frozenset({"text", "diff"})
+ONLY_COMMENTS = "only comments or blank lines change"
+DOCSTRING = "a docstring changes"
+_MOST_CANDIDATES = 60
+_log = logging.getLogger(__name__)
+
+
+class NotDerivedError(Exception):
+    """No edit of vpatch says a change; says which."""
+
+
+@dataclass(frozen=True)
+class DerivedEdit:
+    """Edits for one place of a file. `lines` are those of the file before, counted from 1.
+
+    `why` says why the edit is of text. `gives` is what it gives instead of the bytes: the code and
+    comments in another layout, or the code alone. `changes_docstring` says that it changes no more.
+    `failures` are sentences about strategies that a fault of vpatch kept from it.
+    """
+
+    path: str
+    candidate: Candidate
+    lines: tuple[int, int]
+    why: str | None = None
+    gives: Verdict | None = None
+    changes_docstring: bool = False
+    failures: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.candidate.kind
+
+
+def derive(
+    change: FileChange, tree: Tree, *, exact: bool = False, text: bool = False
+) -> list[DerivedEdit]:
+    """Find edits that make `change.after` of a file that is there.
+
+    With `exact`, none gives another layout; with `text`, none goes by meaning.
+
+    Raises:
+        NotDerivedError: no edit does.
+    """
+    before = change.before or b""
+    trial = Trial(tree, change.path, change.after)
+    if text:
+        return _of_text(change, trial, "imported as text")
+    if change.path.endswith(".py"):
+        try:
+            sources = SourceCode(before), SourceCode(change.after)
+        except (SyntaxError, ValueError) as error:
+            return _of_text(change, trial, f"the file is not plain Python: {error}")
+        try:
+            return list(_of_python(change.path, *sources, trial, exact=exact))
+        except (NotDerivedError, TimeOverError, UnavailableError):
+            raise
+        except Exception as error:  # noqa: BLE001 - one file must not cost all others
+            failure = _failure("the search for edits by meaning", change.path, error)
+            return _of_text(change, trial, "vpatch failed to find edits by meaning", failure)
+    return _of_text(change, trial, "the file is not Python")
+
+
+def _failure(what: str, where: str, error: Exception) -> str:
+    """Say that a part of vpatch failed; the log has the traceback."""
+    _log.info("%s failed for %s", what, where, exc_info=error)
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{where}: {what} failed: {reason}; -v shows the traceback"
+
+
+def _of_text(change: FileChange, trial: Trial, why: str, *failures: str) -> list[DerivedEdit]:
+    before, after = (_lines(text) for text in (change.before or b"", change.after))
+    edits = _as_text(change.path, before, (0, len(before)), after, trial, why)
+    return [replace(edit, failures=failures) for edit in edits]
+
+
+def _as_text(
+    path: str,
+    now: list[str],
+    lines: tuple[int, int],
+    new: list[str],
+    trial: Trial,
+    why: str,
+    shift: int = 0,
+) -> Iterator[DerivedEdit]:
+    """Edits of text that replace `lines` of a file by `new`, one for each part that differs.
+
+    `shift` is how many lines more the file had before the edits above.
+    """
+    old = now[slice(*lines)]
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, first, last, other_first, other_last in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        by_then = [*now[: lines[0]], *new[:other_first], *old[first:], *now[lines[1] :]]
+        start = lines[0] + other_first
+        changed = new[other_first:other_last]
+        made = _text_for(path, by_then, (start, start + last - first), changed, trial)
+        top = lines[0] + shift
+        yield DerivedEdit(path, made, (top + first + 1, top + last), why)
+
+
+def _with_glob(candidate: Candidate, glob: str, *, everywhere: bool = False) -> Candidate:
+    """The candidate with a glob for each name of the file, or `everywhere`.
+
+    A diff has the path in itself.
+    """
+    edits = [
+        {**edit, "files": glob} if everywhere or "files" in edit else edit
+        for edit in candidate.edits
+    ]
+    return replace(candidate, edits=tuple(edits))
+
+
+def _lines(content: bytes) -> list[str]:
+    # Not splitlines(): a carriage return or a form feed may be inside a line.
+    return re.findall(r"[^\n]*\n|[^\n]+", content.decode())
+
+
+def _text_for(
+    path: str, now: list[str], lines: tuple[int, int], new: list[str], trial: Trial
+) -> Candidate:
+    content = "".join(now).encode()
+    wanted = "".join([*now[: lines[0]], *new, *now[lines[1] :]]).encode()
+    digest = hashlib.sha256(content + wanted).hexdigest()[:8]
+    name = f"{path.rpartition('/')[2].rpartition('.')[0] or 'hunk'}-{digest}.diff"
+    docstrings = _docstrings(content) if path.endswith(".py") else frozenset()
+    # The text of a docstring changes as easily as a comment does: better a longer text without it.
+    for candidate in sorted(
+        texts(path, now, lines, new, name),
+        key=lambda one: _has_context(one, docstrings.difference(now[slice(*lines)])),
+    ):
+        if trial.verdict(candidate, content, wanted) == "exact":
+            return _with_glob(candidate, trial.glob_of_text(candidate))
+    raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
+
+
+def _docstrings(content: bytes) -> frozenset[str]:
+    """The lines of docstrings; none of what is not Python, as half of a change may be."""
+    try:
+        tree = parsed(content)
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    lines = _lines(content)
+    strings = [node for node in ast.walk(tree) if is_docstring(node)]
+    return frozenset(
+        line
+        for node in strings
+        if isinstance(node, ast.stmt)
+        for line in lines[node.lineno - 1 : node.end_lineno]
+    )
+
+
+def _has_context(candidate: Candidate, docstrings: frozenset[str]) -> bool:
+    """Whether a text looks for a line of a docstring; a diff has all lines around it."""
+    return candidate.kind == "diff" or any(
+        line in docstrings
+        for edit in candidate.edits
+        for line in edit["text"]["find"].splitlines(keepends=True)
+    )
+
+
+def _why_no_text(content: bytes, wanted: bytes) -> str:
+    """Why neither a text nor a diff says a change."""
+    if not wanted.strip():
+        return "nothing would be left of the file, and an edit by text leaves text in its place"
+    if not content.strip():
+        return "the file has no text by which an edit could find its place"
+    return "its lines are not unique"
+
+
+def _of_python(
+    path: str, before: SourceCode, after: SourceCode, trial: Trial, *, exact: bool
+) -> Iterator[DerivedEdit]:
+    for difference in differences(before, after):
+        # Differences above this one are made already.
+        start, end = difference.before
+        top, bottom = difference.after
+        now = [*after.lines[:top], *before.lines[start:]]
+        new = list(after.lines[top:bottom])
+        content = "".join(now).encode()
+        wanted = "".join([*after.lines[:bottom], *before.lines[end:]]).encode()
+        case = Case(path, difference, before, after)
+        why = why_text(difference)
+        choice = _by_meaning(case, trial, content, wanted, exact=exact)
+        failures = tuple(choice.failures)
+        if choice.candidate is None:
+            lines = (top, top + end - start)
+            for edit in _as_text(path, now, lines, new, trial, why, shift=start - top):
+                yield replace(edit, failures=failures)
+        else:
+            yield DerivedEdit(
+                path,
+                choice.candidate,
+                (start + 1, end),
+                gives=choice.gives,
+                changes_docstring=why == DOCSTRING,
+                failures=failures,
+            )
+
+
+@dataclass
+class _Choice:
+    """The candidate for a difference, if one holds, and the strategies that failed."""
+
+    candidate: Candidate | None = None
+    gives: Verdict | None = None
+    failures: list[str] = field(default_factory=list)
+
+
+def _by_meaning(case: Case, trial: Trial, now: bytes, wanted: bytes, *, exact: bool) -> _Choice:
+    """The first candidate that gives the bytes, or else the first that gives the code.
+
+    A strategy that fails is skipped.
+    """
+    choice = _Choice()
+    near: dict[Verdict, Candidate] = {}
+    numbers = itertools.count()
+    for strategy in STRATEGIES:
+        try:
+            for candidate in itertools.takewhile(
+                lambda _: next(numbers) < _MOST_CANDIDATES, strategy(case)
+            ):
+                verdict = trial.verdict(candidate, now, wanted)
+                if verdict == "exact":
+                    choice.candidate = _with_files(candidate, trial, now, wanted)
+                    return choice
+                if verdict is not None and not exact:
+                    near.setdefault(verdict, candidate)
+        except (TimeOverError, UnavailableError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the others may still say the difference
+            what = f"the strategy {strategy.__name__!r}"
+            where = f"{case.path}, line {case.difference.before[0] + 1}"
+            choice.failures.append(_failure(what, where, error))
+    # Comments and blank lines alone are no change of the code that would need an edit.
+    if near and not same_code(now, wanted):
+        choice.gives = "layout" if "layout" in near else "code"
+        choice.candidate = _with_glob(near[choice.gives], trial.glob, everywhere=True)
+    return choice
+
+
+def _with_files(candidate: Candidate, trial: Trial, now: bytes, wanted: bytes) -> Candidate:
+    """The candidate with the file named, unless a qualified name finds the place in the tree."""
+    named = all("within" in edit or "of" in edit for edit in candidate.edits)
+    if named and trial.everywhere(candidate, now, wanted):
+        return candidate
+    return _with_glob(candidate, trial.glob, everywhere=True)
+
+
+def why_text(difference: CodeDifference) -> str:
+    """Why no edit by meaning says a difference."""
+    if _code_of(difference.old) == _code_of(difference.new):
+        return ONLY_COMMENTS
+    counts = len(difference.old), len(difference.new)
+    reasons = {
+        DOCSTRING: all(is_docstring(s.node) for s in (*difference.old, *difference.new)),
+        "statements share a line": any(s.shares_line for s in (*difference.old, *difference.new)),
+        "statements go away": not counts[1],
+        "no place to insert": not counts[0],
+        f"{counts[0]} statements become {counts[1]}": counts[0] != counts[1],
+        "the header of a block changes": difference.part is not None,
+    }
+    return next((why for why, holds in reasons.items() if holds), "no edit gives the same bytes")
+
+
+def _code_of(statements: Sequence[Statement]) -> list[str]:
+    return [ast.dump(statement.node) for statement in statements]

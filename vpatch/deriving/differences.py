@@ -1,0 +1,223 @@
+"""What differs between two versions of a Python file: definitions, statements, headers."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+from vpatch.deriving.source_code import Block, Definition, SourceCode, Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@dataclass(frozen=True)
+class CodeDifference:
+    """Statements of a block that became others, or the header of one.
+
+    `before` and `after` are ranges of lines, comments and blank lines included. `old` became `new`;
+    an insertion has no `old`, a deletion no `new`. With `part`, only this header of the one
+    statement differs. Where `old` and `new` are the same code, comments or blank lines differ.
+    """
+
+    old: tuple[Statement, ...]
+    new: tuple[Statement, ...]
+    before: tuple[int, int]
+    after: tuple[int, int]
+    blocks: tuple[Block, Block]
+    # Where the statements begin in the blocks.
+    indices: tuple[int, int]
+    part: int | None = None
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The qualified name of the definition that the block is in."""
+        return self.blocks[0].scope
+
+    @property
+    def nodes(self) -> tuple[ast.AST, ast.AST] | None:
+        """What one statement, or a header, was and is; None for several statements."""
+        if len(self.old) != 1 or len(self.new) != 1:
+            return None
+        if self.part is None:
+            return self.old[0].node, self.new[0].node
+        return self.old[0].parts[self.part].owner, self.new[0].parts[self.part].owner
+
+    def neighbours(self) -> tuple[Statement | None, Statement | None]:
+        """The statements of the new block above and below, which the old one has as well."""
+        block, start = self.blocks[1].statements, self.indices[1]
+        above = block[start - 1] if start else None
+        stop = start + len(self.new)
+        return above, block[stop] if stop < len(block) else None
+
+
+def differences(before: SourceCode, after: SourceCode) -> list[CodeDifference]:
+    """Return what differs, in the order of the file; the ranges of lines do not overlap."""
+    found = list(_Comparison(before, after).blocks(before.block, after.block))
+    ends = before.block.statements[-1].end if before.block.statements else 0
+    others = after.block.statements[-1].end if after.block.statements else 0
+    rest = before.lines_of(ends, len(before.lines)), after.lines_of(others, len(after.lines))
+    if rest[0] != rest[1]:
+        counts = len(before.block.statements), len(after.block.statements)
+        lines = (ends, len(before.lines)), (others, len(after.lines))
+        found.append(CodeDifference((), (), *lines, (before.block, after.block), counts))
+    return found
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    before: SourceCode
+    after: SourceCode
+
+    def blocks(self, old: Block, new: Block) -> Iterator[CodeDifference]:
+        texts = [
+            [code.lines_of(s.first, s.end) for s in block.statements]
+            for code, block in ((self.before, old), (self.after, new))
+        ]
+        matcher = SequenceMatcher(None, texts[0], texts[1], autojunk=False)
+        for tag, first, last, other_first, other_last in matcher.get_opcodes():
+            if tag != "equal":
+                yield from self._changed(old, (first, last), new, (other_first, other_last))
+
+    def _changed(
+        self, old: Block, olds: tuple[int, int], new: Block, news: tuple[int, int]
+    ) -> Iterator[CodeDifference]:
+        i, j = olds[0], news[0]
+        for left, right in [*self._pairs(old, olds, new, news), (olds[1], news[1])]:
+            group = self._group(old, (i, left), new, (j, right)) if left > i or right > j else None
+            i, j = left + 1, right + 1
+            if left == olds[1]:
+                if group is not None:
+                    yield group
+                break
+            above = self._above(old, left, new, right)
+            if group is not None and above is not None:
+                # What is inserted took the blank lines of the statement below, or gave it some.
+                lines = (group.before[0], above.before[1]), (group.after[0], above.after[1])
+                group, above = replace(group, before=lines[0], after=lines[1]), None
+            yield from filter(None, (group, above))
+            yield from self._pair(old, left, new, right)
+
+    def _pairs(
+        self, old: Block, olds: tuple[int, int], new: Block, news: tuple[int, int]
+    ) -> list[tuple[int, int]]:
+        """Which statement became which: by the code without comments, by a name, by a target."""
+        lefts, rights = old.statements[slice(*olds)], new.statements[slice(*news)]
+        found: list[tuple[int, int]] = []
+        for keys in (_same_code, _same_subject):
+            found = _more(found, [keys(s) for s in lefts], [keys(s) for s in rights])
+        found = _remaining(found, lefts, rights)
+        return [(olds[0] + i, news[0] + j) for i, j in found]
+
+    def _group(
+        self, old: Block, olds: tuple[int, int], new: Block, news: tuple[int, int]
+    ) -> CodeDifference:
+        lines = [
+            (_line(block, bounds[0]), _line(block, bounds[1]))
+            for block, bounds in ((old, olds), (new, news))
+        ]
+        statements = old.statements[slice(*olds)], new.statements[slice(*news)]
+        return CodeDifference(*statements, lines[0], lines[1], (old, new), (olds[0], news[0]))
+
+    def _above(self, old: Block, i: int, new: Block, j: int) -> CodeDifference | None:
+        """What differs in the comments and blank lines above a statement that is still there."""
+        left, right = old.statements[i], new.statements[j]
+        above = (left.first, left.top), (right.first, right.top)
+        if self.before.lines_of(*above[0]) == self.after.lines_of(*above[1]):
+            return None
+        return CodeDifference((), (), *above, (old, new), (i, j))
+
+    def _pair(self, old: Block, i: int, new: Block, j: int) -> Iterator[CodeDifference]:
+        left, right = old.statements[i], new.statements[j]
+        blocks, indices = (old, new), (i, j)
+        parts = list(self._parts(left, right))
+        for part, lines in enumerate(parts):
+            if self.before.lines_of(*lines[0]) != self.after.lines_of(*lines[1]):
+                yield CodeDifference((left,), (right,), *lines, blocks, indices, part)
+            yield from self.blocks(left.parts[part].body, right.parts[part].body)
+        lines = (left.top, left.end), (right.top, right.end)
+        if not parts and self.before.lines_of(*lines[0]) != self.after.lines_of(*lines[1]):
+            yield CodeDifference((left,), (right,), *lines, blocks, indices)
+
+    def _parts(
+        self, left: Statement, right: Statement
+    ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """The lines of the headers of a compound statement that still has the same blocks."""
+        kinds = [[type(p.owner) for p in each.parts] for each in (left, right)]
+        if type(left.node) is type(right.node) and kinds[0] == kinds[1]:
+            for one, other in zip(left.parts, right.parts, strict=True):
+                yield (one.start, one.body.first), (other.start, other.body.first)
+
+
+def _line(block: Block, index: int) -> int:
+    """The line at which a statement of a block begins; behind the last one, the block's end."""
+    if index < len(block.statements):
+        return block.statements[index].first
+    return block.statements[-1].end if block.statements else block.first
+
+
+def _same_code(statement: Statement) -> str:
+    return ast.dump(statement.node)
+
+
+def _same_subject(statement: Statement) -> str:
+    """What a statement is about, as its code may change."""
+    node = statement.node
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            about = node.name
+        case ast.Assign():
+            about = ", ".join(map(ast.unparse, node.targets))
+        case ast.AnnAssign() | ast.AugAssign() | ast.For():
+            about = ast.unparse(node.target)
+        case ast.ImportFrom():
+            about = f"{'.' * node.level}{node.module}"
+        case ast.Expr(value=ast.Call(func=func)):
+            about = ast.unparse(func)
+        case ast.If() | ast.While():
+            about = ast.unparse(node.test)
+        case ast.Return() | ast.With() | ast.Try():
+            about = ""
+        case _:
+            about = ast.dump(node)
+    # An annotation may come or go.
+    kind = "Assign" if isinstance(node, ast.AnnAssign) else type(node).__name__
+    return f"{kind} {about}"
+
+
+def _more(
+    found: Sequence[tuple[int, int]], lefts: Sequence[str], rights: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Pairs with the same key between pairs that are known."""
+    pairs: list[tuple[int, int]] = []
+    i = j = 0
+    for left, right in [*found, (len(lefts), len(rights))]:
+        matcher = SequenceMatcher(None, lefts[i:left], rights[j:right], autojunk=False)
+        for start, other, size in matcher.get_matching_blocks():
+            pairs += [(i + start + k, j + other + k) for k in range(size)]
+        if left < len(lefts):
+            pairs.append((left, right))
+        i, j = left + 1, right + 1
+    return pairs
+
+
+def _remaining(
+    found: Sequence[tuple[int, int]], lefts: Sequence[Statement], rights: Sequence[Statement]
+) -> list[tuple[int, int]]:
+    """Pair what is left between pairs one by one, if there are as many on both sides."""
+    pairs: list[tuple[int, int]] = []
+    i = j = 0
+    for left, right in [*found, (len(lefts), len(rights))]:
+        if left - i == right - j:
+            pairs += [
+                (i + k, j + k)
+                for k in range(left - i)
+                if not isinstance(lefts[i + k].node, Definition)
+                and not isinstance(rights[j + k].node, Definition)
+            ]
+        if left < len(lefts):
+            pairs.append((left, right))
+        i, j = left + 1, right + 1
+    return pairs

@@ -1,0 +1,123 @@
+"""The header of a function that has other parameters."""
+
+from __future__ import annotations
+
+import ast
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+from vpatch.deriving.candidate import Candidate, Case, one, within
+from vpatch.deriving.code import Pair, pattern, same
+from vpatch.deriving.source_code import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def parameters(case: Case) -> Iterator[Candidate]:
+    """Propose `add-keyword` for a def, and `rewrite` for what has no default."""
+    pair = case.pair
+    if pair is None or case.difference.part is None:
+        return
+    if not isinstance(pair.old, Function) or not isinstance(pair.new, Function):
+        return
+    if not _same_but_parameters(pair.old, pair.new):
+        return
+    scope = (*case.scope, pair.old.name)
+    old, new = (_all(node.args) for node in (pair.old, pair.new))
+    added = _added(pair, old, new)
+    if added:
+        find = f"def {pair.old.name}(...): ..."
+        yield one("add-keyword", within({"find": find, "add-keyword": added}, scope))
+    for left, right in _texts(pair, old, new):
+        find, rewrite = (f"def {pair.old.name}({text}): ..." for text in (left, right))
+        yield one("rewrite", within({"find": find, "rewrite": rewrite}, scope))
+
+
+_Parameter = tuple[str, ast.arg, ast.expr | None]
+
+
+def _same_but_parameters(old: ast.stmt, new: ast.stmt) -> bool:
+    rests = [
+        (each.name, type(each), [ast.dump(d) for d in each.decorator_list])  # type: ignore[attr-defined]
+        for each in (old, new)
+    ]
+    return rests[0] == rests[1] and same(old.returns, new.returns)  # type: ignore[attr-defined]
+
+
+def _all(args: ast.arguments) -> list[_Parameter]:
+    """The parameters of a def, each with its kind and default."""
+    positional = [*args.posonlyargs, *args.args]
+    defaults = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
+    found: list[_Parameter] = [("", a, d) for a, d in zip(positional, defaults, strict=True)]
+    if args.posonlyargs:
+        found.insert(len(args.posonlyargs), ("/", ast.arg(""), None))
+    if args.vararg:
+        found.append(("*", args.vararg, None))
+    elif args.kwonlyargs:
+        found.append(("*", ast.arg(""), None))
+    found += [("key", a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    if args.kwarg:
+        found.append(("**", args.kwarg, None))
+    return found
+
+
+def _key(parameter: _Parameter) -> str:
+    kind, arg, default = parameter
+    return f"{kind} {ast.dump(arg)} {ast.dump(default) if default else ''}"
+
+
+def _added(
+    pair: Pair, old: Sequence[_Parameter], new: Sequence[_Parameter]
+) -> dict[str, str] | None:
+    known = [_key(each) for each in old]
+    further = [each for each in new if _key(each) not in known]
+    if [_key(each) for each in new if _key(each) in known] != known:
+        return None
+    if any(default is None for _, _, default in further):
+        return None
+    source = pair.sources[1]
+    return {
+        arg.arg: (f"{pattern(source, arg.annotation)} = " if arg.annotation else "")
+        + pattern(source, default)
+        for _, arg, default in further
+        if default is not None
+    }
+
+
+def _texts(
+    pair: Pair, old: Sequence[_Parameter], new: Sequence[_Parameter]
+) -> Iterator[tuple[str, str]]:
+    """The parameters as patterns: with `...` for those that stay, and with all names."""
+    texts = [
+        [_text(source, each) for each in side]
+        for source, side in zip(pair.sources, (old, new), strict=True)
+    ]
+    matcher = SequenceMatcher(None, [_key(p) for p in old], [_key(p) for p in new], autojunk=False)
+    found: tuple[list[str], list[str]] = ([], [])
+    for tag, first, last, other_first, other_last in matcher.get_opcodes():
+        if tag == "equal":
+            # The neighbours of what changes say where it goes.
+            ends = texts[0][first : first + 1] if found[0] else []
+            last_ones = texts[0][last - 1 : last] if last < len(old) or not ends else []
+            middle = [] if last - first <= len(ends) + len(last_ones) else ["..."]
+            kept = [*ends, *middle, *last_ones] if last - first > 1 else texts[0][first:last]
+            found[0].extend(kept)
+            found[1].extend(kept)
+        else:
+            found[0].extend(texts[0][first:last])
+            found[1].extend(texts[1][other_first:other_last])
+    yield ", ".join(found[0]), ", ".join(found[1])
+    yield ", ".join(texts[0]), ", ".join(texts[1])
+
+
+def _text(source: object, parameter: _Parameter) -> str:
+    kind, arg, default = parameter
+    stars = kind if kind != "key" else ""
+    text = stars + arg.arg
+    if arg.annotation is not None:
+        text += f": {pattern(source, arg.annotation)}"  # type: ignore[arg-type]
+    if default is None:
+        return text
+    equals = " = " if arg.annotation is not None else "="
+    return f"{text}{equals}{pattern(source, default)}"  # type: ignore[arg-type]

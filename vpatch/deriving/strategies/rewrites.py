@@ -1,0 +1,106 @@
+"""An expression or a statement that became another one."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from typing import TYPE_CHECKING
+
+from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
+from vpatch.deriving.code import Pair, call_patterns, differing, header, narrowed, pattern, tells
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.deriving.source_code import SourceCode
+
+# Longer patterns say more than what changes: a text says the same.
+_MOST_LINES = 20
+_MOST_PARTS = 6
+
+
+def rewritten(case: Case) -> Iterator[Candidate]:
+    """Propose `rewrite` of what differs, and then of the code around it."""
+    pair = case.pair
+    if pair is None:
+        return
+    for inner in reversed(list(narrowed(pair))):
+        for edit in rewrites(case, inner):
+            yield one("rewrite", edit)
+    old, new = case.difference.old[0].node, case.difference.new[0].node
+    if (
+        isinstance(pair.old, ast.ExceptHandler)
+        and isinstance(old, ast.Try)
+        and isinstance(new, ast.Try)
+    ):
+        texts = _handlers(case.before, old), _handlers(case.after, new)
+        yield one("rewrite", within({"find": texts[0], "rewrite": texts[1]}, case.scope))
+
+
+def each_part(case: Case) -> Iterator[Candidate]:
+    """Propose a `rewrite` for each of several parts that differ."""
+    pair = case.pair
+    if pair is None:
+        return
+    parts = differing(list(narrowed(pair))[-1]) or []
+    options = [list(itertools.islice(_smallest(case, part), 2)) for part in parts]
+    if 1 < len(parts) <= _MOST_PARTS and all(options):
+        for edits in itertools.islice(itertools.product(*options), 8):
+            yield Candidate("rewrite", edits)
+
+
+def _smallest(case: Case, pair: Pair) -> Iterator[Declared]:
+    for inner in reversed(list(narrowed(pair))):
+        yield from rewrites(case, inner)
+
+
+def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
+    """Edits that rewrite the old code of a pair as the new one."""
+    headers = _headers(pair)
+    scope = case.scope
+    if isinstance(pair.old, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        scope = (*scope, pair.old.name)
+    if headers is not None:
+        texts = [headers]
+    elif not tells(pair.old) or (hasattr(pair.old, "body") and isinstance(pair.old, ast.stmt)):
+        return
+    else:
+        texts = list(dict.fromkeys([*call_patterns(pair), pair.texts]))
+    for find, rewrite in texts:
+        if "$" in find + rewrite or find == rewrite or find.count("\n") >= _MOST_LINES:
+            continue
+        yield within({"find": find, "rewrite": rewrite}, scope)
+
+
+def _headers(pair: Pair) -> tuple[str, str] | None:
+    """The headers of compound statements, with `...` for their blocks."""
+    left, right = (
+        header(source, node) or _definition(source, node)
+        for source, node in zip(pair.sources, (pair.old, pair.new), strict=True)
+    )
+    return None if left is None or right is None else (left, right)
+
+
+def _handlers(source: SourceCode, node: ast.Try) -> str:
+    """A `try` with all of its handlers."""
+    heads = ["try"]
+    for each in node.handlers:
+        kind = f" {pattern(source, each.type)}" if each.type else ""
+        heads.append(f"except{kind}{f' as {each.name}' if each.name else ''}")
+    return "\n".join(f"{head}:\n    ..." for head in heads)
+
+
+def _definition(source: SourceCode, node: ast.AST) -> str | None:
+    """The header of a class or function, with all that a pattern may leave out."""
+    match node:
+        case ast.ClassDef():
+            inner = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
+            head = f"class {node.name}({inner})" if inner else f"class {node.name}"
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+            returns = f" -> {source.code(node.returns)}" if node.returns else ""
+            head = f"{word} {node.name}({ast.unparse(node.args)}){returns}"
+        case _:
+            return None
+    marks = "".join(f"@{source.code(each)}\n" for each in node.decorator_list)
+    return f"{marks}{head}: ..."

@@ -1,0 +1,165 @@
+"""Candidates are run, and kept if they give the bytes that the source gives."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from vpatch.changes.paths import glob_of, glob_of_texts
+from vpatch.changes.time_limit import check_time
+from vpatch.codemods.bind import bind
+from vpatch.declare.edits import Edit
+from vpatch.deriving.code import comments_of
+from vpatch.deriving.source_code import is_docstring, parsed
+from vpatch.errors import UsageError
+from vpatch.planning.editing import run_edit
+from vpatch.planning.view import View
+from vpatch.source.memory import MemoryTree
+from vpatch.trust.decision import NOTHING
+from vpatch.util.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.codemods.bind import BoundEdit
+    from vpatch.deriving.candidate import Candidate, Declared
+    from vpatch.source.tree import Pin, Tree
+
+# What a candidate gives: the bytes of the source, the same code and comments in another layout, or
+# the same code alone.
+Verdict = Literal["exact", "layout", "code"]
+_EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Runs candidates on one file of a tree: on that file alone, and then on all of the tree."""
+
+    tree: Tree
+    path: str
+    final: bytes
+
+    @cached_property
+    def _alone(self) -> View:
+        return View(MemoryTree(self.pin, {self.path: b""}))
+
+    @cached_property
+    def _whole(self) -> View:
+        return View(self.tree)
+
+    @cached_property
+    def glob(self) -> str:
+        return glob_of(self.path, self.tree)
+
+    def glob_of_text(self, candidate: Candidate) -> str:
+        """A glob for the file of an edit by text; a diff has the path in itself."""
+        texts = [edit["text"] for edit in candidate.edits if "text" in edit]
+        return glob_of_texts(
+            self.path, self.tree, [text[key] for text in texts for key in ("find", "replace")]
+        )
+
+    @property
+    def pin(self) -> Pin:
+        return self.tree.pin
+
+    def verdict(self, candidate: Candidate, now: bytes, wanted: bytes) -> Verdict | None:
+        """Say whether a candidate makes `wanted` of what the file is `now`.
+
+        It must also find its places in the final file, and leave them alone there.
+        """
+        check_time()
+        placed = [{**edit, "files": self.path} for edit in candidate.edits if _takes_files(edit)]
+        edits = placed if len(placed) == len(candidate.edits) else list(candidate.edits)
+        bound = bound_edits(candidate, edits)
+        if bound is None:
+            return None
+        after = _run(bound, self._alone.over({self.path: now}), self.path)
+        if after is None or not self._idle(bound, self._alone):
+            return None
+        if after == wanted:
+            return "exact"
+        return likeness(after, wanted)
+
+    def everywhere(self, candidate: Candidate, now: bytes, wanted: bytes) -> bool:
+        """Whether a candidate does the same without `files`: no other file has such a place."""
+        bound = bound_edits(candidate, candidate.edits)
+        if bound is None:
+            return False
+        after = _run(bound, self._whole.over({self.path: now}), self.path)
+        return after == wanted and self._idle(bound, self._whole)
+
+    def _idle(self, bound: Sequence[BoundEdit], view: View) -> bool:
+        """Whether the edits have nothing left to do in the final file, and say so."""
+        view = view.over({self.path: self.final})
+        results = [run_edit(edit, view, carried=True) for edit in bound]
+        return not any(result.mismatch or result.todo for result in results)
+
+
+def bound_edits(candidate: Candidate, edits: Sequence[Declared]) -> list[BoundEdit] | None:
+    """Bind edits with the files of a candidate; None if the vocabulary does not take them."""
+    with scratch_folder() as name:
+        folder = Path(name)
+        for file, content in candidate.files.items():
+            (folder / file).write_bytes(content)
+        try:
+            declared = [_EDIT.validate_json(json.dumps(edit)) for edit in edits]
+            return [each for edit in declared for each in bind(edit, folder, NOTHING)]
+        except (UsageError, ValidationError):
+            return None
+
+
+def _takes_files(edit: Declared) -> bool:
+    return not {"text", "diff", "add-file"} & edit.keys()
+
+
+def _run(bound: Sequence[BoundEdit], view: View, path: str) -> bytes | None:
+    """What the edits make of a file; None if one does not fit, or changes another file."""
+    before = view
+    for edit in bound:
+        result = run_edit(edit, view)
+        if result.mismatch is not None or not result.todo:
+            return None
+        view = result.view
+    changed = [name for name in view.files if view.files[name] != before.read(name)]
+    return view.read(path) if changed == [path] else None
+
+
+def likeness(left: bytes, right: bytes, *, docstrings: bool = True) -> Verdict | None:
+    """Say how far two files of Python are the same; None if their code is not.
+
+    Without `docstrings`, these may differ as comments may.
+    """
+    if left == right:
+        return "exact"
+    try:
+        trees = [parsed(text) for text in (left, right)]
+        if not docstrings:
+            for tree in trees:
+                _take_docstrings(tree)
+        dumps = [ast.dump(tree) for tree in trees]
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    if dumps[0] != dumps[1]:
+        return None
+    same = docstrings and comments_of(left.decode()) == comments_of(right.decode())
+    return "layout" if same else "code"
+
+
+def _take_docstrings(tree: ast.Module) -> None:
+    """Take strings that are statements out of all blocks; a block of nothing else gets none."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                block[:] = [one for one in block if not is_docstring(one)]
+
+
+def same_code(left: bytes, right: bytes) -> bool:
+    """Whether two files have the same code, whatever their layout and comments."""
+    return likeness(left, right) is not None

@@ -1,0 +1,348 @@
+"""The jobs of a command on a cluster: use results that are kept, and run the other jobs."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from vpatch.cluster.answers import not_understood
+from vpatch.cluster.connection import connected
+from vpatch.cluster.errors import ClusterError
+from vpatch.cluster.job import (
+    LOG,
+    REFUSED,
+    RESULT,
+    ClusterJob,
+    JobBegun,
+    JobDone,
+    JobLost,
+    LogPiece,
+)
+from vpatch.cluster.storage import Storage
+from vpatch.evidence.kept_cells import KeptCell, KeptCells, own_secret
+from vpatch.harness.machine import Machine
+from vpatch.harness.model_digest import digest_of_checkpoint
+from vpatch.harness.models import ModelError, locate
+from vpatch.harness.wire import from_json
+from vpatch.runs.cluster_nodes import (
+    JOB,
+    NOT_OF_A_JOB,
+    gpus_of,
+    last_line,
+    look_at_cluster,
+    refusal_of,
+    refuse_unfit,
+)
+from vpatch.source.cache import default_cache_folder
+from vpatch.util.plural import counted
+from vpatch.util.untrusted import parse_json
+from vpatch.util.urls import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from vpatch.cluster.job import JobEvent
+    from vpatch.cluster.parcel import Parcel
+    from vpatch.cluster.running import RayCluster
+    from vpatch.declare.smoke import Model
+    from vpatch.progress import Progress, Task
+    from vpatch.runs.cluster_nodes import SeenCluster, WantedNode
+    from vpatch.runs.cluster_options import ClusterOptions
+
+# A node without an engine makes one first.
+AROUND_SECONDS = 3 * 3600.0
+_INHERITED = TypeAdapter(dict[str, str])
+
+
+@dataclass(kw_only=True)
+class NodeTask(ABC):
+    """A job of a command, and how far it came.
+
+    `lost` has the node and the reason of each attempt that came to nothing.
+    """
+
+    settled: bool = False
+    lost: list[tuple[str | None, str]] = field(default_factory=list)
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The name that people see."""
+
+    @property
+    @abstractmethod
+    def log(self) -> Path:
+        """The file of its log."""
+
+    @property
+    @abstractmethod
+    def wanted(self) -> WantedNode: ...
+
+    @property
+    def at_least(self) -> WantedNode:
+        """What it wants of a node before the kind of its engine is known."""
+        return self.wanted
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether people count it."""
+        return True
+
+    def is_idle(self, kind: str) -> bool:  # noqa: ARG002 - most run in any engine
+        """Return whether engines of this kind have nothing to do, and report it."""
+        return False
+
+    @abstractmethod
+    def key(self, engine: str, digests: Mapping[str, str]) -> str:
+        """Return the key of its result: a digest of all that the result depends on."""
+
+    @abstractmethod
+    def message(self, seen: SeenCluster) -> dict[str, Any]:
+        """Return what `job.json` says beside the engine."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> float:
+        """The seconds that the job itself may take."""
+
+    @abstractmethod
+    def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
+        """Take the files of the job, or None if it was lost. Its log is already written."""
+
+    @property
+    def why_lost(self) -> str:
+        node, why = self.lost[-1]
+        count = counted(len(self.lost), "attempt")
+        return f"{count}, the last one on {node or 'no node'}: {last_line(why)}"
+
+
+@dataclass(frozen=True)
+class NodeTasks:
+    """All jobs of a command, and what they have in common.
+
+    Attributes:
+        tasks: the jobs.
+        parcel: the files that travel to each node.
+        engine: what `--engine` says; None without it. A job of an image names its image itself.
+        models: the checkpoints that the jobs need.
+        digests: the cache's folder that remembers digests of large files.
+    """
+
+    tasks: Sequence[NodeTask]
+    parcel: Parcel
+    engine: str | None
+    models: Mapping[str, Model] = field(default_factory=dict)
+    digests: Path | None = None
+
+
+def kept_below(root: Path) -> KeptCells:
+    """Return the results that this user keeps below a folder of evidence."""
+    return KeptCells(root, own_secret(default_cache_folder()))
+
+
+class ClusterRun:
+    """Runs all jobs of a command. `machines` has what is known of each node where one ran.
+
+    `kept` are results of earlier runs.
+    """
+
+    def __init__(
+        self,
+        jobs: NodeTasks,
+        options: ClusterOptions,
+        kept: KeptCells | None,
+        progress: Progress,
+    ) -> None:
+        self.jobs, self.options, self.kept, self.progress = jobs, options, kept, progress
+        self.engine = jobs.engine
+        self.kind = jobs.engine or ""
+        self.machines: dict[str, dict[str, Any]] = {}
+        self.shown: Task | None = None
+        self.again = 0
+
+    def make(self) -> None:
+        """Run what is not kept.
+
+        Raises:
+            ClusterError: the cluster is not there, or was lost.
+            NoNodeError: a job fits on no node.
+        """
+        here = self._digests_here()
+        checkpoints = {name for name, model in self.jobs.models.items() if model.checkpoint}
+        is_image = all(task.wanted.image is not None for task in self.jobs.tasks)
+        known = (self.engine is not None or is_image) and here.keys() >= checkpoints
+        if known and self.options.resume:
+            self._take_kept(here)
+        if not known or self._pending():
+            with connected(str(self.options.on)) as cluster, self._storage() as storage:
+                seen = look_at_cluster(
+                    cluster,
+                    self.jobs.parcel,
+                    self.engine,
+                    self.jobs.models,
+                    here,
+                    [task.at_least for task in self._pending()],
+                    self.progress,
+                    storage,
+                )
+                self.engine, self.kind = seen.engine, seen.kind
+                if self.options.resume:
+                    self._take_kept(seen.digests, seen)
+                for task in self._pending():
+                    task.settled = task.is_idle(seen.kind)
+                self._run(cluster, seen, storage)
+        if self.again:
+            kept = counted(self.again, "cell")
+            self.progress.note(f"{kept} of an earlier run: the evidence is kept and verifies")
+
+    def _digests_here(self) -> dict[str, str]:
+        """The digests of the checkpoints that are on this machine as well."""
+        found = {}
+        for name, model in self.jobs.models.items():
+            try:
+                folder = locate(model)
+            except ModelError:
+                continue  # it is on the nodes alone
+            if folder is not None:
+                found[name] = digest_of_checkpoint(folder, self.jobs.digests)
+        return found
+
+    def _pending(self) -> list[NodeTask]:
+        return [task for task in self.jobs.tasks if not task.settled]
+
+    def _take_kept(self, digests: Mapping[str, str], seen: SeenCluster | None = None) -> None:
+        if self.kept is None:
+            return
+        for task in self._pending():
+            wanted = task.wanted
+            here = str(self.engine) if wanted.image is None else wanted.image.name
+            engine = seen.engine_for(wanted) if seen else here
+            found = self.kept.find(task.key(engine, digests))
+            if found is not None:
+                self.again += task.is_cell
+                self._settle(task, found.node, found.files)
+                if self.kind == self.engine:
+                    self.kind = json.loads(found.files[RESULT])["engine"]["kind"]
+
+    @contextmanager
+    def _storage(self) -> Iterator[Storage | None]:
+        if self.options.storage is None:
+            yield None
+            return
+        storage = Storage.of_a_run(self.options.storage)
+        storage.probe()
+        try:
+            yield storage
+        finally:
+            try:
+                storage.remove()
+            except ClusterError as error:
+                # All results are here already.
+                self.progress.note(f"{error.what}; remove {redact(storage.url)} yourself")
+
+    def _run(self, cluster: RayCluster, seen: SeenCluster, storage: Storage | None) -> None:
+        pending = self._pending()
+        if not pending:
+            return
+        refuse_unfit(seen, [task.wanted for task in pending], self.progress)
+        keys = [task.key(seen.engine_for(task.wanted), seen.digests) for task in pending]
+        running = cluster.run(
+            self.jobs.parcel,
+            [_job(task, seen, storage) for task in pending],
+            attempts=self.options.attempts,
+            again=why_again,
+            storage=storage,
+        )
+        with closing(running):
+            for event in running:
+                self._take(pending[event.job], event, keys[event.job])
+        self._show(None)
+
+    def _take(self, task: NodeTask, event: JobEvent, key: str) -> None:
+        """Handle one event of a job."""
+        log = task.log
+        match event:
+            case JobBegun():
+                attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
+                self._show(f"{task.title} on {event.node}{attempt}")
+            case LogPiece():
+                with log.open("ab") as file:
+                    file.write(event.content)
+            case JobLost():
+                task.lost.append((event.node, event.why))
+                where = event.node or "the cluster"
+                self.progress.note(f"{task.title} was lost on {where}: {last_line(event.why)}")
+                if not event.last:
+                    if log.is_file():
+                        log.rename(log.with_suffix(f".attempt-{event.attempt}.log"))
+                elif RESULT in event.files:
+                    self._settle(task, str(event.node), event.files)
+                else:
+                    log.touch()
+                    task.settled = True
+                    task.settle(event.node or "", None)
+            case JobDone():
+                self._settle(task, event.node, event.files)
+                if self.kept is not None:
+                    self.kept.keep(key, KeptCell(event.node, event.files))
+
+    def _settle(self, task: NodeTask, node: str, files: Mapping[str, bytes]) -> None:
+        task.settled = True
+        task.log.write_bytes(files.get(LOG, b""))
+        try:
+            result = parse_json(files[RESULT])
+            facts = {"machine": result["machine"], "inherited": result["inherited"]}
+            self.machines.setdefault(node, facts)
+            task.settle(node, files)
+        except NOT_OF_A_JOB as error:
+            raise not_understood(f"{node} ({task.title})", error) from error
+
+    def _show(self, what: str | None) -> None:
+        if self.shown is not None:
+            self.shown.done()
+        self.shown = self.progress.start(what) if what else None
+
+
+def _job(task: NodeTask, seen: SeenCluster, storage: Storage | None) -> ClusterJob:
+    wanted, fitting = task.wanted, [one.node for one in seen.fitting(task.wanted)]
+    needs = wanted.needs
+    common = {
+        "engine": seen.engine_for(wanted),
+        "image": None if wanted.image is None else asdict(wanted.image),
+        "storage": storage.url if storage else None,
+    }
+    alone = min((node.cpus for node in fitting), default=1.0) if wanted.alone else 1.0
+    return ClusterJob(
+        task.title,
+        JOB,
+        json.dumps(common | task.message(seen)).encode(),
+        alone if needs.cpus is None else needs.cpus,
+        gpus_of(needs, wanted.tensor_parallel, seen.kind_for(wanted)),
+        needs.labels or {},
+        frozenset(node.id for node in fitting),
+        AROUND_SECONDS + task.limit,
+    )
+
+
+def why_again(files: Mapping[str, bytes]) -> str | None:
+    """Say why a job is worth another attempt elsewhere; None if its result counts.
+
+    Raises:
+        ClusterError: the files are not those of a job.
+    """
+    try:
+        if REFUSED in files:
+            return refusal_of(files)
+        result = parse_json(files[RESULT])
+        hangs = result.get("hangs")
+        from_json(Machine, result["machine"])
+        _INHERITED.validate_python(result["inherited"])
+    except NOT_OF_A_JOB as error:
+        raise not_understood("a node", error) from error
+    return str(hangs) if hangs else None

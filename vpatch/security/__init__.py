@@ -1,5 +1,0 @@
-"""What advisories mean for a tree, and the documents that say so.
-
-`judge` reads decisions; one module for each format writes a document. It may import `planning`,
-`library` and what lies below them.
-"""

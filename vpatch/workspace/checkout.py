@@ -1,0 +1,213 @@
+"""Finding the checkout that diff and check are about, and planning again what its lock says."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from vpatch.checkout.apply import ApplyRequest
+from vpatch.checkout.transaction import CheckoutTransaction, writing
+from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.planning.shape import describe_shape
+from vpatch.planning.state import State, none_taken
+from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
+from vpatch.source.tree import LOCK_FILE
+from vpatch.util.home import expanded
+from vpatch.workspace.context import refuse_link
+from vpatch.workspace.plans import planned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from vpatch.checkout.lockfile import LockFile
+    from vpatch.planning.state import Decision, Plan
+    from vpatch.source.entry import CachedTree
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.selection import Selection
+
+
+def find_lock(
+    context: Context, version: str | None, checkout: Path | None, lock: Path | None
+) -> tuple[Path, LockFile]:
+    """The lock named, that of the checkout named, or of the only checkout there is.
+
+    Raises:
+        UsageError: it is not clear which is meant.
+    """
+    # `vpatch apply` comes to this module too, and to write a lock needs no pydantic.
+    from vpatch.checkout.lockfile import read_lock  # noqa: PLC0415
+
+    if lock is not None:
+        return lock, read_lock(lock)
+    if checkout is None:
+        checkout = _only_checkout(context.checkouts, version)
+    return checkout / LOCK_FILE, read_lock(checkout / LOCK_FILE)
+
+
+def _only_checkout(checkouts: Path, version: str | None) -> Path:
+    found = sorted(path.parent for path in checkouts.glob(f"*/{LOCK_FILE}"))
+    if version is not None:
+        prefix = f"vllm-{version}"
+        found = [p for p in found if p.name == prefix or p.name.startswith(f"{prefix}.")]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        which = f"of vLLM {version} " if version else ""
+        raise UsageError(
+            f"there is no checkout {which}in {checkouts}",
+            hint="run vpatch apply first, or name its folder with --checkout",
+            code="checkout.not-found",
+        )
+    names = ", ".join(str(path) for path in found)
+    raise UsageError(
+        f"there are several checkouts: {names}",
+        hint="name one with --vllm or --checkout",
+        code="checkout.several",
+    )
+
+
+@contextmanager
+def tree_of(context: Context, lock: LockFile) -> Iterator[CachedTree]:
+    """The tree that a lock pins."""
+    with context.tree(_spec(lock, context.library.folder), lock.source.digest) as tree:
+        yield tree
+
+
+@contextmanager
+def planned_again(context: Context, lock: LockFile) -> Iterator[tuple[CachedTree, Plan]]:
+    """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
+    patches = context.library.load([patch.id for patch in lock.patches])
+    # As above, and what is remembered needs no libcst.
+    from vpatch.planning.plan import plan  # noqa: PLC0415
+
+    with tree_of(context, lock) as tree:
+        made = plan(patches, tree)
+        refuse_untrusted(context, made)
+        yield tree, made
+
+
+def refuse_untrusted(context: Context, plan: Plan) -> None:
+    """Refuse a plan that cannot be compared with anything: code of a patch may not run.
+
+    Raises:
+        UntrustedError: there is such a patch; the error lists all of them.
+    """
+    context.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
+
+
+def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool, strict: bool = False) -> None:
+    """Refuse plans that need a decision first; see `Plan.stopping`.
+
+    Raises:
+        VpatchError: there is such a thing, and it names all of them; or patches were `asked_for`,
+            and none is left to apply.
+    """
+    errors = [
+        VpatchError(
+            f"{d.patch.id} is {d.state}: {why_stopping(d)}",
+            where=plan.pin.label,
+            hint=f"see vpatch status --why {d.patch.id}",
+            code="checkout.patch-stops",
+        )
+        for plan in plans
+        for d in plan.stopping(asked_for=asked_for, strict=strict)
+    ]
+    if errors:
+        raise combine(errors)
+    if asked_for and none_taken(plans):
+        raise VpatchError(
+            f"there is no patch to apply: {states_of(plans)}",
+            where=", ".join(plan.pin.label for plan in plans),
+            hint="name a patch that is needed there, or name none",
+            code="checkout.nothing-to-apply",
+        )
+
+
+def why_stopping(decision: Decision) -> str:
+    """Return the reason of a decision, and its new shape if it would not stop otherwise."""
+    if decision.shape is None or decision.missed:
+        return decision.reason
+    return f"{decision.reason}; {describe_shape(decision.shape)}"
+
+
+def states_of(plans: Iterable[Plan]) -> str:
+    """Return which patch is in which state, in a line."""
+    return ", ".join(f"{d.patch.id} is {d.state}" for plan in plans for d in plan.decisions)
+
+
+def _spec(lock: LockFile, root: Path) -> TreeSpec:
+    source = lock.source
+    match source.kind:
+        case "pypi":
+            if source.version is None:
+                from vpatch.checkout.lockfile import LockError  # noqa: PLC0415 - as above
+
+                raise LockError(
+                    "it is not a lock: it names a release without a version",
+                    hint="make it anew with vpatch apply --force",
+                    code="checkout.lock-without-version",
+                )
+            return PypiSpec(source.tree, source.version)
+        case "git":
+            return GitSpec(source.tree, source.origin, source.digest.partition(":")[2], root)
+        case "folder":
+            return FolderSpec(source.tree, source.origin, root)
+
+
+def refuse_one_folder(checkout: Path | None, asked: Sequence[Selection]) -> None:
+    """Refuse one folder for the checkouts of several trees.
+
+    Raises:
+        UsageError: there is such a folder, and several selections.
+    """
+    if checkout is not None and len(asked) > 1:
+        raise UsageError(
+            "--checkout names one folder, but there are several trees",
+            hint="leave out --checkout, and each tree gets a folder in .vpatch",
+            code="cli.conflicting-options",
+        )
+
+
+def request_for(
+    job: Selection, checkout: Path | None, context: Context, stack: ExitStack
+) -> ApplyRequest:
+    tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
+    if checkout is None:
+        hide_from_git(context.checkouts)
+    where = _real(checkout) if checkout else refuse_link(context.checkouts / tree.pin.label)
+    source = context.project.folder / expanded(tree.pin.origin)
+    if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
+        raise UsageError(
+            "the checkout would be written over its own source",
+            where=str(where),
+            hint="name another folder with --checkout",
+            code="checkout.source-is-target",
+        )
+    transaction = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
+    made = planned(context, job.patches, tree, to_write=True, before=transaction.begin)
+    return ApplyRequest(made, job.recipe, transaction, job.chosen, job.security)
+
+
+def hide_from_git(checkouts: Path) -> None:
+    """Keep checkouts out of the repository that they may lie in, as virtual environments do."""
+    with writing(checkouts):
+        try:
+            checkouts.mkdir()
+        except FileExistsError:
+            return  # by an earlier apply, or one that runs beside this
+        (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
+
+
+def _real(checkout: Path) -> Path:
+    """The folder behind a link or a dot: it is replaced as a whole.
+
+    Raises:
+        WrongTargetError: no folder can have this path.
+        UnwritableTargetError: permissions are missing.
+    """
+    # Ask first: where links lead in a circle, `resolve` raises RuntimeError.
+    with writing(checkout), suppress(FileNotFoundError):
+        checkout.stat()
+    return checkout.resolve() if checkout.is_symlink() or checkout.name in {"", ".."} else checkout

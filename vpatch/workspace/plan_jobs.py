@@ -1,0 +1,70 @@
+"""The jobs of one question: which patches are decided on for which trees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpatch.planning.plan_cache import kept_plan
+from vpatch.workspace import selection
+from vpatch.workspace.plans import planned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.planning.plan import FindingsFor
+    from vpatch.planning.state import Plan
+    from vpatch.source.tree import Pin
+    from vpatch.workspace.context import Context
+    from vpatch.workspace.selection import Selection
+
+
+class Jobs:
+    """The jobs of one question, by their numbers."""
+
+    def __init__(
+        self,
+        context: Context,
+        jobs: Sequence[Selection],
+        chosen: Sequence[str],
+        findings_for: FindingsFor,
+        *,
+        each_alone: bool = False,
+    ) -> None:
+        self.context = context
+        self.jobs = jobs
+        self.chosen = chosen
+        self.findings_for = findings_for
+        self.each_alone = each_alone
+
+    def alone(self, number: int) -> frozenset[str]:
+        job = self.jobs[number]
+        if self.each_alone:
+            return frozenset(patch.id for patch in job.patches)
+        return selection.decided_alone(job, self.chosen)
+
+    def pin(self, number: int) -> Pin | None:
+        job = self.jobs[number]
+        return self.context.cached_pin(job.spec, job.expected_digest)
+
+    def kept(self, number: int) -> Plan | None:
+        """The plan that an earlier run has kept for a cached release: its tree stays closed."""
+        pin = self.pin(number)
+        if pin is None:
+            return None
+        job = self.jobs[number]
+        alone = self.alone(number)
+        return kept_plan(
+            self.context.plans, job.patches, pin, findings_for=self.findings_for, alone=alone
+        )
+
+    def decided(self, number: int) -> Plan:
+        job = self.jobs[number]
+        with self.context.tree(job.spec, job.expected_digest) as tree:
+            return planned(
+                self.context,
+                job.patches,
+                tree,
+                to_write=False,
+                findings_for=self.findings_for,
+                alone=self.alone(number),
+            )
