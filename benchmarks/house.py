@@ -14,8 +14,12 @@ import re
 import tokenize
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grimp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "vpatch"
@@ -24,9 +28,14 @@ _OBJECT = re.compile(r"dict\[str, object\]|Mapping\[str, object\]")
 
 
 def package_of(module: str) -> str:
-    """The package of a module: a folder of `commands`, or what lies beside it in `vpatch`."""
-    names = module.split(".")
-    return ".".join(names[1 : 3 if names[1:2] == ["commands"] else 2])
+    """The package or module in `vpatch` that a module lies in; "" for `vpatch` itself."""
+    return ".".join(module.split(".")[1:2])
+
+
+def feature_of(module: str) -> str:
+    """The folder of `commands` that a module lies in, or "" for what lies elsewhere."""
+    inside = module.removeprefix("vpatch.commands.")
+    return "" if inside == module else inside.partition(".")[0]
 
 
 def imports() -> set[tuple[str, str]]:
@@ -39,9 +48,9 @@ def imports() -> set[tuple[str, str]]:
     }
 
 
-def edges_of(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The pairs of packages of which one imports the other."""
-    edges = {(package_of(module), package_of(imported)) for module, imported in pairs}
+def edges_of(pairs: set[tuple[str, str]], part_of: Callable[[str], str]) -> set[tuple[str, str]]:
+    """The pairs of parts of vpatch of which one imports the other."""
+    edges = {(part_of(module), part_of(imported)) for module, imported in pairs}
     return {(one, other) for one, other in edges if one and other and one != other}
 
 
@@ -82,7 +91,8 @@ def lines_of_code(text: str) -> int:
 def main() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
     pairs = imports()
-    edges = edges_of(pairs)
+    edges = edges_of(pairs, package_of)
+    features = edges_of(pairs, feature_of)
     both = [
         f"{one} and {other}"
         for one, other in combinations(sorted({name for pair in pairs for name in pair}), 2)
@@ -94,6 +104,7 @@ def main() -> None:
     print(f"dicts of Any: {sum(len(_ANY.findall(text)) for text in sources.values())}")
     print(f"dicts of object: {sum(len(_OBJECT.findall(text)) for text in sources.values())}")
     print(f"imports between packages: {len(edges)}")
+    print(f"imports between commands: {', '.join(f'{a} > {b}' for a, b in sorted(features))}")
     print(f"longest chain: {len(chain)}: {' > '.join(chain)}")
     print(f"files that import each other: {len(both)}")
     for pair in both:

@@ -20,11 +20,13 @@ FEATURES = sorted(path.parent.name for path in PACKAGE.glob("commands/*/__init__
 MOST_FILES, MOST_LINES = 25, 7_000
 
 
-def layers(container):
+def importlinter():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+
+
+def layers():
     """The layers that import-linter holds, from the top; packages of one layer are a set."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    (contract,) = [c for c in settings["contracts"] if c.get("containers") == [container]]
-    assert contract["exhaustive"]
+    (contract,) = [c for c in importlinter()["contracts"] if c["type"] == "layers"]
     return [set(layer.split(" | ")) for layer in contract["layers"]]
 
 
@@ -33,14 +35,14 @@ def test_no_module_lies_loose():
 
 
 def test_the_layers_name_every_package():
-    assert set().union(*layers("vpatch")) == {*PACKAGES, *MODULES} - {"__init__"}
+    assert set().union(*layers()) == {*PACKAGES, *MODULES} - {"__init__"}
 
 
 def test_the_map_is_in_the_order_of_the_layers():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     mapped = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert sorted(mapped) == PACKAGES
-    ranks = {name: rank for rank, layer in enumerate(layers("vpatch")) for name in layer}
+    ranks = {name: rank for rank, layer in enumerate(layers()) for name in layer}
     assert [ranks[name] for name in mapped] == sorted(ranks[name] for name in mapped)
 
 
@@ -51,8 +53,18 @@ def test_a_package_says_what_it_is_and_what_it_may_import(name):
     assert "may import" in docstring
 
 
-def test_the_layers_name_every_folder_of_commands():
-    assert set().union(*layers("vpatch.commands")) == {*FEATURES}
+def test_every_folder_of_commands_is_held_apart():
+    contracts = importlinter()["contracts"]
+    (contract,) = [one for one in contracts if one["type"] == "independence"]
+    assert contract["modules"] == [f"vpatch.commands.{name}" for name in FEATURES]
+
+
+def test_contributing_says_which_folders_of_commands_import_another():
+    contracts = importlinter()["contracts"]
+    (contract,) = [one for one in contracts if one["type"] == "independence"]
+    allowed = [re.findall(r"commands\.(\w+)", one) for one in contract["ignore_imports"]]
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert re.findall(r"`(\w+)` -> `(\w+)`", text) == [tuple(pair) for pair in allowed]
 
 
 @pytest.mark.parametrize("name", FEATURES)

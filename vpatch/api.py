@@ -11,13 +11,12 @@ Hints name the options of the commands. Where a hint says `--vllm 0.23`, give `v
 from __future__ import annotations
 
 import os
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from vpatch.checkout.apply import Applied
-from vpatch.checkout.lockfile import LockFile, read_lock
+from vpatch.checkout.lockfile import LockFile
 from vpatch.commands.apply import check as _check
 from vpatch.commands.apply import diff as _diff
 from vpatch.commands.apply import usecase as _apply
@@ -316,12 +315,9 @@ def verify(context: Context, image: str, *, lock: Path | str | None = None) -> V
     """
     _require("image", "vpatch.api.verify")
     # Docker is needed here alone, and takes its time to import.
-    from vpatch.docker.engine import Docker  # noqa: PLC0415
-    from vpatch.image.verify import verify_image  # noqa: PLC0415
+    from vpatch.commands.build import verify as _verify  # noqa: PLC0415
 
-    expected = None if lock is None else read_lock(Path(lock))
-    with closing(Docker()) as docker:
-        return verify_image(docker, image, expected, context.progress)
+    return _verify.verify(context, image, None if lock is None else Path(lock))
 
 
 def smoke(

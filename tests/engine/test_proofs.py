@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import RELEASE, vpatch
+from vpatch.checkout.hooks import run_hooks
 from vpatch.commands.proofs.behaviour_records import digest_of_test, recorded
-from vpatch.commands.upstream.hooks import run_hooks
 from vpatch.git.command import BASE_BRANCH
 from vpatch.library.loading import load_patch
 from vpatch.planning.footprint import digest_of_changes

@@ -16,10 +16,10 @@ from pydantic import (
 )
 
 from vpatch.checkout.lock_text import lock_text, plain_name, plain_version
-from vpatch.declare.words import first_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.source.tree import Pin, SourceKind
 from vpatch.util.untrusted import MEGABYTE, plain_path, read_file
+from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -42,9 +42,9 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from vpatch import __version__
 from vpatch.checkpoint.errors import CheckpointUnavailableError
 from vpatch.checkpoint.files import REPOSITORY, FolderFiles
-from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
 from vpatch.util.untrusted import MEGABYTE, parse_json
+from vpatch.util.validation import first_of
 from vpatch.util.versions import is_number
 
 if TYPE_CHECKING:

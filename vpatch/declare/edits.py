@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from vpatch.declare.words import wrong_kind
 from vpatch.declare.yamlfile import TAG, Declared, valid_keys
+from vpatch.util.validation import wrong_kind
 
 Text = Annotated[str, Field(min_length=1)]
 # Up to a year: the system's clocks do not take every number that YAML has.

@@ -9,9 +9,9 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from vpatch.declare.errors import DeclarationError
 from vpatch.declare.settings import settings_file, table
-from vpatch.declare.words import explained
 from vpatch.declare.yamlfile import Declared
 from vpatch.util.untrusted import is_path
+from vpatch.util.validation import explained
 
 if TYPE_CHECKING:
     from pathlib import Path

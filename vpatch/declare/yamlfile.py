@@ -13,9 +13,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from vpatch.declare.errors import DeclarationError
 from vpatch.declare.plain_yaml import PlainComposer, PlainConstructor
-from vpatch.declare.words import KINDS, explained, wrong_kind
 from vpatch.errors import VpatchError, combine
 from vpatch.util.untrusted import read_file
+from vpatch.util.validation import KINDS, explained, wrong_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

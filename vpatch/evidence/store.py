@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from vpatch.declare.words import first_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.evidence.behaviour import KIND, report_of_test, result_of_test, verdicts_of_test
 from vpatch.evidence.records import is_known, upgraded
 from vpatch.evidence.smoke_report import is_judged, report_of, result_of
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.util.untrusted import MEGABYTE, digest_of_file, parse_json, plain_path, read_file
+from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,10 +16,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
 from vpatch.library.catalog import installed
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.util.validation import first_of
 from vpatch.util.versions import is_number, read_version
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
 from vpatch.util.files import replace_file
 from vpatch.util.untrusted import MEGABYTE, read_file
+from vpatch.util.validation import first_of
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from vpatch.cluster.job import (
     LogPiece,
 )
 from vpatch.cluster.storage import Storage
-from vpatch.evidence.kept_cells import KeptCell, KeptCells, own_secret
 from vpatch.harness.machine import Machine
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import ModelError, locate
@@ -38,6 +37,7 @@ from vpatch.runs.cluster_nodes import (
     refusal_of,
     refuse_unfit,
 )
+from vpatch.runs.kept_cells import KeptCell, KeptCells, own_secret
 from vpatch.source.cache import default_cache_folder
 from vpatch.util.plural import counted
 from vpatch.util.untrusted import parse_json

@@ -10,8 +10,8 @@ import pytest
 from jinja2 import Environment
 
 from tests.commands.bench.records import record
-from tests.declare.test_words import RAW
 from tests.helpers import fails
+from tests.util.test_validation import RAW
 from vpatch.commands.bench.match import aligned, differences, in_common, joined
 from vpatch.commands.bench.record import RecordError, read_record
 from vpatch.commands.bench.report.markdown import csv_of, report_of

@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 
 from tests.projects import ENGINE, LLAMA, VERSION, archive
 from vpatch.commands.importing import run as import_run
-from vpatch.commands.proofs.examples import ExampleResult
+from vpatch.workspace.examples import ExampleResult
 
 SLOW = """\
 --- a/vllm/engine.py

@@ -8,7 +8,7 @@ import platformdirs
 import pytest
 
 from tests.projects import ENGINE, FILES, LLAMA, SLOW_MODE, VERSION, archive, opened, write_tree
-from vpatch.commands.upstream.hooks import run_hooks
+from vpatch.checkout.hooks import run_hooks
 from vpatch.progress import Silent
 
 # Kept from run to run: pre-commit makes environments there.

@@ -6,8 +6,9 @@ import pytest
 
 from tests.commands.upstream.releases import release
 from tests.helpers import fails
-from vpatch.commands.upstream.rules import known_tags, labels_for, read_yaml, size_of, tags_of
+from vpatch.commands.upstream.rules import known_tags, labels_for, size_of, tags_of
 from vpatch.declare.target import Sizes, Titles
+from vpatch.source.rule_files import read_yaml
 from vpatch.util import matching
 
 TITLES = Titles.model_validate(

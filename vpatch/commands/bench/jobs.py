@@ -15,12 +15,12 @@ from vpatch.cluster.job import RESULT
 from vpatch.commands.bench.cells import cells_of, schedule, side_names
 from vpatch.commands.bench.measure import LoadRun
 from vpatch.commands.bench.record import RAW, result_from
-from vpatch.evidence.kept_cells import key_of
 from vpatch.evidence.store import LOGS
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Fault
 from vpatch.runs.cluster_nodes import WantedNode
 from vpatch.runs.cluster_run import NodeTask
+from vpatch.runs.kept_cells import key_of
 from vpatch.runs.node_image import name_for_nodes
 from vpatch.runs.packed_trees import packed
 from vpatch.util.digest import digest_of

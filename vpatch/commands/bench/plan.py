@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from vpatch.commands.bench.standard import standard_bench
 from vpatch.declare.bench import Bench, BenchCells, Shape
-from vpatch.declare.words import first_of
 from vpatch.errors import UsageError
 from vpatch.harness.models import given
+from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

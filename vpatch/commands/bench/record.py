@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from vpatch import __version__
 from vpatch.commands.bench.load_result import LoadLatency, LoadResult
 from vpatch.commands.bench.schema import SCHEMA_VERSION, BenchRecord
-from vpatch.declare.words import first_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.harness.measured import Fault
 from vpatch.harness.predict import Counters
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

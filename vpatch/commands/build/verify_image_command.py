@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.checkout.lockfile import read_lock
 from vpatch.commands.build.output import VerifyImageOutput
+from vpatch.commands.build.verify import verify
 from vpatch.console.options import json_option, open_context
 from vpatch.console.result import CommandResult
-from vpatch.docker.engine import Docker
 from vpatch.errors import ExitCode
 from vpatch.image.context import version_of
-from vpatch.image.verify import verify_image
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -43,9 +40,7 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResu
     Without --lock, vpatch uses the lock in the image. Anyone who can change the image can change
     that lock too, so give your own if you have it. Ends with 1 if anything differs.
     """
-    lock = read_lock(lock_file) if lock_file else None
-    with closing(Docker()) as docker:
-        found = verify_image(docker, image, lock, open_context().progress)
+    found = verify(open_context(), image, lock_file)
     code = ExitCode.FINDINGS if found.problems else ExitCode.CLEAN
     if as_json:
         return CommandResult(VerifyImageOutput.of(image, found), code)

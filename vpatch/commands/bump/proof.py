@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.commands.bump.verdict import Verdict
-from vpatch.commands.proofs.examples import run_examples
 from vpatch.commands.proofs.releases import ReleaseRun, run_on_releases
 from vpatch.commands.smoke.usecase import SmokeOptions, smoke
 from vpatch.engine.environment import has_engine
@@ -16,6 +15,7 @@ from vpatch.harness.machine import this_machine
 from vpatch.trust.decision import UntrustedError
 from vpatch.util.extras import require
 from vpatch.util.plural import counted
+from vpatch.workspace.examples import run_examples
 from vpatch.workspace.selection import Request
 
 if TYPE_CHECKING:

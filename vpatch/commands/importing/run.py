@@ -17,10 +17,10 @@ from vpatch.commands.importing.proof import (
     proven,
 )
 from vpatch.commands.importing.request import ImportedPatch
-from vpatch.commands.proofs.examples import run_examples
 from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
+from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.install.environment import installed_vllm
 from vpatch.commands.install.journal import alone
+from vpatch.commands.install.lock_proof import Claim, doubts_about, doubts_about_lock
 from vpatch.commands.install.overlay import VerifiedOverlay, read_manifest, verified_overlay
 from vpatch.commands.install.summary import summary_of
 from vpatch.commands.install.verification import VerifiedVllm, verify
-from vpatch.commands.proofs.lock import Claim, doubts_about, doubts_about_lock
 from vpatch.engine.asking import python_named
 from vpatch.engine.import_path import ask_import_path
 from vpatch.errors import UsageError, VpatchError

@@ -8,7 +8,6 @@ import click
 
 from vpatch.commands.proofs import behaviour
 from vpatch.commands.proofs import shape_text as shapes
-from vpatch.commands.proofs.examples import run_examples
 from vpatch.commands.proofs.output import TestOutput
 from vpatch.commands.proofs.recipe import RecipeRun, run_on_recipe
 from vpatch.commands.proofs.releases import ReleaseRun, releases_of, run_on_releases
@@ -26,6 +25,7 @@ from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
 from vpatch.runs.cluster_options import ClusterOptions
 from vpatch.util.plural import holding
+from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.commands.proofs.usecase import IdleError, proof_plans, refuse_idle
 from vpatch.declare.smoke import Needs
-from vpatch.evidence.kept_cells import key_of
 from vpatch.evidence.subject import digest_of_subject, subject_of
 from vpatch.harness.target import TreeContent
 from vpatch.runs.cluster_nodes import WantedNode
 from vpatch.runs.cluster_run import NodeTask
+from vpatch.runs.kept_cells import key_of
 from vpatch.runs.packed_trees import packed
 from vpatch.util.digest import digest_of
 from vpatch.workspace.context import exact_release

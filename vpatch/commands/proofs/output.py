@@ -10,12 +10,12 @@ from vpatch.console.document import OutputModel
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpatch.commands.proofs.examples import ExampleResult
     from vpatch.commands.proofs.releases import ReleaseTest
     from vpatch.commands.proofs.shape_records import RecordedShapes
     from vpatch.commands.proofs.style import Style
     from vpatch.commands.proofs.usecase import ProvenTest
     from vpatch.harness.behaviour import Behaviour
+    from vpatch.workspace.examples import ExampleResult
 
 
 class ExampleOutput(OutputModel):

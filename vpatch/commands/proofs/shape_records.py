@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.commands.proofs.behaviour_records import refuse_unrecordable, update
-from vpatch.commands.proofs.examples import example_decisions
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.library.shapes import SHAPES, BehaviourOnRelease, KnownShape, Shapes
 from vpatch.planning.footprint import (
@@ -22,6 +21,7 @@ from vpatch.planning.state import Plan, State, overall_changes
 from vpatch.planning.view import View
 from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import parse_vllm
+from vpatch.workspace.examples import example_decisions
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch.commands.upstream.hooks import run_hooks
-from vpatch.commands.upstream.rules import RulesError
+from vpatch.checkout.hooks import run_hooks
 from vpatch.errors import VpatchError
 from vpatch.library.catalog import is_installed
 from vpatch.planning.state import State
 from vpatch.source.index import parse_version
+from vpatch.source.rule_files import RulesError
 from vpatch.source.spec import parse_vllm
 from vpatch.util.extras import require
 from vpatch.util.versions import read_version
@@ -28,7 +28,7 @@ from vpatch.workspace.selection import with_required
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from vpatch.commands.upstream.hooks import Hook
+    from vpatch.checkout.hooks import Hook
     from vpatch.library.patch import Patch
     from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context

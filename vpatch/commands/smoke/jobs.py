@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from vpatch.cluster.job import RESULT
 from vpatch.commands.smoke.cells import visits
 from vpatch.commands.smoke.run import CellRun, NodeRun, log_name
-from vpatch.evidence.kept_cells import key_of
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Fault, Measured
 from vpatch.harness.wire import from_json, to_json
 from vpatch.runs.cluster_nodes import WantedNode
 from vpatch.runs.cluster_run import NodeTask
+from vpatch.runs.kept_cells import key_of
 from vpatch.runs.node_image import name_for_nodes
 from vpatch.runs.packed_trees import packed
 from vpatch.util.digest import digest_of

@@ -13,8 +13,8 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vpatch.checkout.hooks import Hook
     from vpatch.commands.upstream.duplicates import Searched
-    from vpatch.commands.upstream.hooks import Hook
     from vpatch.commands.upstream.proof import Proven
     from vpatch.commands.upstream.rules import Size
     from vpatch.commands.upstream.status import Known

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vpatch.checkout.hooks import run_hooks
 from vpatch.commands.upstream import body, gates, rules
 from vpatch.commands.upstream.duplicates import search
 from vpatch.commands.upstream.gates import Gate
-from vpatch.commands.upstream.hooks import run_hooks
 from vpatch.commands.upstream.parts import parts_of
 from vpatch.commands.upstream.placement import PlacingError, place_test
 from vpatch.commands.upstream.proof import Judge
@@ -18,6 +18,7 @@ from vpatch.errors import ManyErrors, VpatchError
 from vpatch.git import checkout as git
 from vpatch.git.checkout import NewCommit
 from vpatch.planning.state import Change, State
+from vpatch.source.rule_files import RulesError, text_of
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -272,7 +273,7 @@ def _labels(context: ProposalContext, paths: Sequence[str], progress: Progress) 
         return []
     try:
         return rules.labels_for(context.tree, target.labels, title, paths)
-    except rules.RulesError as error:
+    except RulesError as error:
         progress.note(f"no labels: {error.where}: {error.what}")
         return []
 
@@ -332,7 +333,7 @@ def _body(
     target, tree = context.target, context.tree
     template, text = target.template, ""
     if template is not None and template.file in tree.paths():
-        text = rules.text_of(tree, template.file)
+        text = text_of(tree, template.file)
     parts = parts_of(context.patch, proposal, target, proven, searched)
     facts = {"patch": context.patch.id, "digest": context.patch.digest}
     return body.render(template, text, parts, facts, assisted=bool(proposal.assisted_by))

@@ -7,10 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
 from unidiff.patch import PatchSet
 
-from vpatch.errors import VpatchError
+from vpatch.source.rule_files import REPORT, RulesError, read_text, read_yaml
 from vpatch.util.matching import PatternFaultError, found_in
 
 if TYPE_CHECKING:
@@ -24,19 +23,8 @@ _TITLE = re.compile(r"((?:\[[^][]+\])+) +\S")
 _TAG = re.compile(r"\[([^][]+)\]")
 _QUOTED_TAGS = re.compile(r"`((?:\[[^][`]+\])+)`")
 _TEXT = "utf-8"
-# The largest of vLLM's has 20 kB, and the parser takes seconds for a megabyte.
-_LARGEST = 250_000
-
-
-_REPORT = "name another file in the target, or ask upstream to correct this one"
 # What odd values of a file do, where other values are expected.
 _ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
-
-class RulesError(VpatchError):
-    """Upstream's tree does not state its rules where the target says."""
-
-    code = "upstream.unreadable-rules"
 
 
 def tags_of(title: str) -> list[str] | None:
@@ -51,7 +39,7 @@ def known_tags(tree: Tree, titles: Titles) -> tuple[frozenset[str], bool]:
     Raises:
         RulesError: the file or the heading is not there.
     """
-    text = _text(tree, titles.tags_in)
+    text = read_text(tree, titles.tags_in)
     below = rf"^(#+) +{re.escape(titles.below)}\s*$(.*?)(?=^#{{1,6}} |\Z)"
     found = re.search(below, text, re.MULTILINE | re.DOTALL)
     if found is None:
@@ -83,13 +71,13 @@ def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> lis
         return sorted(labels)
     except PatternFaultError as error:
         raise RulesError(
-            f"a condition cannot be evaluated: {error}", where=file, hint=_REPORT
+            f"a condition cannot be evaluated: {error}", where=file, hint=REPORT
         ) from error
     except _ODD as error:
         raise RulesError(
             f"these are not Mergify's rules: {type(error).__name__}: {error}",
             where=file,
-            hint=_REPORT,
+            hint=REPORT,
         ) from error
 
 
@@ -134,52 +122,3 @@ def size_of(diff: bytes, sizes: Sizes) -> Size:
         if not any(fnmatch.fnmatchcase(path, glob) for glob in sizes.not_counted)
     }
     return Size(sum(counted.values()), sum(added.values()))
-
-
-def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
-    """Read a YAML file of upstream's, which must have a key; `what` it says, for people.
-
-    Raises:
-        RulesError: it is not there, or does not.
-    """
-    text = _text(tree, path)
-    if len(text) > _LARGEST:
-        raise RulesError(
-            f"it is larger than {_LARGEST} characters",
-            where=path,
-            hint="name another in the target",
-        )
-    try:
-        document = YAML(typ="safe", pure=True).load(text)
-        document[key]
-    except Exception as error:
-        # Whatever the parser says of such a file: the file is wrong, and not vpatch.
-        raise RulesError(
-            f"it has no {what} that vpatch can read: {type(error).__name__}: {error}",
-            where=path,
-            hint=_REPORT,
-        ) from error
-    found: dict[str, Any] = document
-    return found
-
-
-def _text(tree: Tree, path: str) -> str:
-    if path not in tree.paths():
-        raise RulesError(
-            "the file is not in upstream's tree", where=path, hint="correct the path in the target"
-        )
-    return text_of(tree, path)
-
-
-def text_of(tree: Tree, path: str) -> str:
-    """Read a file of upstream's tree as text.
-
-    Raises:
-        RulesError: it is not a text file.
-    """
-    try:
-        return tree.read(path).decode(_TEXT)
-    except UnicodeDecodeError as error:
-        raise RulesError(
-            f"is not UTF-8: {error.reason}", where=path, hint="ask upstream to correct it"
-        ) from error

@@ -11,8 +11,8 @@ import pytest
 from tests.helpers import fails
 from tests.index_server import Index, serve
 from tests.projects import opened
-from vpatch.commands.upstream import hooks
-from vpatch.commands.upstream.hooks import run_hooks
+from vpatch.checkout import hooks
+from vpatch.checkout.hooks import run_hooks
 from vpatch.progress import Silent
 
 pytestmark = pytest.mark.slow

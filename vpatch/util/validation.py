@@ -1,4 +1,4 @@
-"""What is wrong with a declaration, in plain words instead of pydantic's."""
+"""What is wrong with a value that people wrote, in plain words instead of pydantic's."""
 
 from __future__ import annotations
 

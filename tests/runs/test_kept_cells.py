@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import fails
-from vpatch.evidence.kept_cells import FOLDER, KeptCell, KeptCells, key_of, own_secret
+from vpatch.runs.kept_cells import FOLDER, KeptCell, KeptCells, key_of, own_secret
 
 CELL = KeptCell("node-a", {"result.json": b"{}", "log": b"loaded\n", "raw/1.json": b"1"})
 

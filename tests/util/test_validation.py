@@ -9,8 +9,8 @@ from ruamel.yaml import YAML
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.target import Target
-from vpatch.declare.words import explained
 from vpatch.declare.yamlfile import Positions, _explained, _plain
+from vpatch.util.validation import explained
 
 ROOT = Path(__file__).parents[2]
 FILES = {

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ruamel.yaml import YAML
 
-from vpatch.commands.upstream.rules import read_yaml
 from vpatch.git import checkout as git
 from vpatch.git.checkout import NewCommit
+from vpatch.source.rule_files import read_yaml
 from vpatch.util import child_environment
 from vpatch.util.run_log import command_line, timed
 from vpatch.util.scratch import scratch_folder

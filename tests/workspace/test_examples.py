@@ -8,11 +8,11 @@ import pytest
 
 from tests.helpers import fails
 from tests.projects import ENGINE, FILES, LLAMA, NAME_PROJ, NAMED, write_patch, write_tree
-from vpatch.commands.proofs.examples import run_examples
 from vpatch.library.loading import load_patch
 from vpatch.trust.decision import EVERYTHING
+from vpatch.workspace.examples import run_examples
 
-LIBRARY = Path(__file__).parents[3] / "patches"
+LIBRARY = Path(__file__).parents[2] / "patches"
 BEFORE = {LLAMA: FILES[LLAMA], ENGINE: FILES[ENGINE]}
 AFTER = BEFORE | {
     LLAMA: FILES[LLAMA].replace(b"        self.proj = Linear(4, 4)  # narrow\n", NAMED)
