@@ -57,7 +57,7 @@ COMMANDS = {
     ),
     "import": Command(
         "importing.command",
-        "Make patches of diffs, commits or a changed tree, and prove that they do the same.",
+        "Convert diffs, commits or a modified tree into patches, and check that they do the same.",
         results={"": "importing.output.ImportOutput"},
     ),
     "new": Command(
@@ -114,22 +114,22 @@ COMMANDS = {
     ),
     "install": Command(
         "install.command",
-        "Put the patched files into the vLLM of a Python, in the place of its own.",
+        "Install patched files over the vLLM of a Python environment.",
         results={"": "install.output.InstallOutput"},
     ),
     "uninstall": Command(
         "install.uninstall_command",
-        "Put back the files that `vpatch install` replaced.",
+        "Restore the files that `vpatch install` replaced.",
         results={"": "install.output.UninstallOutput"},
     ),
     "verify-env": Command(
         "install.verify_env_command",
-        "Say what the vLLM of a Python is, and which files somebody changed.",
+        "Report which vLLM an environment has, and which of its files were modified.",
         results={"": "install.output.VerifyEnvOutput"},
     ),
     "run": Command(
         "run.command",
-        "Run a command with patches laid over its vLLM, and change no installed file.",
+        "Run a command with patched files over its vLLM, and change no installed file.",
         results={"": "run.output.RunOutput"},
     ),
     "smoke": Command(

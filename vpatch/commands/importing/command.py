@@ -131,7 +131,7 @@ def command(
     upstreamed: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Make patches of diffs, commits or a changed tree, and prove that they do the same.
+    """Convert diffs, commits or a modified tree into patches, and check that they do the same.
 
     The source is a unified diff, a mailbox, or a folder with *.patch and *.diff files, which apply
     one after the other. Each becomes a patch. With --git-range, each commit does. Or the source is

@@ -22,7 +22,7 @@ from vpatch.util.plural import counted
 )
 @json_option
 def command(*, python: str, as_json: bool) -> CommandResult | ExitCode:
-    """Put back the files that `vpatch install` replaced.
+    """Restore the files that `vpatch install` replaced.
 
     The files get their bytes, modes and times from before. So does RECORD. A file that somebody
     changed since the install stops it, and nothing is written.

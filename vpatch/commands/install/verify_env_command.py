@@ -31,7 +31,7 @@ _WHY = "the release's archive has no such file, or that of another build"
 @offline_option
 @json_option
 def command(context: Context, *, python: str, as_json: bool) -> CommandResult | ExitCode:
-    """Say what the vLLM of a Python is, and which files somebody changed.
+    """Report which vLLM an environment has, and which of its files were modified.
 
     It is a release, a wheel or an install by vpatch, or an overlay of `vpatch run`. vpatch compares
     every file with RECORD, those that the release's archive has with the archive, and the patched

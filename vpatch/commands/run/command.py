@@ -50,7 +50,7 @@ def command(
     print_env: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Run a command with patches laid over its vLLM, and change no installed file.
+    """Run a command with patched files over its vLLM, and change no installed file.
 
     vpatch finds the Python behind COMMAND and the vLLM in its environment. It compares each file
     that a patch touches with the release, and starts nothing if one differs. A copy of the package
