@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -61,6 +62,15 @@ def test_each_test_lies_in_exactly_one_tier():
     assert sorted(taken) == sorted(line for line in lines if "::" in line and line[0] != "{")
     assert all(tiers.values())
     assert sorted(tiers["quick"]) == sorted(ids_of())
+
+
+def test_pytest_enters_each_folder_of_tests(pytestconfig):
+    """It passes over folders such as `build`, and says nothing."""
+    passed_over = pytestconfig.getini("norecursedirs")
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    assert len(folders) > 40
+    parts = {part for folder in folders for part in folder.relative_to(ROOT).parts}
+    assert [p for p in parts if any(fnmatch(p, pattern) for pattern in passed_over)] == []
 
 
 def item(nodeid, *marks):

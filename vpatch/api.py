@@ -315,7 +315,7 @@ def verify(context: Context, image: str, *, lock: Path | str | None = None) -> V
     """
     _require("image", "vpatch.api.verify")
     # Docker is needed here alone, and takes its time to import.
-    from vpatch.commands.build import verify as _verify  # noqa: PLC0415
+    from vpatch.commands.build_image import verify as _verify  # noqa: PLC0415
 
     return _verify.verify(context, image, None if lock is None else Path(lock))
 

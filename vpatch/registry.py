@@ -95,16 +95,16 @@ COMMANDS = {
         results={"": "proofs.output.TestOutput"},
     ),
     "build-image": Command(
-        "build.command",
+        "build_image.command",
         "Apply patches like `vpatch apply`, and build a container image from the lock.",
         extra="image",
-        results={"": "build.output.BuildImageOutput"},
+        results={"": "build_image.output.BuildImageOutput"},
     ),
     "verify-image": Command(
-        "build.verify_image_command",
+        "build_image.verify_image_command",
         "Compare an image with its lock, and list the differences.",
         extra="image",
-        results={"": "build.output.VerifyImageOutput"},
+        results={"": "build_image.output.VerifyImageOutput"},
     ),
     "wheel": Command(
         "install.wheel_command",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers import fails
 from tests.projects import VERSION, snapshot
-from vpatch.commands.build import log as build_log
+from vpatch.commands.build_image import log as build_log
 from vpatch.errors import VpatchError
 from vpatch.evidence import claim
 from vpatch.evidence.collecting import collected

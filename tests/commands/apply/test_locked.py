@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from vpatch.commands.build.locks import Locked
+from vpatch.commands.build_image.locks import Locked
 from vpatch.checkout.lockfile import LockedImage, read_lock
 
 checkout = Path(sys.argv[1])

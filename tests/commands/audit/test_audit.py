@@ -13,7 +13,7 @@ from tests.image.locks import lock_of_files
 from tests.projects import ENGINE, FILES, SLOW_MODE, VERSION, write_patch, write_tree
 from vpatch.checkout.lockfile import LockedImage
 from vpatch.commands.audit.usecase import _distributions
-from vpatch.commands.build.locks import Locked
+from vpatch.commands.build_image.locks import Locked
 from vpatch.workspace.context import Context
 
 ID = "CVE-2026-1234"

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch.commands.build.output import BuildImageOutput, BuiltImageOutput, PlannedImageOutput
-from vpatch.commands.build.usecase import BuildOptions, build, pinned_base, prepare_build
+from vpatch.commands.build_image.output import (
+    BuildImageOutput,
+    BuiltImageOutput,
+    PlannedImageOutput,
+)
+from vpatch.commands.build_image.usecase import BuildOptions, build, pinned_base, prepare_build
 from vpatch.console.options import (
     folder_option,
     json_option,

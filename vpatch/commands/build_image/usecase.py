@@ -6,9 +6,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.build.locks import applied, from_locks
-from vpatch.commands.build.log import Steps, log_path_of, opened_log
-from vpatch.commands.build.settings import (
+from vpatch.commands.build_image.locks import applied, from_locks
+from vpatch.commands.build_image.log import Steps, log_path_of, opened_log
+from vpatch.commands.build_image.settings import (
     base_of,
     default_tag,
     note_overlay,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.checkout.lockfile import ImageMode, LockedImage, LockFile
-    from vpatch.commands.build.locks import Locked
+    from vpatch.commands.build_image.locks import Locked
     from vpatch.image.base import Choice
     from vpatch.progress import Progress
     from vpatch.workspace.context import Context

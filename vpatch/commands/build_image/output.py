@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from vpatch.checkout.lockfile import ImageMode
-from vpatch.commands.build.log import verified_by_build
+from vpatch.commands.build_image.log import verified_by_build
 from vpatch.console.document import OutputModel
 from vpatch.image.context import digest_of_lock, version_of
 
 if TYPE_CHECKING:
-    from vpatch.commands.build.usecase import BuiltImage
+    from vpatch.commands.build_image.usecase import BuiltImage
     from vpatch.image.verify import Verified
 
 

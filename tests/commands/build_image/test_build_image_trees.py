@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from tests.commands.build.test_build_image import (
+from tests.commands.build_image.test_build_image import (
     DOCKERFILE,
     SETTINGS,
     SMALL,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.build.output import VerifyImageOutput
-from vpatch.commands.build.verify import verify
+from vpatch.commands.build_image.output import VerifyImageOutput
+from vpatch.commands.build_image.verify import verify
 from vpatch.console.options import json_option, open_context
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode

@@ -11,8 +11,8 @@ from tests.commands.conftest import PLUGIN, PLUGIN_ENGINE, plug
 from tests.index_server import sdist
 from tests.projects import VERSION, write_tree
 from vpatch.checkout.lockfile import LockFile
-from vpatch.commands.build import settings as build_settings
-from vpatch.commands.build import usecase as build
+from vpatch.commands.build_image import settings as build_settings
+from vpatch.commands.build_image import usecase as build
 from vpatch.docker.engine import DockerImage
 from vpatch.errors import VpatchError
 from vpatch.harness.machine import this_machine
